@@ -1,0 +1,2 @@
+//! Octet
+fn main(){}
