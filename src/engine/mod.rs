@@ -1,1 +1,75 @@
-//! engine
+//! Running models. The one room that names tract.
+//!
+//! [`Engine`] runs a prepared model on samples of any shape the model takes, hands every watched
+//! value to the caller as it is made, and lets tract free each activation after its last use.
+//! [`infer_types`] tells types and shapes without running anything and without copying weights.
+
+mod load;
+mod observe;
+mod run;
+mod types;
+mod values;
+
+pub use run::Engine;
+pub use types::infer_types;
+
+/// Why a model can't be run.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Operators nobody implements.
+    #[error(
+        "the engine has no operator {operators}; the model can't be run here, and so not calibrated: \
+         export it with standard ONNX operators"
+    )]
+    UnknownOperators {
+        /// `Operator (node name)`, the first few.
+        operators: String,
+    },
+    /// A constant of an element type the engine has no form for.
+    #[error("constant `{name}`: {reason}; export the model with float32 weights")]
+    Constant {
+        /// The initializer.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Shapes or types that contradict each other, or a form of an operator tract doesn't take.
+    #[error(
+        "the engine can't plan this model: {detail}; check that the model runs in ONNX Runtime, and if it \
+         does, report it with the model's graph"
+    )]
+    Plan {
+        /// tract's chain of reasons.
+        detail: String,
+    },
+    /// A failure while a sample was running.
+    #[error(
+        "the model failed while running: {detail}; check the sample's shapes and values against the model's inputs"
+    )]
+    Run {
+        /// tract's chain of reasons.
+        detail: String,
+    },
+    /// The person asked to stop.
+    #[error("stopped on request")]
+    Stopped,
+}
+
+/// tract's errors are chains; the outermost names the node, the innermost the cause.
+fn chain(error: &tract_onnx::prelude::TractError) -> String {
+    let mut links: Vec<String> = error.chain().map(ToString::to_string).collect();
+    links.dedup();
+    if links.len() > 3 {
+        links.drain(1..links.len() - 2);
+    }
+    let mut text = links.join(": ").replace('\n', " ");
+    if text.len() > 400 {
+        let end = (0..=400)
+            .rev()
+            .find(|&i| text.is_char_boundary(i))
+            .unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

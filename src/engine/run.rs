@@ -1,0 +1,143 @@
+//! Plans and runs: one plan for each set of input shapes, made when first met.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::plan::{self, SimplePlan};
+use tract_onnx::tract_hir::infer::InferenceFact;
+
+use super::load::{Weights, load};
+use super::observe::Observe;
+use super::{EngineError, chain, values};
+use crate::graph::Model;
+use crate::tensor::Tensor;
+
+type Plan = Arc<TypedSimplePlan>;
+
+/// So many plans are kept; samples of ever new shapes push the oldest out.
+const PLANS: usize = 4;
+
+/// Runs one model, watching some of its values.
+pub struct Engine {
+    model: Model,
+    watched: Vec<String>,
+    /// Watched values that are fed, not made: (slot, index of the input).
+    fed: Vec<(usize, usize)>,
+    plans: Mutex<Vec<(Vec<Vec<usize>>, Plan)>>,
+}
+
+impl Engine {
+    /// An engine for a prepared model that reports the values of `watched`.
+    pub fn new(model: Model, watched: Vec<String>) -> Engine {
+        let position = |name: &String| {
+            model
+                .graph
+                .inputs
+                .iter()
+                .position(|i| i.name.as_ref() == Some(name))
+        };
+        let fed = watched
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, name)| Some((slot, position(name)?)))
+            .collect();
+        Engine {
+            model,
+            watched,
+            fed,
+            plans: Mutex::default(),
+        }
+    }
+
+    /// Runs one sample, its tensors in the order of the model's inputs.
+    ///
+    /// Each watched value goes to `see` with its place in `watched`, once a run, as soon as it is
+    /// made. `stop` is asked before every operator.
+    pub fn run(
+        &self,
+        inputs: &[Tensor],
+        mut see: impl FnMut(usize, &[f32]),
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let run_error = |error: TractError| {
+            if error.root_cause().is::<Stop>() {
+                return EngineError::Stopped;
+            }
+            EngineError::Run {
+                detail: chain(&error),
+            }
+        };
+        let plan = self.plan(inputs)?;
+        for &(slot, index) in &self.fed {
+            if let Some(values) = inputs.get(index).and_then(Tensor::as_f32) {
+                see(slot, values);
+            }
+        }
+        let fed = inputs
+            .iter()
+            .map(|tensor| Ok(values::to_tract(tensor)?.into_tvalue()))
+            .collect::<TractResult<TVec<TValue>>>()
+            .map_err(run_error)?;
+        let outputs = plan
+            .spawn()
+            .and_then(|mut state| {
+                state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
+                    if stop() {
+                        return Err(TractError::new(Stop));
+                    }
+                    if let Some(observer) = node.op_as::<Observe>() {
+                        let seen = inputs[0].cast_to::<f32>()?;
+                        see(observer.slot, seen.try_as_plain_ram()?.as_slice::<f32>()?);
+                    }
+                    plan::eval(context, op_state, node, inputs)
+                })
+            })
+            .map_err(run_error)?;
+        outputs
+            .iter()
+            .map(values::from_tract)
+            .collect::<TractResult<_>>()
+            .map_err(run_error)
+    }
+
+    fn plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+        let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
+        // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
+            return Ok(plan.clone());
+        }
+        if plans.len() == PLANS {
+            plans.remove(0);
+        }
+        let plan = self.make_plan(inputs)?;
+        plans.push((shapes, plan.clone()));
+        Ok(plan)
+    }
+
+    fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+        let mut loaded = load(&self.model, &self.watched, Weights::Values)?;
+        let made = || -> TractResult<Plan> {
+            for (index, input) in inputs.iter().enumerate() {
+                let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
+                loaded.model.set_input_fact(index, fact)?;
+            }
+            let optimized = loaded.model.into_optimized()?;
+            SimplePlan::new(optimized)
+        };
+        made().map_err(|error| EngineError::Plan {
+            detail: chain(&error),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Stop;
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("stopped on request")
+    }
+}
+
+impl std::error::Error for Stop {}

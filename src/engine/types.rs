@@ -1,0 +1,70 @@
+//! Types and shapes of all values, as far as they can be known without running the model.
+
+use std::collections::BTreeMap;
+
+use tract_onnx::prelude::InferenceModelExt;
+use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
+use tract_onnx::tract_hir::internal::{DatumType, TDim};
+
+use super::EngineError;
+use super::load::{Weights, load};
+use crate::graph::{Dim, Model, TensorType};
+use crate::onnx::schema::DataType;
+
+/// The type of every value whose element type is known. What the model declares for its own inner
+/// values is not asked: exporters leave stale shapes there.
+pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
+    let mut loaded = load(model, &[], Weights::Types)?;
+    // What contradicts itself is left unknown here; building a plan reports it.
+    let _ = loaded.model.analyse(true);
+    let mut types = BTreeMap::new();
+    for (name, outlet) in &loaded.outlets {
+        if let Ok(fact) = loaded.model.outlet_fact(*outlet)
+            && let Some(found) = tensor_type(fact)
+        {
+            types.insert(name.clone(), found);
+        }
+    }
+    Ok(types)
+}
+
+fn tensor_type(fact: &InferenceFact) -> Option<TensorType> {
+    let element = element_type(fact.datum_type.concretize()?)?;
+    let shape = fact.shape.is_open().then_some(()).map_or_else(
+        || {
+            let dims = fact.shape.dims();
+            Some(
+                dims.map(|d| d.concretize().map_or(Dim::Unknown, |d| dim(&d)))
+                    .collect(),
+            )
+        },
+        |()| None,
+    );
+    Some(TensorType { element, shape })
+}
+
+fn dim(dim: &TDim) -> Dim {
+    match dim.to_i64() {
+        Ok(size) => usize::try_from(size).map_or(Dim::Unknown, Dim::Known),
+        Err(_) => Dim::Named(dim.to_string()),
+    }
+}
+
+fn element_type(datum: DatumType) -> Option<DataType> {
+    Some(match datum {
+        DatumType::F16 => DataType::Float16,
+        DatumType::F32 => DataType::Float,
+        DatumType::F64 => DataType::Double,
+        DatumType::I8 => DataType::Int8,
+        DatumType::I16 => DataType::Int16,
+        DatumType::I32 => DataType::Int32,
+        DatumType::I64 | DatumType::TDim => DataType::Int64,
+        DatumType::U8 => DataType::Uint8,
+        DatumType::U16 => DataType::Uint16,
+        DatumType::U32 => DataType::Uint32,
+        DatumType::U64 => DataType::Uint64,
+        DatumType::Bool => DataType::Bool,
+        DatumType::String => DataType::String,
+        _ => return None,
+    })
+}
