@@ -1,0 +1,130 @@
+//! What the engine promises: right numbers, every watched value seen, refusals in words.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use octet::engine::{Engine, EngineError, infer_types};
+use octet::graph::{Dim, Model};
+use octet::onnx::schema::*;
+use octet::tensor::{Tensor, Values};
+
+fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
+    let dim = |&d: &i64| Dimension {
+        denotation: None,
+        value: Some(if d < 0 {
+            DimensionValue::DimParam("n".into())
+        } else {
+            DimensionValue::DimValue(d)
+        }),
+    };
+    let shape = TensorShapeProto { dim: shape.iter().map(dim).collect() };
+    let tensor = TensorTypeProto { elem_type: Some(DataType::Float as i32), shape: Some(shape) };
+    ValueInfoProto {
+        name: Some(name.into()),
+        r#type: Some(TypeProto { denotation: None, value: Some(TypeValue::TensorType(tensor)) }),
+        ..Default::default()
+    }
+}
+
+fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        op_type: Some(operator.into()),
+        input: inputs.iter().map(ToString::to_string).collect(),
+        output: vec![output.into()],
+        ..Default::default()
+    }
+}
+
+fn weights(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    TensorProto {
+        name: Some(name.into()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::Float as i32),
+        raw_data: Some(Bytes::from(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())),
+        ..Default::default()
+    }
+}
+
+/// y = relu(x · w), then z = y + y
+fn model(operator: &str) -> Model {
+    let graph = GraphProto {
+        node: vec![
+            node("MatMul", &["x", "w"], "product"),
+            node(operator, &["product"], "y"),
+            node("Add", &["y", "y"], "z"),
+        ],
+        initializer: vec![weights("w", &[2, 2], &[1.0, -1.0, 2.0, 0.5])],
+        input: vec![port("x", &[-1, 2])],
+        output: vec![port("z", &[-1, 2])],
+        ..Default::default()
+    };
+    let opset = OperatorSetIdProto { domain: None, version: Some(13) };
+    Model::from_proto(ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![opset],
+        graph: Some(graph),
+        ..Default::default()
+    })
+    .unwrap()
+}
+
+fn sample(rows: usize) -> Vec<Tensor> {
+    let values = (0..rows * 2).map(|i| i as f32 - 1.0).collect();
+    vec![Tensor::new(vec![rows, 2], Values::F32(values)).unwrap()]
+}
+
+#[test]
+fn a_run_gives_the_numbers_of_the_operators() {
+    let engine = Engine::new(model("Relu"), vec![]);
+    // [-1, 0] · w = [-1, 1]; [1, 2] · w = [5, 0]
+    let outputs = engine.run(&sample(2), |_, _| {}, || false).unwrap();
+    assert_eq!(outputs[0].shape(), [2, 2]);
+    assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
+}
+
+#[test]
+fn every_watched_value_is_seen_once_a_run_whether_fed_made_or_given_out() {
+    let watched: Vec<String> = ["x", "product", "y", "z"].map(String::from).to_vec();
+    let engine = Engine::new(model("Relu"), watched);
+    let seen = RefCell::new(vec![Vec::new(); 4]);
+    engine.run(&sample(1), |slot, v| seen.borrow_mut()[slot].push(v.to_vec()), || false).unwrap();
+    let expected =
+        [vec![-1.0, 0.0], vec![-1.0, 1.0], vec![0.0, 1.0], vec![0.0, 2.0]].map(|v| vec![v]);
+    assert_eq!(seen.into_inner(), expected);
+}
+
+#[test]
+fn samples_of_ever_new_shapes_run() {
+    let engine = Engine::new(model("Relu"), vec!["y".into()]);
+    for rows in (1..8).chain(1..3) {
+        let mut elements = 0;
+        let outputs = engine.run(&sample(rows), |_, v| elements += v.len(), || false).unwrap();
+        assert_eq!((outputs[0].shape(), elements), (&[rows, 2][..], rows * 2));
+    }
+}
+
+#[test]
+fn a_run_can_be_stopped() {
+    let engine = Engine::new(model("Relu"), vec![]);
+    let stopped = engine.run(&sample(1), |_, _| {}, || true);
+    assert!(matches!(stopped, Err(EngineError::Stopped)));
+}
+
+#[test]
+fn an_operator_nobody_knows_is_refused_by_name() {
+    let engine = Engine::new(model("Frobnicate"), vec![]);
+    let error = engine.run(&sample(1), |_, _| {}, || false).unwrap_err().to_string();
+    assert!(error.contains("Frobnicate") && error.contains("`y`"), "{error}");
+}
+
+#[test]
+fn types_are_inferred_for_every_value() {
+    let types = infer_types(&model("Relu")).unwrap();
+    for name in ["x", "product", "y", "z"] {
+        let found = types.get(name).unwrap_or_else(|| panic!("{name} has no type"));
+        assert_eq!(found.element, DataType::Float, "{name}");
+        let shape = found.shape.as_ref().unwrap();
+        assert_eq!(shape[1], Dim::Known(2), "{name}");
+        assert!(matches!(&shape[0], Dim::Named(n) if n == "n"), "{name}: {shape:?}");
+    }
+}
