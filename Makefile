@@ -1,0 +1,28 @@
+# Octet's commands. Each does its own set-up; docs/building.md says what that is.
+
+.PHONY: help serve test bench build lint format clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: ## build what is missing and serve the page on http://localhost:8000 (PORT=… for another)
+	@scripts/serve.sh
+
+test: ## run every test: native, browsers, the page, the oracle
+	@scripts/test.sh
+
+bench: ## run the benches against the peers; prints a table, writes bench.json
+	@scripts/bench.sh
+
+build: ## build the command line and both wasm variants
+	@scripts/build.sh
+
+lint: ## check format, types and lints
+	@scripts/lint.sh
+
+format: ## format the Rust code
+	@scripts/lint.sh --fix
+
+clean: ## remove what was built in this checkout (the cache stays; its folder is printed)
+	@scripts/clean.sh

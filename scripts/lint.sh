@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# make lint: format, types and, where the compiler has it, clippy. make format: --fix.
+. "$(dirname "$0")/environment.sh"
+cd "$checkout"
+[ "${1:-}" = --fix ] && exec scripts/format.sh --fix
+scripts/setup.sh test
+scripts/format.sh
+scripts/types.sh
+have cargo-clippy || fail "no clippy: Debian's compiler has none; use a rustup toolchain for it"
+# Check builds share nothing with real ones, and clippy wants its own compiler: a target folder of its own.
+CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli -- --deny warnings

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# make serve: builds what is missing and serves the page.
+. "$(dirname "$0")/environment.sh"
+cd "$checkout"
+scripts/setup.sh serve
+scripts/tools.sh wasm-bindgen-cli
+scripts/with-environment.sh node scripts/wasm.mjs build
+exec scripts/with-environment.sh node scripts/serve.mjs --port "${PORT:-8000}" --demo "$OCTET_DEMO"

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# What the machine itself must have: scripts/setup.sh serve|test. On Debian, root gets it installed; anyone
+# else is told the exact command. What is there already is used and not touched.
+. "$(dirname "$0")/environment.sh"
+purpose=${1:?serve or test}
+
+packages=() commands=() missing=()
+need() { # need PROGRAM PACKAGE...
+    have "$1" && return
+    missing+=("$1")
+    packages+=("${@:2}")
+}
+
+need cc gcc libc6-dev
+need node nodejs
+need npm npm
+if [ "$purpose" = test ]; then
+    need rustfmt rustfmt-web
+    need chromium chromium
+    need chromedriver chromium-driver
+    need firefox-esr firefox-esr
+    if ! have python3 || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
+        missing+=("python3 with venv")
+        packages+=(python3 python3-venv)
+    fi
+fi
+
+choice=0
+"$checkout/scripts/toolchain.sh" || choice=$?
+if [ "$choice" -eq 3 ]; then
+    missing+=("Rust $minimum_rust or newer with its library sources")
+    packages+=("${debian_packages[@]}")
+elif [ "$choice" -ne 0 ]; then
+    exit "$choice"
+fi
+
+if [ "${#packages[@]}" -gt 0 ]; then
+    say "missing: $(printf '%s, ' "${missing[@]}" | sed 's/, $//')"
+    if ! have apt-get; then
+        fail "install these and run again (their Debian packages are: ${packages[*]})"
+    elif [ "$(id -u)" -ne 0 ]; then
+        commands+=("sudo apt-get update" "sudo apt-get install --yes --no-install-recommends ${packages[*]}")
+    else
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends -qq "${packages[@]}"
+        [ "$choice" -eq 0 ] || "$checkout/scripts/toolchain.sh" || fail "Debian's compiler is still not complete"
+    fi
+fi
+
+# wasm-pack only looks whether this folder is there; with Debian's compiler std is built from source instead.
+marker=/usr/lib/rustlib/wasm32-unknown-unknown/lib
+. "$checkout/scripts/environment.sh" # the toolchain is chosen by now
+if [ "$purpose" = test ] && [ "$OCTET_TOOLCHAIN" != rustup ] && [ ! -d "$marker" ]; then
+    if [ "$(id -u)" -eq 0 ]; then mkdir -p "$marker"; else commands+=("sudo mkdir -p $marker"); fi
+fi
+
+if [ "${#commands[@]}" -gt 0 ]; then
+    say "Run this once, then the same command again:"
+    printf '\n' >&2
+    printf '    %s\n' "${commands[@]}" >&2
+    printf '\n' >&2
+    exit 1
+fi

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Chooses the compiler once and remembers it, since another compiler means building everything again.
+#
+#   debian   Debian's rustc-web with its library sources: what a closed network with a Debian mirror has
+#   rustup   the person's own rustup, where it can fetch the library sources
+#
+# A set that is complete is used as it is; else rustup is asked to complete itself; else Debian's packages
+# are wanted, and scripts/setup.sh gets them. `OCTET_TOOLCHAIN=debian|rustup` overrules.
+. "$(dirname "$0")/environment.sh"
+
+debian_complete() {
+    [ -x /usr/bin/cargo ] && have "$OCTET_WASM_LINKER" &&
+        at_least "$minimum_rust" "$(rust_version /usr/bin/rustc)" &&
+        [ -e "$(/usr/bin/rustc --print sysroot)/lib/rustlib/src/rust/library/std/Cargo.toml" ]
+}
+
+rustup_usable() { have rustup && have cargo && at_least "$minimum_rust" "$(rust_version rustc)"; }
+
+rustup_complete() {
+    rustup_usable && [ "$(rustc --print sysroot)" != /usr ] &&
+        [ -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std/Cargo.toml" ] &&
+        [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ]
+}
+
+complete_rustup() {
+    rustup_usable || return 1
+    say "asking rustup for the standard library's sources and the wasm target"
+    timeout 300 rustup component add rust-src >&2 && timeout 300 rustup target add wasm32-unknown-unknown >&2
+}
+
+case $OCTET_TOOLCHAIN in
+debian) debian_complete || exit 3 ;;
+rustup) rustup_complete || complete_rustup || fail "rustup can't fetch what the wasm builds need; try OCTET_TOOLCHAIN=debian" ;;
+'')
+    if debian_complete; then
+        OCTET_TOOLCHAIN=debian
+    elif rustup_complete || complete_rustup; then
+        OCTET_TOOLCHAIN=rustup
+    elif [ -e /etc/debian_version ]; then
+        exit 3 # Debian's packages are wanted
+    else
+        fail "needs Rust $minimum_rust or newer with rustup: see docs/building.md"
+    fi
+    printf '%s\n' "$OCTET_TOOLCHAIN" >"$OCTET_CACHE/toolchain"
+    say "compiler: $OCTET_TOOLCHAIN"
+    ;;
+*) fail "OCTET_TOOLCHAIN is \"$OCTET_TOOLCHAIN\": say debian or rustup" ;;
+esac

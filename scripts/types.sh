@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Checks the JSDoc types of the page, the scripts and their tests.
+. "$(dirname "$0")/environment.sh"
+cd "$checkout"
+scripts/node-modules.sh
+node_modules/.bin/tsc --project tsconfig.json
+node_modules/.bin/tsc --project tsconfig.worker.json
