@@ -1,0 +1,213 @@
+//! Which files make one sample, and in which order samples are taken.
+//!
+//! Only names are looked at. Names sort as a person counts (`img2` before `img10`), so the order does
+//! not depend on the file system or the browser.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::error::SampleError;
+
+/// One sample: its name and the paths of its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SampleRef {
+    /// The path of its one file, or of the folder that is the sample.
+    pub name: String,
+    /// The given paths that belong to it, in order.
+    pub parts: Vec<String>,
+}
+
+/// What a file is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Npz,
+    Npy,
+    Image,
+    /// `input_K.pb`, with its K.
+    TensorFile(usize),
+}
+
+/// The kind of a sample's file; `None` where it is none.
+pub(super) fn kind(path: &str) -> Option<Kind> {
+    let (_, file) = split(path);
+    let (stem, ending) = file.rsplit_once('.')?;
+    match ending.to_ascii_lowercase().as_str() {
+        "npz" => Some(Kind::Npz),
+        "npy" => Some(Kind::Npy),
+        "png" | "jpg" | "jpeg" => Some(Kind::Image),
+        "pb" => stem
+            .strip_prefix("input_")?
+            .parse()
+            .ok()
+            .map(Kind::TensorFile),
+        _ => None,
+    }
+}
+
+/// Folder (with a slash either way) and file name.
+fn split(path: &str) -> (&str, &str) {
+    match path.rfind(['/', '\\']) {
+        Some(at) => path.split_at(at + 1),
+        None => ("", path),
+    }
+}
+
+/// Groups files into samples, in natural order. Hidden files and the outputs of a
+/// `test_data_set_N` are passed over; any other file that is no sample is an error.
+pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
+    let mut single = Vec::new();
+    let mut sets: BTreeMap<&str, Vec<(usize, &String)>> = BTreeMap::new();
+    for path in paths {
+        let (folder, file) = split(path);
+        match kind(path) {
+            Some(Kind::TensorFile(position)) => {
+                sets.entry(folder).or_default().push((position, path))
+            }
+            Some(_) => single.push(SampleRef {
+                name: path.clone(),
+                parts: vec![path.clone()],
+            }),
+            None if passed_over(file) => {}
+            None => {
+                let why = if file.to_ascii_lowercase().ends_with(".pb") {
+                    "a .pb file is read only as input_0.pb, input_1.pb … of one folder"
+                } else {
+                    "files of its kind are not read"
+                };
+                return Err(SampleError::Kind {
+                    path: path.clone(),
+                    why,
+                });
+            }
+        }
+    }
+    let mut samples = single;
+    for (folder, mut parts) in sets {
+        parts.sort();
+        let name = folder.trim_end_matches(['/', '\\']);
+        samples.push(SampleRef {
+            name: if name.is_empty() {
+                "input_*.pb".into()
+            } else {
+                name.into()
+            },
+            parts: parts.into_iter().map(|(_, path)| path.clone()).collect(),
+        });
+    }
+    if samples.is_empty() {
+        return Err(SampleError::None);
+    }
+    samples.sort_by(|a, b| natural(&a.name, &b.name));
+    Ok(samples)
+}
+
+fn passed_over(file: &str) -> bool {
+    file.starts_with('.')
+        || file == "Thumbs.db"
+        || file == "desktop.ini"
+        || (file.starts_with("output_") && file.ends_with(".pb"))
+}
+
+/// Compares runs of digits by their value, everything else by character; never equal for
+/// different names.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut x, mut y) = (a, b);
+    loop {
+        let (Some(c), Some(d)) = (x.chars().next(), y.chars().next()) else {
+            return x.len().cmp(&y.len()).then_with(|| a.cmp(b));
+        };
+        let order = if c.is_ascii_digit() && d.is_ascii_digit() {
+            let ((m, rest_x), (n, rest_y)) = (digits(x), digits(y));
+            (x, y) = (rest_x, rest_y);
+            m.len().cmp(&n.len()).then_with(|| m.cmp(n))
+        } else {
+            (x, y) = (&x[c.len_utf8()..], &y[d.len_utf8()..]);
+            c.cmp(&d)
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+/// The leading digits without their leading zeros, and the rest.
+fn digits(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (run, rest) = text.split_at(end);
+    (run.trim_start_matches('0'), rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(paths: &[&str]) -> Vec<String> {
+        let paths: Vec<String> = paths.iter().map(|p| p.to_string()).collect();
+        group(&paths).unwrap().into_iter().map(|s| s.name).collect()
+    }
+
+    #[test]
+    fn samples_come_in_the_order_a_person_counts() {
+        let given = [
+            "d/img10.png",
+            "d/img9.JPG",
+            "d/img009.JPG",
+            "c/x.npy",
+            "img2.npz",
+        ];
+        assert_eq!(
+            names(&given),
+            [
+                "c/x.npy",
+                "d/img009.JPG",
+                "d/img9.JPG",
+                "d/img10.png",
+                "img2.npz"
+            ]
+        );
+        let mut turned = given;
+        turned.reverse();
+        assert_eq!(names(&turned), names(&given));
+    }
+
+    #[test]
+    fn the_inputs_of_a_test_data_set_are_one_sample() {
+        let paths: Vec<String> = [
+            "t/test_data_set_10/input_0.pb",
+            "t/test_data_set_2/input_10.pb",
+            "t/test_data_set_2/input_9.pb",
+            "t/test_data_set_2/output_0.pb",
+            "t/.DS_Store",
+        ]
+        .map(String::from)
+        .to_vec();
+        let samples = group(&paths).unwrap();
+        assert_eq!(samples.len(), 2);
+        assert_eq!(samples[0].name, "t/test_data_set_2");
+        assert_eq!(
+            samples[0].parts,
+            [
+                "t/test_data_set_2/input_9.pb",
+                "t/test_data_set_2/input_10.pb"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_sample_is_refused_by_name() {
+        for (paths, word) in [
+            (vec!["a/labels.txt"], "a/labels.txt"),
+            (vec!["a.npy", "weights.pb"], "weights.pb"),
+            (vec![], "no samples"),
+            (vec!["t/output_0.pb"], "no samples"),
+        ] {
+            let paths: Vec<String> = paths.into_iter().map(String::from).collect();
+            let said = group(&paths).unwrap_err().to_string();
+            assert!(said.contains(word), "{said}");
+        }
+    }
+}

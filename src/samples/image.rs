@@ -1,0 +1,380 @@
+//! From a PNG or JPEG to the tensor an image model wants: resize, centre crop, channel order,
+//! normalisation, layout.
+//!
+//! A picture for a float input is `(pixel · scale − mean) / std`; for
+//! an integer input the pixels are taken as they are.
+
+use super::error::{shape_text, type_name};
+use super::frame::to_size;
+use super::image_settings::{ImageSettings, Layout, Order, Resize};
+use super::picture::{LONGEST_SIDE, decode};
+use super::{Array, InputSpec, Problem};
+use crate::graph::Dim;
+use crate::onnx::schema::DataType;
+use crate::tensor::{Tensor, Values};
+
+/// How the picture lies in the tensor.
+struct Place {
+    layout: Layout,
+    channels: usize,
+    /// Whether there is a leading batch axis.
+    batch: bool,
+    height: Option<usize>,
+    width: Option<usize>,
+}
+
+/// The one input a picture can be for.
+pub(super) fn only_input<'a>(
+    file: &str,
+    inputs: &'a [InputSpec],
+) -> Result<&'a InputSpec, Problem> {
+    match inputs {
+        [input] => Ok(input),
+        _ => Err(Problem::NoPicture {
+            file: file.into(),
+            why: format!("the model has {} inputs", inputs.len()),
+            next: "give .npz files with an array for each input",
+        }),
+    }
+}
+
+/// Decodes a picture and makes of it what the input wants.
+pub(super) fn read(
+    file: &str,
+    bytes: &[u8],
+    input: &InputSpec,
+    settings: &ImageSettings,
+) -> Result<Array, Problem> {
+    let place = place(file, input, settings)?;
+    let picture = decode(file, bytes)?;
+    let picture = to_size(file, picture, (place.height, place.width), settings)?;
+    let (width, height, channels) = (picture.width, picture.height, place.channels);
+    let mut pixels = picture.pixels;
+    if channels == 1 {
+        pixels.iter_mut().for_each(|p| *p = [luma(*p); 3]);
+    } else if settings.order == Order::Bgr {
+        pixels.iter_mut().for_each(|p| p.reverse());
+    }
+    let (stored, values) = match input.element {
+        DataType::Float | DataType::Double => {
+            let ImageSettings {
+                scale, mean, std, ..
+            } = settings;
+            let value = |c: usize, p: &[u8; 3]| (f32::from(p[c]) * scale - mean[c]) / std[c];
+            (
+                "float32",
+                Values::F32(lay(&pixels, channels, place.layout, value)),
+            )
+        }
+        _ => (
+            "uint8",
+            Values::U8(lay(&pixels, channels, place.layout, |c, p| p[c])),
+        ),
+    };
+    let mut shape = if place.batch { vec![1] } else { vec![] };
+    shape.extend(match place.layout {
+        Layout::Nchw => [channels, height, width],
+        Layout::Nhwc => [height, width, channels],
+    });
+    Tensor::new(shape, values)
+        .map(|tensor| Array {
+            name: file.into(),
+            named: false,
+            position: None,
+            stored,
+            tensor,
+        })
+        .ok_or_else(|| Problem::broken(file, "its pixels and its size disagree", "save it again"))
+}
+
+fn lay<T>(
+    pixels: &[[u8; 3]],
+    channels: usize,
+    layout: Layout,
+    value: impl Fn(usize, &[u8; 3]) -> T,
+) -> Vec<T> {
+    let value = &value;
+    match layout {
+        Layout::Nchw => (0..channels)
+            .flat_map(|c| pixels.iter().map(move |p| value(c, p)))
+            .collect(),
+        Layout::Nhwc => pixels
+            .iter()
+            .flat_map(|p| (0..channels).map(move |c| value(c, p)))
+            .collect(),
+    }
+}
+
+/// Grey as Pillow's `convert("L")` has it: ITU-R 601 in 16 bits of fraction.
+fn luma([red, green, blue]: [u8; 3]) -> u8 {
+    ((u32::from(red) * 19595 + u32::from(green) * 38470 + u32::from(blue) * 7471 + 0x8000) >> 16)
+        as u8
+}
+
+fn place(file: &str, input: &InputSpec, settings: &ImageSettings) -> Result<Place, Problem> {
+    let refused = |why: String, next| {
+        Err(Problem::NoPicture {
+            file: file.into(),
+            why,
+            next,
+        })
+    };
+    let wants = || {
+        format!(
+            "the model's input {:?} wants {}",
+            input.name,
+            shape_text(&input.shape)
+        )
+    };
+    if !matches!(
+        input.element,
+        DataType::Float | DataType::Double | DataType::Uint8 | DataType::Int32 | DataType::Int64
+    ) {
+        let why = format!(
+            "the model's input {:?} wants {}",
+            input.name,
+            type_name(input.element)
+        );
+        return refused(why, "give .npy or .npz files");
+    }
+    let (batch, axes) = match input.shape.as_slice() {
+        [batch, axes @ ..] if axes.len() == 3 => (Some(batch), axes),
+        axes if axes.len() == 3 => (None, axes),
+        _ => return refused(wants(), "give .npy or .npz files of that shape"),
+    };
+    if matches!(batch, Some(Dim::Known(n)) if *n != 1) {
+        return refused(wants(), "give .npy or .npz files that hold a whole batch");
+    }
+    let colour = |d: &Dim| matches!(d, Dim::Known(1 | 3));
+    let layout = match settings.layout {
+        Some(layout) => layout,
+        None if colour(&axes[0]) => Layout::Nchw,
+        None if colour(&axes[2]) => Layout::Nhwc,
+        None if matches!(axes[0], Dim::Known(_)) && matches!(axes[2], Dim::Known(_)) => {
+            return refused(
+                wants(),
+                "only 1 or 3 channels can be filled; give .npy or .npz files",
+            );
+        }
+        None => {
+            return refused(
+                wants(),
+                "say where the channels are: set the layout to nchw or nhwc",
+            );
+        }
+    };
+    let (channel, height, width) = match layout {
+        Layout::Nchw => (&axes[0], &axes[1], &axes[2]),
+        Layout::Nhwc => (&axes[2], &axes[0], &axes[1]),
+    };
+    let channels = match channel {
+        Dim::Known(n @ (1 | 3)) => *n,
+        Dim::Known(_) => {
+            return refused(
+                wants(),
+                "only 1 or 3 channels can be filled; check the layout or give .npy files",
+            );
+        }
+        _ => 3,
+    };
+    let side = |dim: &Dim, set: Option<u32>| match dim {
+        Dim::Known(n) => Some(*n),
+        _ => set.map(|n| n as usize),
+    };
+    let (height, width) = (side(height, settings.height), side(width, settings.width));
+    if settings.resize != Resize::None && (height.is_none() || width.is_none()) {
+        let next = "set the image height and width (--image-size HxW on the command line), or do not resize";
+        return refused(format!("{} and leaves its size open", wants()), next);
+    }
+    if [height, width]
+        .iter()
+        .flatten()
+        .any(|&n| n == 0 || n > LONGEST_SIDE as usize)
+    {
+        return refused(wants(), "set an image size between 1 and 16384");
+    }
+    Ok(Place {
+        layout,
+        channels,
+        batch: batch.is_some(),
+        height,
+        width,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use image::ImageFormat;
+
+    use super::*;
+
+    fn png(width: u32, height: u32, pixel: impl Fn(u32, u32) -> [u8; 3]) -> Vec<u8> {
+        let buffer = image::RgbImage::from_fn(width, height, |x, y| image::Rgb(pixel(x, y)));
+        let mut out = Cursor::new(Vec::new());
+        buffer.write_to(&mut out, ImageFormat::Png).unwrap();
+        out.into_inner()
+    }
+
+    fn input(element: DataType, shape: &[usize]) -> InputSpec {
+        InputSpec {
+            name: "x".into(),
+            element,
+            shape: shape
+                .iter()
+                .map(|&n| if n == 0 { Dim::Unknown } else { Dim::Known(n) })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn layout_and_order_follow_input_and_settings() {
+        let file = png(2, 2, |x, y| [x as u8, y as u8, 9]);
+        let raw = ImageSettings::preset("raw").unwrap();
+        let read = |shape: &[usize], settings: &ImageSettings| {
+            let array = read("a.png", &file, &input(DataType::Float, shape), settings).unwrap();
+            array.tensor.as_f32().unwrap().to_vec()
+        };
+        let planes = [0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0];
+        let settings = ImageSettings {
+            shorter_side: Some(2),
+            ..raw
+        };
+        assert_eq!(read(&[1, 3, 2, 2], &settings), planes);
+        assert_eq!(read(&[3, 2, 2], &settings), planes);
+        assert_eq!(
+            read(&[1, 2, 2, 3], &settings),
+            [0.0, 0.0, 9.0, 1.0, 0.0, 9.0, 0.0, 1.0, 9.0, 1.0, 1.0, 9.0]
+        );
+        let bgr = ImageSettings {
+            order: Order::Bgr,
+            ..settings
+        };
+        assert_eq!(read(&[1, 3, 2, 2], &bgr)[..4], [9.0; 4]);
+        assert_eq!(read(&[1, 1, 2, 2], &bgr), [1.0, 1.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn every_way_of_resizing_gives_the_size_of_the_input() {
+        for resize in [Resize::Shorter, Resize::Exact, Resize::Letterbox] {
+            for (width, height) in [(30, 20), (20, 31), (3, 2), (1, 200), (16, 12)] {
+                let settings = ImageSettings {
+                    resize,
+                    ..ImageSettings::default()
+                };
+                let file = png(width, height, |x, y| [x as u8, y as u8, 0]);
+                let array = read(
+                    "a.png",
+                    &file,
+                    &input(DataType::Uint8, &[1, 12, 16, 3]),
+                    &settings,
+                )
+                .unwrap();
+                assert_eq!(
+                    array.tensor.shape(),
+                    [1, 12, 16, 3],
+                    "{resize:?} of {width}x{height}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_letterbox_is_grey_on_both_sides() {
+        let settings = ImageSettings {
+            resize: Resize::Letterbox,
+            ..ImageSettings::default()
+        };
+        let file = png(8, 4, |_, _| [200; 3]);
+        let array = read(
+            "a.png",
+            &file,
+            &input(DataType::Uint8, &[1, 1, 8, 8]),
+            &settings,
+        )
+        .unwrap();
+        let wanted = [[114u8; 16].as_slice(), &[200; 32], &[114; 16]].concat();
+        assert_eq!(array.tensor.values(), &Values::U8(wanted));
+    }
+
+    #[test]
+    fn an_open_size_is_taken_from_the_settings_or_asked_for() {
+        let file = png(6, 5, |_, _| [1; 3]);
+        let open = input(DataType::Float, &[0, 3, 0, 0]);
+        let said = read("a.png", &file, &open, &ImageSettings::default())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("leaves its size open") && said.contains("--image-size"),
+            "{said}"
+        );
+        let set = ImageSettings {
+            height: Some(4),
+            width: Some(2),
+            ..ImageSettings::default()
+        };
+        assert_eq!(
+            read("a.png", &file, &open, &set).unwrap().tensor.shape(),
+            [1, 3, 4, 2]
+        );
+        let own = ImageSettings {
+            resize: Resize::None,
+            ..ImageSettings::default()
+        };
+        assert_eq!(
+            read("a.png", &file, &open, &own).unwrap().tensor.shape(),
+            [1, 3, 5, 6]
+        );
+    }
+
+    #[test]
+    fn an_input_no_picture_fits_is_said() {
+        let file = png(2, 2, |_, _| [0; 3]);
+        for (shape, word) in [
+            (&[1, 16][..], "[1, 16]"),
+            (&[4, 3, 2, 2], "whole batch"),
+            (&[1, 5, 2, 2], "1 or 3 channels"),
+        ] {
+            let said = read(
+                "a.png",
+                &file,
+                &input(DataType::Float, shape),
+                &ImageSettings::default(),
+            );
+            let said = said.unwrap_err().to_string();
+            assert!(said.contains(word), "{said}");
+        }
+    }
+
+    #[test]
+    fn presets_normalise_as_their_models_were_trained() {
+        for (preset, white) in [
+            ("imagenet", 2.248_908_3),
+            ("unit", 1.0),
+            ("signed", 1.0),
+            ("lite", 1.0),
+            ("caffe", 151.0),
+            ("raw", 255.0),
+        ] {
+            let settings = ImageSettings::preset(preset).unwrap();
+            let file = png(8, 8, |_, _| [255; 3]);
+            let array = read(
+                "a.png",
+                &file,
+                &input(DataType::Float, &[1, 3, 4, 4]),
+                &settings,
+            )
+            .unwrap();
+            assert!(
+                (array.tensor.as_f32().unwrap()[0] - white).abs() < 1e-5,
+                "{preset}"
+            );
+        }
+        assert!(
+            ImageSettings::PRESETS
+                .iter()
+                .all(|p| ImageSettings::preset(p).is_some())
+        );
+    }
+}
