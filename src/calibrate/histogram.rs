@@ -1,0 +1,210 @@
+//! A histogram that any number of threads or machines can fill and merge to the same bits.
+//!
+//! Bins are `2^exponent` wide and aligned to zero: bin `i` holds the values of
+//! `[i·2^exponent, (i+1)·2^exponent)`, for `i` in `-HALF..HALF`. When a value falls outside, the
+//! width doubles and bins merge in pairs, `i → floor(i/2)`. Since
+//! `floor(floor(x/w)/2) = floor(x/2w)`, that loses nothing: a histogram is a function of the set
+//! of its values alone, whose exponent is the least that holds them all. So merging is exact,
+//! associative and commutative, and the order and the cut of the data leave no trace.
+
+use serde::{Deserialize, Serialize};
+
+/// Bins on each side of zero.
+pub const HALF: usize = 2048;
+/// `log2(HALF)`
+const HALF_BITS: i32 = 11;
+/// Bins as wide as the finest step of `f32`: nothing narrower is ever needed.
+const FINEST: i32 = -149;
+
+/// Counts of finite values in bins that double with the range.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// `log2` of the width of a bin; without meaning while there are no counts.
+    exponent: i32,
+    /// Empty; or the bins from zero up; or, once a negative value was seen, those of `-HALF..HALF`.
+    counts: Vec<u64>,
+}
+
+/// The least exponent whose bins hold `value`, which is finite.
+fn exponent_for(value: f32) -> i32 {
+    if value == 0.0 {
+        return FINEST;
+    }
+    // Every finite f32 but zero is a normal f64: its exponent and mantissa stand in the bits.
+    let bits = f64::from(value).to_bits();
+    let power = ((bits >> 52) & 0x7ff) as i32 - 1023;
+    let is_power_of_two = bits & ((1 << 52) - 1) == 0;
+    // Upwards the last bin ends below HALF·width; downwards the first begins at -HALF·width.
+    let reach = if value < 0.0 && is_power_of_two {
+        power
+    } else {
+        power + 1
+    };
+    (reach - HALF_BITS).max(FINEST)
+}
+
+/// `2^power` for the powers a bin width or its inverse can have.
+fn power_of_two(power: i32) -> f64 {
+    f64::from_bits(((power + 1023) as u64) << 52)
+}
+
+impl Histogram {
+    /// Counts `values`; those that are not finite are passed over. `min` and `max` are the
+    /// least and the greatest of the finite ones.
+    pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32) {
+        self.hold(exponent_for(min).max(exponent_for(max)), min < 0.0);
+        // Exact: a power of two times an f32 is an f64 without rounding.
+        let per_width = power_of_two(-self.exponent);
+        let offset = self.zero();
+        for &value in values {
+            // `as` takes a NaN to 0 and an infinity to an end of i32; the lookup drops the latter,
+            // and NaNs and infinities are rare enough to be asked for one by one.
+            let bin = (f64::from(value) * per_width).floor() as i32;
+            if let Some(count) = self
+                .counts
+                .get_mut(bin.wrapping_add(offset as i32) as usize)
+                && !value.is_nan()
+            {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Adds the counts of `other`.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.counts.is_empty() {
+            return;
+        }
+        self.hold(other.exponent, other.zero() > 0);
+        let shift = self.exponent - other.exponent;
+        let (to, from) = (self.zero() as i64, other.zero() as i64);
+        for (bin, &count) in other.counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
+            self.counts[(halved(bin as i64 - from, shift) + to) as usize] += count;
+        }
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The bins that are not empty, in order: (lower edge, upper edge, count).
+    pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
+        let (zero, width) = (self.zero() as f64, power_of_two(self.exponent));
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|&(_, &count)| count > 0)
+            .map(move |(bin, &count)| {
+                let lower = (bin as f64 - zero) * width;
+                (lower, lower + width, count)
+            })
+    }
+
+    /// The index of the bin that begins at zero.
+    fn zero(&self) -> usize {
+        if self.counts.len() > HALF { HALF } else { 0 }
+    }
+
+    /// Widens the bins to `exponent` or leaves them wider, and makes room below zero.
+    fn hold(&mut self, exponent: i32, negative: bool) {
+        if self.counts.is_empty() {
+            self.exponent = exponent;
+            self.counts = vec![0; if negative { 2 * HALF } else { HALF }];
+            return;
+        }
+        if negative && self.zero() == 0 {
+            self.counts.splice(0..0, std::iter::repeat_n(0, HALF));
+        }
+        let shift = exponent - self.exponent;
+        if shift > 0 {
+            let zero = self.zero() as i64;
+            let mut wide = vec![0; self.counts.len()];
+            for (bin, &count) in self.counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
+                wide[(halved(bin as i64 - zero, shift) + zero) as usize] += count;
+            }
+            self.counts = wide;
+            self.exponent = exponent;
+        }
+    }
+}
+
+/// `floor(bin / 2^times)`
+fn halved(bin: i64, times: i32) -> i64 {
+    bin >> times.min(63)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32]) -> Histogram {
+        let finite = || values.iter().copied().filter(|v| v.is_finite());
+        let mut histogram = Histogram::default();
+        if finite().next().is_some() {
+            let min = finite().fold(f32::INFINITY, f32::min);
+            let max = finite().fold(f32::NEG_INFINITY, f32::max);
+            histogram.observe(values, min, max);
+        }
+        histogram
+    }
+
+    #[test]
+    fn every_value_lies_in_its_bin() {
+        let values = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.75,
+            3.4e38,
+            -3.4e38,
+            f32::MIN,
+            f32::MAX,
+            1e-45,
+            -1e-45,
+            1e-38,
+            -8.0,
+        ];
+        for value in values {
+            let histogram = of(&[value]);
+            let bins: Vec<_> = histogram.bins().collect();
+            assert_eq!(bins.len(), 1, "{value}");
+            let (lower, upper, count) = bins[0];
+            assert_eq!(count, 1);
+            assert!(
+                lower <= f64::from(value) && f64::from(value) < upper,
+                "{value} in {lower}..{upper}"
+            );
+        }
+        let all = of(&values);
+        assert_eq!(all.bins().map(|b| b.2).sum::<u64>(), values.len() as u64);
+    }
+
+    #[test]
+    fn bins_are_as_fine_as_the_range_allows() {
+        for (values, width) in [
+            (&[1.0f32][..], 1.0 / 1024.0),
+            (&[0.999][..], 1.0 / 2048.0),
+            (&[-1.0][..], 1.0 / 2048.0),
+            (&[-1.001, 0.5][..], 1.0 / 1024.0),
+        ] {
+            let (lower, upper, _) = of(values).bins().next().unwrap();
+            assert_eq!(upper - lower, width, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_passed_over() {
+        let odd = of(&[
+            f32::NAN,
+            1.0,
+            f32::INFINITY,
+            -2.0,
+            f32::NEG_INFINITY,
+            f32::NAN,
+        ]);
+        assert_eq!(odd, of(&[1.0, -2.0]));
+        assert_eq!(of(&[f32::NAN]), Histogram::default());
+    }
+}
