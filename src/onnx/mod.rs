@@ -1,3 +1,15 @@
 //! The ONNX file format: what is read is written again, field for field.
+//!
+//! Tensor bytes are shared with the file they were read from, never copied.
 
+pub mod external;
+mod read;
+mod scan;
 pub mod schema;
+pub mod tensor;
+mod tensors;
+mod write;
+
+pub use read::{ReadError, read};
+pub use scan::{LIMITS, Limits, ScanError};
+pub use write::{WriteError, write};

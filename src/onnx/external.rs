@@ -1,0 +1,121 @@
+//! Weights kept in files beside the model.
+//!
+//! Attaching makes them ordinary tensors that share the memory of those files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use bytes::Bytes;
+
+use super::schema::{ModelProto, TensorProto};
+use super::tensor::TensorError;
+use super::tensors;
+
+/// Why the weights of other files could not be taken in.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ExternalError {
+    #[error("the model keeps weights in {}, which {} not here: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
+    Missing { files: Vec<String> },
+    #[error("tensor {tensor} is kept in another file, but the model doesn't say in which: export it again")]
+    NoLocation { tensor: String },
+    #[error("tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it")]
+    Path { tensor: String, path: String },
+    #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
+    Number { tensor: String, key: &'static str, value: String },
+    #[error("tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model")]
+    TooShort { tensor: String, file: String, start: u64, end: u64, given: usize },
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
+
+/// The files the model wants beside itself, sorted, each once.
+pub fn files(model: &ModelProto) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
+        if tensor.is_external() {
+            found.extend(entry(tensor, "location").map(str::to_owned));
+        }
+        Ok(())
+    });
+    found.into_iter().collect()
+}
+
+/// Gives every external tensor its bytes: slices of `given`, by location or, failing that, by the
+/// last part of it (all that a page knows of a file). All wanted files must be there.
+pub fn attach(
+    model: &mut ModelProto,
+    given: &BTreeMap<String, Bytes>,
+) -> Result<(), ExternalError> {
+    let missing: Vec<_> =
+        files(model).into_iter().filter(|path| find(given, path).is_none()).collect();
+    if let Some(path) = missing.iter().find(|path| !is_inside(path)) {
+        let tensor = String::from("of the model");
+        return Err(ExternalError::Path { tensor, path: path.clone() });
+    }
+    if !missing.is_empty() {
+        return Err(ExternalError::Missing { files: missing });
+    }
+    tensors::each_mut(model, &mut |tensor| {
+        if tensor.is_external() { attach_one(tensor, given) } else { Ok(()) }
+    })
+}
+
+fn attach_one(
+    tensor: &mut TensorProto,
+    given: &BTreeMap<String, Bytes>,
+) -> Result<(), ExternalError> {
+    let name = tensor.title().to_owned();
+    let path = entry(tensor, "location")
+        .ok_or_else(|| ExternalError::NoLocation { tensor: name.clone() })?
+        .to_owned();
+    if !is_inside(&path) {
+        return Err(ExternalError::Path { tensor: name, path });
+    }
+    let bytes = find(given, &path)
+        .ok_or_else(|| ExternalError::Missing { files: vec![path.clone()] })?;
+    let start = number(tensor, "offset")?.unwrap_or(0);
+    let length = match number(tensor, "length")? {
+        Some(length) => length,
+        None => tensor.byte_len()? as u64,
+    };
+    let end = start.saturating_add(length);
+    if end > bytes.len() as u64 {
+        let given = bytes.len();
+        return Err(ExternalError::TooShort { tensor: name, file: path, start, end, given });
+    }
+    tensor.raw_data = Some(bytes.slice(start as usize..end as usize));
+    tensor.external_data.clear();
+    tensor.data_location = None;
+    Ok(tensor.check()?)
+}
+
+fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
+    let plain = path.trim_start_matches("./");
+    let last = plain.rsplit('/').next().unwrap_or(plain);
+    given.get(path).or_else(|| given.get(plain)).or_else(|| given.get(last))
+}
+
+/// Whether a path stays in the folder of the model, on every system.
+fn is_inside(path: &str) -> bool {
+    !path.is_empty()
+        && !path.starts_with('/')
+        && !path.contains(['\\', ':', '\0'])
+        && path.split('/').all(|part| part != "..")
+}
+
+fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
+    tensor.external_data.iter().find(|e| e.key.as_deref() == Some(key))?.value.as_deref()
+}
+
+fn number(tensor: &TensorProto, key: &'static str) -> Result<Option<u64>, ExternalError> {
+    entry(tensor, key)
+        .map(|value| {
+            value.trim().parse().map_err(|_| ExternalError::Number {
+                tensor: tensor.title().to_owned(),
+                key,
+                value: value.to_owned(),
+            })
+        })
+        .transpose()
+}

@@ -1,0 +1,193 @@
+//! One walk over the file's bytes before anything is built from them.
+//!
+//! A few bytes of a hostile file can stand for a message of hundreds in memory, so the messages
+//! are counted first. The walk also tells a file that was cut short from one that is no protobuf
+//! at all, and finds nesting that would exhaust the stack.
+
+/// How much of what a file may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the file. Protobuf itself ends at 2 GiB.
+    pub bytes: usize,
+    /// Messages and strings in all: nodes, attributes, tensors, names …
+    pub messages: usize,
+    /// Messages within messages. prost stops at 100.
+    pub depth: usize,
+}
+
+/// The limits of every file we open: several times what the largest known models need.
+pub const LIMITS: Limits = Limits { bytes: (1 << 31) - 1, messages: 8_000_000, depth: 90 };
+
+/// Why the walk ended early.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ScanError {
+    #[error(
+        "the file ends {missing} bytes too early (it has {given}): it was cut short; download or export it again"
+    )]
+    Truncated { missing: usize, given: usize },
+    #[error("byte {at} can't be part of an ONNX model: the file is damaged or of another format")]
+    Malformed { at: usize },
+    #[error(
+        "its messages are nested more than {limit} deep (byte {at}): no real model is, so it is not opened"
+    )]
+    TooDeep { at: usize, limit: usize },
+    #[error("it holds more than {limit} messages and names: more than can be opened safely")]
+    TooMany { limit: usize },
+}
+
+/// The messages with fields that are messages, as far as the walk follows them.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    SparseTensor,
+    ValueInfo,
+    Type,
+    /// A type that holds a type in its field 1 (sequence, optional).
+    TypeOfOne,
+    /// A type that holds a type in its field 2 (map).
+    TypeOfTwo,
+    Training,
+    Function,
+    /// A message whose insides are small and flat.
+    Leaf,
+    /// Strings and names: counted.
+    Text,
+    /// Bytes and packed numbers: passed over.
+    Bytes,
+}
+
+impl Kind {
+    /// What the length-delimited field `tag` of this message is.
+    fn field(self, tag: u64) -> Kind {
+        use Kind::*;
+        match (self, tag) {
+            (Model, 7) => Graph,
+            (Model, 20) => Training,
+            (Model, 25) => Function,
+            (Graph, 1) | (Function, 7) => Node,
+            (Graph, 5) => Tensor,
+            (Graph, 11..=13) | (Function, 12) => ValueInfo,
+            (Graph, 15) => SparseTensor,
+            (Node, 5) | (Function, 11) => Attribute,
+            (Attribute, 5 | 10) => Tensor,
+            (Attribute, 6 | 11) => Graph,
+            (Attribute, 14 | 15) => Type,
+            (Attribute, 22 | 23) => SparseTensor,
+            (SparseTensor, 1 | 2) => Tensor,
+            (ValueInfo, 2) => Type,
+            (Type, 4 | 9) => TypeOfOne,
+            (Type, 5) => TypeOfTwo,
+            (TypeOfOne, 1) | (TypeOfTwo, 2) => Type,
+            (Training, 1 | 2) => Graph,
+            (Type, 1 | 8) | (Model, 8 | 14) | (Tensor, 13 | 16) => Leaf,
+            (Tensor, 4 | 5 | 7 | 9 | 10 | 11) | (Attribute, 4 | 7 | 8) => Bytes,
+            (Leaf | Model, _) => Leaf,
+            _ => Text,
+        }
+    }
+}
+
+struct Walk<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    messages: usize,
+}
+
+/// Walks over a whole model; its size against `limits.bytes` is the caller's to check.
+pub(super) fn scan(bytes: &[u8], limits: Limits) -> Result<(), ScanError> {
+    let mut walk = Walk { bytes, limits, messages: 0 };
+    walk.message(Kind::Model, 0, bytes.len(), 0)
+}
+
+impl Walk<'_> {
+    fn message(
+        &mut self,
+        kind: Kind,
+        start: usize,
+        end: usize,
+        depth: usize,
+    ) -> Result<(), ScanError> {
+        if depth > self.limits.depth {
+            return Err(ScanError::TooDeep { at: start, limit: self.limits.depth });
+        }
+        let mut at = start;
+        while at < end {
+            let field = at;
+            let key = self.varint(&mut at, end, field)?;
+            let length = match key & 7 {
+                0 => {
+                    self.varint(&mut at, end, field)?;
+                    continue;
+                }
+                1 => 8,
+                2 => {
+                    let length = self.varint(&mut at, end, field)?;
+                    usize::try_from(length).map_err(|_| ScanError::Malformed { at: field })?
+                }
+                5 => 4,
+                _ => return Err(ScanError::Malformed { at: field }),
+            };
+            if key >> 3 == 0 {
+                return Err(ScanError::Malformed { at: field });
+            }
+            let over = length.saturating_sub(end - at);
+            if over > 0 {
+                return Err(self.cut(kind, over, end, field));
+            }
+            if key & 7 == 2 {
+                let inner = kind.field(key >> 3);
+                if inner != Kind::Bytes {
+                    self.count()?;
+                }
+                if !matches!(inner, Kind::Bytes | Kind::Text) {
+                    self.message(inner, at, at + length, depth + 1)?;
+                }
+            }
+            at += length;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self) -> Result<(), ScanError> {
+        self.messages += 1;
+        if self.messages > self.limits.messages {
+            return Err(ScanError::TooMany { limit: self.limits.messages });
+        }
+        Ok(())
+    }
+
+    /// A field that wants more than there is. At the outermost level, in a field a model has, the
+    /// file was cut short; elsewhere the lengths contradict each other.
+    fn cut(&self, kind: Kind, over: usize, end: usize, field: usize) -> ScanError {
+        if kind == Kind::Model && end == self.bytes.len() && over < self.limits.bytes {
+            ScanError::Truncated { missing: over, given: self.bytes.len() }
+        } else {
+            ScanError::Malformed { at: field }
+        }
+    }
+
+    fn varint(&self, at: &mut usize, end: usize, field: usize) -> Result<u64, ScanError> {
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            if *at >= end {
+                return Err(if end == self.bytes.len() {
+                    ScanError::Truncated { missing: 1, given: end }
+                } else {
+                    ScanError::Malformed { at: field }
+                });
+            }
+            let byte = self.bytes[*at];
+            *at += 1;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(ScanError::Malformed { at: field })
+    }
+}
