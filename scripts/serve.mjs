@@ -1,0 +1,195 @@
+#!/usr/bin/env node
+// The development server: the page as a good host would serve it.
+//
+// It promises the right MIME types, the isolation headers that threads need (left out with `--plain`, to
+// walk the single-threaded way), and on every response, worker scripts included, a policy under which
+// nothing can be sent to another origin. Only the page's own folders are served, never the checkout.
+//
+//   node scripts/serve.mjs [--port N] [--host H] [--plain] [--demo DIR] [--mount /path/=DIR]...
+//
+// Port 0 takes a free one. The address is printed as the first line.
+
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { homedir } from 'node:os';
+import { dirname, extname, join, resolve, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+
+/** Where `make` keeps what outlives a checkout. */
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
+
+/** @type {Record<string, string>} */
+const types = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.jpeg': 'image/jpeg',
+  '.jpg': 'image/jpeg',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml; charset=utf-8',
+  '.wasm': 'application/wasm',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.yaml': 'text/yaml; charset=utf-8',
+};
+
+/**
+ * What the page may do. `connect-src 'self'` is the privacy promise; `wasm-unsafe-eval` lets WebAssembly
+ * compile and nothing else; `blob:` pictures are the thumbnails of the person's own samples.
+ */
+export const policy = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "manifest-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/**
+ * @typedef {object} ServeOptions
+ * @property {number} [port] 0 for a free one
+ * @property {string} [host]
+ * @property {boolean} [plain] without the isolation headers
+ * @property {string} [root] the checkout
+ * @property {string} [demo] the folder behind `/demo/`
+ * @property {Record<string, string>} [mounts] further folders, by the path they appear under (`/bench/`)
+ */
+
+/**
+ * Starts the server and resolves once it listens.
+ *
+ * @param {ServeOptions} [options]
+ * @returns {Promise<{ url: string, close: () => Promise<void> }>}
+ */
+export async function serve(options = {}) {
+  const { port = 8080, host = 'localhost', plain = false, root = checkout } = options;
+  /** @type {[string, string][]} */
+  const mounts = Object.entries({
+    '/www/': join(root, 'www'),
+    '/pkg/': join(root, 'pkg'),
+    '/demo/': options.demo ?? join(cache, 'demo'),
+    ...options.mounts,
+  });
+  /** @type {Record<string, string>} */
+  const single = { '/': 'index.html', '/index.html': 'index.html', '/sw.js': 'sw.js' };
+
+  /** @type {Record<string, string>} */
+  const headers = {
+    'Content-Security-Policy': policy,
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+    'Cache-Control': 'no-cache',
+  };
+  if (!plain) {
+    headers['Cross-Origin-Opener-Policy'] = 'same-origin';
+    headers['Cross-Origin-Embedder-Policy'] = 'require-corp';
+    headers['Cross-Origin-Resource-Policy'] = 'same-origin';
+  }
+
+  /** @param {string} path @returns {string | null} the file behind a path, if it may be served */
+  function fileOf(path) {
+    if (path in single) return join(root, single[path]);
+    for (const [prefix, folder] of mounts) {
+      if (!path.startsWith(prefix)) continue;
+      const file = resolve(folder, path.slice(prefix.length));
+      // `resolve` has eaten every `..`: what is left must still be inside.
+      return file.startsWith(resolve(folder) + sep) ? file : null;
+    }
+    return null;
+  }
+
+  const server = createServer(async (request, response) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    /** @param {number} status @param {string} text */
+    const refuse = (status, text) => {
+      response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
+      response.end(`${text}\n`);
+    };
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return refuse(405, 'Only GET and HEAD are answered here.');
+    }
+    let path;
+    try {
+      path = decodeURIComponent(new URL(request.url ?? '/', 'http://host').pathname);
+    } catch {
+      return refuse(400, 'This address cannot be read.');
+    }
+    const file = path.includes('\0') ? null : fileOf(path);
+    const found = file && (await stat(file).catch(() => null));
+    if (!file || !found?.isFile()) return refuse(404, `Nothing is served at ${path}.`);
+    response.writeHead(200, {
+      'Content-Type': types[extname(file).toLowerCase()] ?? 'application/octet-stream',
+      'Content-Length': found.size,
+    });
+    if (request.method === 'HEAD') return response.end();
+    createReadStream(file)
+      .on('error', () => response.destroy())
+      .pipe(response);
+  });
+
+  await new Promise((done, failed) => {
+    server.once('error', failed);
+    server.listen(port, host, () => done(undefined));
+  });
+  const address = server.address();
+  const taken = typeof address === 'object' && address ? address.port : port;
+  return {
+    url: `http://${host}:${taken}/`,
+    close: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function main() {
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: '8080' },
+      host: { type: 'string', default: 'localhost' },
+      plain: { type: 'boolean', default: false },
+      demo: { type: 'string' },
+      mount: { type: 'string', multiple: true, default: [] },
+    },
+  });
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65535) {
+    throw new Error(`--port wants a number from 0 to 65535, not ${values.port}.`);
+  }
+  /** @type {Record<string, string>} */
+  const mounts = {};
+  for (const mount of values.mount ?? []) {
+    const [prefix, folder] = mount.split('=', 2);
+    if (!folder || !/^\/.+\/$/.test(prefix)) throw new Error(`--mount wants /path/=DIR, not ${mount}.`);
+    mounts[prefix] = folder;
+  }
+  const { url } = await serve({ port, host: values.host, plain: values.plain, demo: values.demo, mounts });
+  console.log(url);
+  console.log(
+    values.plain
+      ? 'Without the isolation headers: one thread.'
+      : 'With the isolation headers: threads work. Ctrl+C stops.',
+  );
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  main().catch((error) => {
+    const taken = error?.code === 'EADDRINUSE';
+    console.error(taken ? `${error.message}: another program has this port; try --port 0.` : error.message);
+    process.exit(2);
+  });
+}

@@ -1,0 +1,93 @@
+// @ts-check
+/**
+ * Builds DOM from plain calls. A function in place of a child or an attribute is live: it is read again
+ * when a signal it used changes, and only that spot of the page is touched, so focus and selection survive.
+ */
+
+import { effect } from './store.js';
+
+/** @typedef {Node | string | number | false | null | undefined} Leaf */
+/** @typedef {Leaf | Leaf[] | (() => Leaf | Leaf[])} Child */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, unknown>} [attributes] `on…` listens; a function is live; `false` and `null` leave it out
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith('on')) {
+      element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
+    } else if (typeof value === 'function') {
+      effect(() => set(element, name, value()));
+    } else {
+      set(element, name, value);
+    }
+  }
+  fill(element, children);
+  return element;
+}
+
+/**
+ * Appends children to an element that is already there.
+ *
+ * @param {Element | DocumentFragment} element
+ * @param {Child[]} children
+ */
+export function fill(element, children) {
+  for (const child of children) {
+    if (typeof child === 'function') live(element, child);
+    else element.append(...nodes(child));
+  }
+}
+
+/**
+ * @param {Element | DocumentFragment} parent
+ * @param {() => Leaf | Leaf[]} read
+ */
+function live(parent, read) {
+  // An empty text node holds the place while there is nothing to show.
+  /** @type {ChildNode[]} */
+  let shown = [document.createTextNode('')];
+  parent.append(...shown);
+  effect(() => {
+    const made = nodes(read());
+    const next = made.length > 0 ? made : [document.createTextNode('')];
+    const [first, ...rest] = shown;
+    if (rest.length === 0 && first instanceof Text && next.length === 1 && next[0] instanceof Text) {
+      // Text that changes in place keeps its node: nothing flickers, live regions read it once.
+      if (first.data !== next[0].data) first.data = next[0].data;
+      return;
+    }
+    for (const node of rest) node.remove();
+    first.replaceWith(...next);
+    shown = next;
+  });
+}
+
+/**
+ * @param {Leaf | Leaf[]} leaf
+ * @returns {ChildNode[]}
+ */
+function nodes(leaf) {
+  if (Array.isArray(leaf)) return leaf.flatMap(nodes);
+  if (leaf === false || leaf === null || leaf === undefined) return [];
+  return [leaf instanceof Node ? /** @type {ChildNode} */ (leaf) : document.createTextNode(String(leaf))];
+}
+
+/** @param {HTMLElement} element @param {string} name @param {unknown} value */
+function set(element, name, value) {
+  if (name === 'value' || name === 'checked') {
+    // The property is what a form control shows; the attribute only its start. Compared first, as
+    // assigning moves the caret.
+    const control = /** @type {any} */ (element);
+    if (control[name] !== value) control[name] = value ?? '';
+  } else if (value === false || value === null || value === undefined) {
+    element.removeAttribute(name);
+  } else {
+    element.setAttribute(name, value === true ? '' : String(value));
+  }
+}

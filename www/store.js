@@ -1,0 +1,124 @@
+// @ts-check
+/**
+ * Signals: a value that knows who reads it. `effect` runs again when something it read has changed;
+ * changes made inside `batch` are seen together, once. Nothing here knows the DOM.
+ */
+
+/** @typedef {{ run: () => void, sources: Set<Set<Effect>> }} Effect */
+
+/** @type {Effect | null} */
+let reading = null;
+/** @type {Set<Effect>} */
+const pending = new Set();
+let depth = 0;
+
+/**
+ * @template T
+ * @typedef {object} Signal
+ * @property {T} value read: subscribes the running effect; write: wakes the readers
+ * @property {() => T} peek reads without subscribing
+ */
+
+/**
+ * @template T
+ * @param {T} initial
+ * @returns {Signal<T>}
+ */
+export function signal(initial) {
+  let current = initial;
+  /** @type {Set<Effect>} */
+  const readers = new Set();
+  return {
+    get value() {
+      if (reading) {
+        readers.add(reading);
+        reading.sources.add(readers);
+      }
+      return current;
+    },
+    set value(next) {
+      if (Object.is(next, current)) return;
+      current = next;
+      for (const reader of readers) pending.add(reader);
+      if (depth === 0) flush();
+    },
+    peek: () => current,
+  };
+}
+
+/**
+ * A value worked out from other signals, again only when they change.
+ *
+ * @template T
+ * @param {() => T} work
+ * @returns {{ readonly value: T, peek: () => T }}
+ */
+export function computed(work) {
+  const result = signal(/** @type {T} */ (undefined));
+  effect(() => {
+    result.value = work();
+  });
+  return result;
+}
+
+/**
+ * Runs `work` now and whenever a signal it read has changed.
+ *
+ * @param {() => void} work
+ * @returns {() => void} stops it
+ */
+export function effect(work) {
+  /** @type {Effect} */
+  const self = {
+    sources: new Set(),
+    run() {
+      leave(self);
+      const outer = reading;
+      reading = self;
+      try {
+        work();
+      } finally {
+        reading = outer;
+      }
+    },
+  };
+  self.run();
+  return () => {
+    leave(self);
+    pending.delete(self);
+  };
+}
+
+/**
+ * Several changes, seen as one.
+ *
+ * @param {() => void} changes
+ */
+export function batch(changes) {
+  depth += 1;
+  try {
+    changes();
+  } finally {
+    depth -= 1;
+    if (depth === 0) flush();
+  }
+}
+
+/** @param {Effect} reader */
+function leave(reader) {
+  for (const readers of reader.sources) readers.delete(reader);
+  reader.sources.clear();
+}
+
+function flush() {
+  // An effect may write signals itself: what it wakes joins the end of the line.
+  depth += 1;
+  try {
+    for (const reader of pending) {
+      pending.delete(reader);
+      reader.run();
+    }
+  } finally {
+    depth -= 1;
+  }
+}
