@@ -1,1 +1,273 @@
-//! web
+//! The wasm face: one class over [`session`], and nothing that decides anything.
+//!
+//! Settings, cards and summaries cross as plain objects; files come as `Blob`s and are copied once, slice by
+//! slice, into memory of exactly their size; models and tensors leave as typed arrays. Errors are JS `Error`s
+//! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
+//! the page stop a call and learn of a panic while the worker itself is busy.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+
+use bytes::Bytes;
+use gloo::file::futures::read_as_bytes;
+use js_sys::{Array, Float32Array, Function, Int32Array, Object, Reflect, Uint8Array};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wasm_bindgen::prelude::*;
+
+use crate::samples::{self, Encoded};
+use crate::session::{self, Event, Watch};
+use crate::{calibrate, quantize};
+
+#[cfg(feature = "threads")]
+pub use wasm_bindgen_rayon::init_thread_pool;
+
+/// How much of a file is in JS memory at a time.
+const SLICE: u64 = 4 << 20;
+
+/// The words shared with the page; places as in `www/types.js`.
+static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
+const CANCEL: u32 = 0;
+const DONE: usize = 1;
+const PANICKED: usize = 2;
+
+/// The last words of a thread that panicked, ended by zeros.
+static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
+
+/// Readies what a worker needs before its first call: a panic's message goes to the console and to
+/// [`panic_text`], as the trap that follows it carries none.
+#[wasm_bindgen]
+pub fn install() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        let bytes = text.bytes().chain(std::iter::repeat(0));
+        for (cell, byte) in PANIC_TEXT.iter().zip(bytes) {
+            cell.store(byte, Ordering::Relaxed);
+        }
+        CONTROL[PANICKED].store(1, Ordering::Release);
+        gloo::console::error!(text);
+    }));
+}
+
+/// The control words as a view of wasm memory; growing moves memory that is not shared, so it is for
+/// shared memory only, or for at once.
+#[wasm_bindgen]
+pub fn control() -> Int32Array {
+    Int32Array::new_with_byte_offset_and_length(&memory_buffer(), CONTROL.as_ptr() as u32, CONTROL.len() as u32)
+}
+
+/// The bytes of the last panic's message, under the same rule as [`control`].
+#[wasm_bindgen(js_name = panicText)]
+pub fn panic_text() -> Uint8Array {
+    let length = PANIC_TEXT.len() as u32;
+    Uint8Array::new_with_byte_offset_and_length(&memory_buffer(), PANIC_TEXT.as_ptr() as u32, length)
+}
+
+/// Forgets an old request to stop.
+#[wasm_bindgen(js_name = resetControl)]
+pub fn reset_control() -> Result<(), JsValue> {
+    js_sys::Atomics::store(&control(), CANCEL, 0)?;
+    CONTROL[DONE].store(0, Ordering::Relaxed);
+    Ok(())
+}
+
+fn memory_buffer() -> JsValue {
+    let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().unchecked_into();
+    memory.buffer()
+}
+
+/// Memory in bytes: what wasm holds, what of it is in use, and the most that was in use.
+#[derive(Serialize)]
+struct Memory {
+    pages: usize,
+    live: usize,
+    peak: usize,
+}
+
+/// What the engine holds now.
+#[wasm_bindgen]
+pub fn memory() -> Result<JsValue, JsValue> {
+    let pages = core::arch::wasm32::memory_size(0) * 65536;
+    // MEMORY
+    to_js(&Memory { pages, live: pages, peak: pages })
+}
+
+/// Which of these paths make which sample.
+#[wasm_bindgen]
+pub fn group(paths: JsValue) -> Result<JsValue, JsValue> {
+    let paths: Vec<String> = from_js(paths, "paths")?;
+    to_js(&samples::group(&paths).map_err(session::Error::from).map_err(error)?)
+}
+
+/// Follows a calibration from any thread.
+struct Shared;
+
+impl Watch for Shared {
+    fn event(&self, event: &Event) {
+        if let Event::Sample { .. } = event {
+            CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
+    }
+}
+
+/// One model on its way from float to int8.
+#[wasm_bindgen]
+pub struct Session {
+    inner: session::Session,
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// Reads a model. `progress` is called with the bytes read and their total.
+    pub async fn open(name: String, file: web_sys::Blob, progress: Function) -> Result<Session, JsValue> {
+        let bytes = read(&name, file, Some(&progress)).await?;
+        let inner = session::Session::open(&name, bytes).map_err(error)?;
+        Ok(Session { inner })
+    }
+
+    /// What the model is.
+    pub fn card(&self) -> Result<JsValue, JsValue> {
+        to_js(self.inner.card())
+    }
+
+    /// The external data files that are missing.
+    #[wasm_bindgen(js_name = wantedFiles)]
+    pub fn wanted_files(&self) -> Vec<String> {
+        self.inner.wanted_files().to_vec()
+    }
+
+    /// Takes the external data: an array of `{ path, blob }`, all files at once.
+    pub async fn attach(&mut self, files: Array, progress: Function) -> Result<(), JsValue> {
+        let mut read_files = BTreeMap::new();
+        for (path, bytes) in parts(&files, Some(&progress)).await? {
+            read_files.insert(path, bytes);
+        }
+        self.inner.attach(&read_files).map_err(error)
+    }
+
+    /// One sample, decoded: a description of each input, and the values of the first where they are float.
+    pub async fn preview(&self, name: String, files: Array, settings: JsValue) -> Result<JsValue, JsValue> {
+        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let sample = Encoded { name, parts: parts(&files, None).await? };
+        let inputs = self.inner.input_specs();
+        let tensors = samples::decode(&sample, &inputs, &settings)
+            .map_err(session::Error::from)
+            .map_err(error)?;
+        let previews = self.inner.preview(&sample, &settings).map_err(error)?;
+        let first = tensors.first().and_then(|tensor| tensor.as_f32()).map(Float32Array::from);
+        let decoded = Object::new();
+        Reflect::set(&decoded, &"previews".into(), &to_js(&previews)?)?;
+        Reflect::set(&decoded, &"first".into(), &first.map_or(JsValue::NULL, JsValue::from))?;
+        Ok(decoded.into())
+    }
+
+    /// Prepares the model and begins a calibration.
+    #[wasm_bindgen(js_name = beginCalibration)]
+    pub fn begin_calibration(&mut self, settings: JsValue, samples: JsValue) -> Result<(), JsValue> {
+        let settings: quantize::Settings = from_js(settings, "settings")?;
+        let samples = from_js(samples, "sample settings")?;
+        self.inner.begin_calibration(&settings, samples).map_err(error)
+    }
+
+    /// Runs some samples: an array of `{ name, files: [{ path, blob }] }`.
+    pub async fn feed(&mut self, samples: Array) -> Result<(), JsValue> {
+        let mut encoded = Vec::with_capacity(samples.length() as usize);
+        for sample in samples.iter() {
+            let name = Reflect::get(&sample, &"name".into())?.as_string().unwrap_or_default();
+            let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
+            encoded.push(Encoded { name, parts: parts(&files, None).await? });
+        }
+        self.inner.feed(&encoded, &Shared).map_err(error)
+    }
+
+    /// Ends the calibration with a method, such as `minmax`.
+    #[wasm_bindgen(js_name = finishCalibration)]
+    pub fn finish_calibration(&mut self, method: JsValue) -> Result<JsValue, JsValue> {
+        let method: calibrate::Method = from_js(method, "method")?;
+        to_js(&self.inner.finish_calibration(method).map_err(error)?)
+    }
+
+    /// The quantized model: `{ model, summary }`.
+    pub fn quantize(&mut self, settings: JsValue) -> Result<JsValue, JsValue> {
+        let settings: quantize::Settings = from_js(settings, "settings")?;
+        let outcome = self.inner.quantize(&settings).map_err(error)?;
+        let result = Object::new();
+        Reflect::set(&result, &"model".into(), &Uint8Array::from(outcome.model.as_slice()))?;
+        Reflect::set(&result, &"summary".into(), &to_js(&outcome.summary)?)?;
+        Ok(result.into())
+    }
+
+    /// The report so far, as YAML.
+    pub fn report(&self) -> String {
+        self.inner.report()
+    }
+}
+
+/// Reads `{ path, blob }`s in order.
+async fn parts(files: &Array, progress: Option<&Function>) -> Result<Vec<(String, Bytes)>, JsValue> {
+    let mut read_parts = Vec::with_capacity(files.length() as usize);
+    for file in files.iter() {
+        let path = Reflect::get(&file, &"path".into())?.as_string().unwrap_or_default();
+        let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
+        let bytes = read(&path, blob, progress).await?;
+        read_parts.push((path, bytes));
+    }
+    Ok(read_parts)
+}
+
+/// Copies a file into memory once: never more than [`SLICE`] of it is in JS at a time, and the vector does not grow.
+async fn read(name: &str, blob: web_sys::Blob, progress: Option<&Function>) -> Result<Bytes, JsValue> {
+    let blob = gloo::file::Blob::from(blob);
+    let size = blob.size();
+    let too_big = || {
+        let message = format!(
+            "`{name}` has {size} bytes, which is more than this page's memory can hold; use the command line for it"
+        );
+        failure("memory", &message)
+    };
+    let mut bytes = Vec::new();
+    let capacity = usize::try_from(size).map_err(|_| too_big())?;
+    bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
+    let mut start = 0;
+    while start < size {
+        let end = size.min(start + SLICE);
+        let slice = read_as_bytes(&blob.slice(start, end)).await.map_err(|cause| {
+            let message = format!(
+                "`{name}` could not be read: {cause}; it may have been moved or changed since it was chosen, choose it again"
+            );
+            failure("read", &message)
+        })?;
+        bytes.extend_from_slice(&slice);
+        start = end;
+        if let Some(progress) = progress {
+            progress.call2(&JsValue::NULL, &(start as f64).into(), &(size as f64).into())?;
+        }
+    }
+    Ok(Bytes::from(bytes))
+}
+
+fn to_js<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
+    let plain = serde_wasm_bindgen::Serializer::json_compatible();
+    value.serialize(&plain).map_err(|cause| failure("internal", &cause.to_string()))
+}
+
+fn from_js<T: DeserializeOwned>(value: JsValue, what: &str) -> Result<T, JsValue> {
+    serde_wasm_bindgen::from_value(value)
+        .map_err(|cause| failure("settings", &format!("the {what} can't be used: {cause}")))
+}
+
+fn error(error: session::Error) -> JsValue {
+    failure(error.kind(), &error.to_string())
+}
+
+/// A JS `Error` with a `kind`.
+fn failure(kind: &str, message: &str) -> JsValue {
+    let error = js_sys::Error::new(message);
+    // Setting a property of an object made just above can't fail.
+    let _ = Reflect::set(&error, &"kind".into(), &kind.into());
+    error.into()
+}

@@ -1,0 +1,112 @@
+// @ts-check
+/**
+ * The shapes that cross between page and worker. Types only: importing this file costs nothing, and it
+ * uses no name that only one of the two sides has.
+ */
+
+/** @typedef {{ path: string, blob: Blob }} NamedFile a file and the path a person knows it by */
+
+/** @typedef {{ name: string, parts: string[] }} SampleRef one sample and the paths of its files */
+
+/** @typedef {{ name: string, element: string, shape: string }} Port */
+
+/**
+ * @typedef {object} Card what a model is
+ * @property {string} name
+ * @property {number} bytes
+ * @property {string} sha256
+ * @property {number} opset
+ * @property {number} irVersion
+ * @property {string} producer
+ * @property {Port[]} inputs
+ * @property {Port[]} outputs
+ * @property {number} parameters
+ * @property {[string, number][]} operators
+ * @property {number} quantizable
+ * @property {{ operator: string, count: number, reason: string }[]} float
+ * @property {boolean} alreadyQuantized
+ * @property {string[]} warnings
+ */
+
+/**
+ * @typedef {object} Preview one input of a sample, decoded
+ * @property {string} [input]
+ * @property {string} element
+ * @property {number[]} shape
+ * @property {number} min
+ * @property {number} max
+ * @property {number} mean
+ * @property {number} std
+ * @property {string[]} [notes]
+ */
+
+/** @typedef {{ previews: Preview[], first: Float32Array | null }} Decoded the previews, and the values of the first float input */
+
+/**
+ * @typedef {object} QuantizeSettings what the quantizer does; every field has a default
+ * @property {'u8' | 'i8'} [activations]
+ * @property {boolean} [per_channel]
+ * @property {boolean} [symmetric_activations]
+ * @property {boolean} [reduce_range]
+ * @property {string[]} [keep_float] names of nodes
+ */
+
+/** @typedef {{ image?: Record<string, unknown> }} SampleSettings how samples are read */
+
+/**
+ * @typedef {object} CalibrateOptions
+ * @property {string} [method] `minmax`
+ * @property {QuantizeSettings} [settings]
+ * @property {SampleSettings} [samples]
+ * @property {AbortSignal} [signal]
+ */
+
+/** @typedef {{ samples: number, values: number, prepared: string[] }} CalibrationSummary */
+
+/**
+ * @typedef {object} Memory in bytes; `pages` only grows, `live` is what is in use
+ * @property {number} pages
+ * @property {number} live
+ * @property {number} peak
+ */
+
+/**
+ * @typedef {object} Progress
+ * @property {string} stage in words
+ * @property {number} [done]
+ * @property {number} [of]
+ * @property {string} [unit] what is counted: `bytes`, `samples`
+ * @property {Memory} [memory]
+ */
+
+/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zero_point: number, range: unknown }} QuantizedTensor */
+
+/** @typedef {{ node: string, operator: string, quantized: boolean, reason: string | null }} NodeChoice */
+
+/**
+ * @typedef {object} Summary
+ * @property {number} bytesBefore
+ * @property {number} bytesAfter
+ * @property {NodeChoice[]} nodes
+ * @property {QuantizedTensor[]} tensors
+ */
+
+/** @typedef {{ model: Uint8Array<ArrayBuffer>, report: string, summary: Summary }} Result */
+
+/** @typedef {{ kind: string, message: string }} Failure */
+
+/**
+ * The word the cores share with the page: `control` is an `Int32Array` over wasm memory, `panic` the bytes of
+ * a panic's message. Only where the page is isolated.
+ *
+ * @typedef {{ control: Int32Array, panic: Uint8Array }} Shared
+ */
+
+/** Places in `control`. */
+export const slot = { cancel: 0, done: 1, panicked: 2 };
+
+/** @typedef {{ id: number, call: string, args: any }} Request */
+
+/** @typedef {{ id: number, value?: any, failure?: Failure, progress?: Progress }} Reply */
+
+export {};

@@ -1,0 +1,170 @@
+// @ts-check
+/**
+ * The worker: the one place where wasm runs. It answers calls one at a time, in order, and holds the
+ * sessions. It may be ended at any moment; the page starts another and opens the file again.
+ */
+
+/** @import { NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
+/** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
+/** @typedef {import('../pkg/threads/octet.js').Session} Session */
+
+/** Samples are handed over in portions that take about this long, so that progress and cancelling stay lively. */
+const portion = 200;
+
+const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
+
+/** @type {Wasm | null} */
+let wasm = null;
+let threads = 1;
+/** @type {Map<number, Session>} */
+const sessions = new Map();
+
+/** @returns {Wasm} */
+function loaded() {
+  if (!wasm) throw new Error('The engine is not loaded yet.');
+  return wasm;
+}
+
+/** @param {number} key @returns {Session} */
+function session(key) {
+  const found = sessions.get(key);
+  if (!found) throw new Error('This model is not open.');
+  return found;
+}
+
+/** @typedef {(progress: Progress) => void} Report */
+
+/** @type {Record<string, (args: any, report: Report) => unknown>} */
+const calls = {
+  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options */
+  async start(options) {
+    const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
+    const module = /** @type {Wasm} */ (await import(new URL('octet.js', folder).href));
+    await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
+    module.install();
+    wasm = module;
+    const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
+    if (options.threads > 1 && scope.crossOriginIsolated && pool.initThreadPool) {
+      await pool.initThreadPool(options.threads);
+      threads = options.threads;
+    }
+    /** @type {Shared | null} */
+    const shared = scope.crossOriginIsolated && options.variant === 'threads'
+      ? { control: module.control(), panic: module.panicText() }
+      : null;
+    return { threads, shared };
+  },
+
+  /** @param {{ key: number, name: string, blob: Blob }} file @param {Report} report */
+  async open({ key, name, blob }, report) {
+    const opened = await loaded().Session.open(name, blob, reading(report));
+    sessions.get(key)?.free();
+    sessions.set(key, opened);
+    return { card: opened.card(), wanted: opened.wantedFiles() };
+  },
+
+  /** @param {{ key: number, files: NamedFile[] }} given @param {Report} report */
+  async attach({ key, files }, report) {
+    const open = session(key);
+    await open.attach(files, reading(report));
+    return { card: open.card(), wanted: open.wantedFiles() };
+  },
+
+  /** @param {{ paths: string[] }} given @returns {SampleRef[]} */
+  group: ({ paths }) => loaded().group(paths),
+
+  /** @param {{ key: number, files: NamedFile[], settings: SampleSettings }} given */
+  async preview({ key, files, settings }) {
+    const [sample] = samplesOf(files);
+    if (!sample) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
+    return await session(key).preview(sample.name, sample.files, settings);
+  },
+
+  /**
+   * @param {{ key: number, files: NamedFile[], method: string, settings: QuantizeSettings, samples: SampleSettings }} given
+   * @param {Report} report
+   */
+  async calibrate({ key, files, method, settings, samples }, report) {
+    const open = session(key);
+    const all = samplesOf(files);
+    loaded().resetControl();
+    report({ stage: 'Preparing the model', done: 0, of: all.length, unit: 'samples', memory: memory() });
+    open.beginCalibration(settings, samples);
+    let done = 0;
+    let size = threads;
+    while (done < all.length) {
+      const started = performance.now();
+      await open.feed(all.slice(done, done + size));
+      done = Math.min(done + size, all.length);
+      report({ stage: 'Calibrating', done, of: all.length, unit: 'samples', memory: memory() });
+      const took = performance.now() - started;
+      if (took < portion / 2) size *= 2;
+      else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
+    }
+    return open.finishCalibration(method);
+  },
+
+  /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */
+  quantize({ key, settings }, report) {
+    report({ stage: 'Writing the quantized model', memory: memory() });
+    const open = session(key);
+    const { model, summary } = open.quantize(settings);
+    return { model, summary, report: open.report(), memory: memory() };
+  },
+
+  /** @param {{ key: number }} which @returns {string} */
+  report: ({ key }) => session(key).report(),
+
+  /** @param {{ key: number }} which */
+  close({ key }) {
+    sessions.get(key)?.free();
+    sessions.delete(key);
+  },
+
+  memory: () => memory(),
+};
+
+/** @param {Report} report @returns {(done: number, of: number) => void} */
+function reading(report) {
+  return (done, of) => report({ stage: 'Reading the file', done, of, unit: 'bytes' });
+}
+
+function memory() {
+  return loaded().memory();
+}
+
+/** @param {NamedFile[]} files @returns {{ name: string, files: NamedFile[] }[]} */
+function samplesOf(files) {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  /** @type {SampleRef[]} */
+  const refs = loaded().group(files.map((file) => file.path));
+  return refs.map(({ name, parts }) => ({
+    name,
+    files: parts.flatMap((path) => byPath.get(path) ?? []),
+  }));
+}
+
+/** @param {any} error @returns {{ kind: string, message: string }} */
+function failure(error) {
+  if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) {
+    const said = wasm ? new TextDecoder().decode(wasm.panicText().slice()).replace(/\0+$/, '') : '';
+    return { kind: 'crash', message: said || String(error.message) };
+  }
+  return { kind: typeof error?.kind === 'string' ? error.kind : 'internal', message: String(error?.message ?? error) };
+}
+
+/** Calls are answered in order: a session is never entered twice. */
+let line = Promise.resolve();
+
+scope.addEventListener('message', (event) => {
+  const { id, call, args } = /** @type {Request} */ (event.data);
+  line = line.then(async () => {
+    try {
+      const value = await calls[call](args, (progress) => scope.postMessage({ id, progress }));
+      const bytes = /** @type {any} */ (value)?.model;
+      scope.postMessage({ id, value }, bytes instanceof Uint8Array ? [bytes.buffer] : []);
+    } catch (error) {
+      scope.postMessage({ id, failure: failure(error) });
+    }
+  });
+});
