@@ -99,6 +99,14 @@ pub fn group(paths: JsValue) -> Result<JsValue, JsValue> {
     to_js(&samples::group(&paths).map_err(session::Error::from).map_err(error)?)
 }
 
+/// Settings that many image models were trained with, by name.
+#[wasm_bindgen(js_name = imagePresets)]
+pub fn image_presets() -> Result<JsValue, JsValue> {
+    let named = samples::ImageSettings::PRESETS.iter();
+    let presets: BTreeMap<_, _> = named.map(|name| (name, samples::ImageSettings::preset(name))).collect();
+    to_js(&presets)
+}
+
 /// Follows a calibration from any thread.
 struct Shared;
 

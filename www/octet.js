@@ -223,6 +223,11 @@ export class Octet {
     return (await this.engine()).call('group', { paths });
   }
 
+  /** Settings that many image models were trained with, by name. @returns {Promise<Record<string, Record<string, unknown>>>} */
+  async presets() {
+    return (await this.engine()).call('presets', {});
+  }
+
   /** What the engine holds. @returns {Promise<Memory>} */
   async memory() {
     return (await this.engine()).call('memory', {});
@@ -334,6 +339,11 @@ export class Model {
       throw new OctetError({ kind: 'order', message: 'There are no ranges yet: calibrate this model first.' });
     }
     return engine.call('quantize', { key: this.#key, settings }, options);
+  }
+
+  /** Whether the ranges of a calibration are held, so that `quantize` can be called. */
+  get calibrated() {
+    return this.#calibrated !== null && this.#calibrated === this.#home && this.#calibrated.alive;
   }
 
   /** The report so far, as YAML. @returns {Promise<string>} */

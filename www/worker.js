@@ -98,7 +98,7 @@ const calls = {
       done = Math.min(done + size, all.length);
       report({ stage: 'Calibrating', done, of: all.length, unit: 'samples', memory: memory() });
       const took = performance.now() - started;
-      if (took < portion / 2) size *= 2;
+      if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
       else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
     }
     return open.finishCalibration(method);
@@ -122,6 +122,8 @@ const calls = {
   },
 
   memory: () => memory(),
+
+  presets: () => loaded().imagePresets(),
 };
 
 /** @param {Report} report @returns {(done: number, of: number) => void} */

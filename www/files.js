@@ -1,0 +1,52 @@
+// @ts-check
+/** From a drop or a file dialog to a flat list of files with paths; folders are walked. */
+
+/** @import { NamedFile } from './types.js' */
+
+/** @param {Iterable<File>} files @returns {NamedFile[]} */
+export function named(files) {
+  return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, blob: file }));
+}
+
+/**
+ * What was dropped, folders included. The entries must be taken before the first wait: after the event the browser
+ * empties the list.
+ *
+ * @param {DataTransfer} transfer
+ * @returns {Promise<NamedFile[]>}
+ */
+export async function dropped(transfer) {
+  const entries = [...transfer.items].map((item) => (item.kind === 'file' ? item.webkitGetAsEntry() : null));
+  if (!entries.some((entry) => entry?.isDirectory)) return named(transfer.files);
+  /** @type {NamedFile[]} */
+  const found = [];
+  for (const entry of entries) if (entry) await walk(entry, '', found);
+  return found;
+}
+
+/** @param {FileSystemEntry} entry @param {string} folder @param {NamedFile[]} found */
+async function walk(entry, folder, found) {
+  const path = folder + entry.name;
+  if (entry.isFile) {
+    const file = await new Promise((done, failed) => /** @type {FileSystemFileEntry} */ (entry).file(done, failed));
+    found.push({ path, blob: /** @type {File} */ (file) });
+    return;
+  }
+  const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
+  for (;;) {
+    // A folder is read in portions, until an empty one.
+    /** @type {FileSystemEntry[]} */
+    const portion = await new Promise((done, failed) => reader.readEntries(done, failed));
+    if (portion.length === 0) return;
+    for (const inner of portion) await walk(inner, `${path}/`, found);
+  }
+}
+
+/** @param {NamedFile} file */
+export const isModel = ({ path }) => /\.(onnx|ort|pb)$/i.test(path) && !/(^|\/)(in|out)put_\d+\.pb$/i.test(path);
+
+/** @param {NamedFile} file */
+export const isPicture = ({ path }) => /\.(png|jpe?g)$/i.test(path);
+
+/** @param {string} path */
+export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1);
