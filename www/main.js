@@ -1,0 +1,46 @@
+// @ts-check
+/** Puts the page together: defines the elements, starts the engine, listens for drops anywhere. */
+
+import './views/header.js';
+import './views/status.js';
+import './views/studio.js';
+import { dropped, named } from './files.js';
+import { cancel, cancelOpening, findDemo, start, take } from './studio.js';
+
+/** @param {DragEvent} event */
+const carriesFiles = (event) => event.dataTransfer?.types.includes('Files') ?? false;
+
+let depth = 0;
+/** @param {boolean} over */
+function mark(over) {
+  document.documentElement.classList.toggle('dropping', over);
+}
+
+addEventListener('dragenter', (event) => {
+  if (carriesFiles(event)) mark(++depth > 0);
+});
+addEventListener('dragleave', (event) => {
+  if (carriesFiles(event)) mark(--depth > 0);
+});
+addEventListener('dragover', (event) => {
+  if (carriesFiles(event)) event.preventDefault();
+});
+addEventListener('drop', async (event) => {
+  if (!event.dataTransfer || !carriesFiles(event)) return;
+  event.preventDefault();
+  depth = 0;
+  mark(false);
+  take(await dropped(event.dataTransfer));
+});
+addEventListener('paste', (event) => {
+  const files = event.clipboardData?.files;
+  if (files && files.length > 0) take(named(files));
+});
+addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || event.defaultPrevented) return;
+  cancel();
+  cancelOpening();
+});
+
+start().catch(() => {});
+findDemo();

@@ -1,0 +1,113 @@
+// @ts-check
+/** The samples, and the first of them as the model will see it: wrong preprocessing ruins more models than any algorithm. */
+
+import { h } from '../dom.js';
+import { bytes, plural, real } from '../format.js';
+import { addSamples, clearSamples, model, modelChanged, preview, run, samples } from '../studio.js';
+import { pick } from './pick.js';
+import { table } from './model.js';
+
+/** @import { Preview } from '../types.js' */
+
+const shown = 100;
+const busy = () => run.value !== null;
+
+export function dataPanel() {
+  const add = (/** @type {import('../types.js').NamedFile[]} */ files) => void addSamples(files);
+  return h('section', { class: 'panel', 'aria-labelledby': 'data-title' },
+    h('h2', { id: 'data-title' }, 'Data'),
+    () => {
+      const { files, refs, label } = samples.value;
+      if (refs.length === 0) {
+        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty.');
+      }
+      const size = files.reduce((sum, file) => sum + file.blob.size, 0);
+      return [
+        h('p', { class: 'file' }, h('strong', {}, plural(refs.length, 'sample')), h('span', { class: 'note' }, `, ${bytes(size)}`)),
+        label && h('p', { class: 'tag' }, label),
+        h('details', {},
+          h('summary', {}, 'Names'),
+          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, ref.name))),
+          refs.length > shown && h('p', { class: 'note' }, `and ${refs.length - shown} more`),
+        ),
+      ];
+    },
+    h('div', { class: 'row' },
+      ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg', multiple: true, disabled: busy }, add),
+      ...pick('Add a folder', { id: 'choose-folder', folder: true, disabled: busy }, add),
+      h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
+    ),
+  );
+}
+
+/** The first sample, decoded. */
+export function samplePreview() {
+  const now = preview.value;
+  if (!now) {
+    modelChanged.value;
+    if (samples.value.refs.length > 0 || (model.value?.wanted.length ?? 0) > 0) return null;
+    return h('section', { class: 'panel asks' },
+      h('h2', {}, 'Next: add some samples'),
+      h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
+    );
+  }
+  return h('section', { class: 'panel', 'aria-labelledby': 'sample-title' },
+    h('h2', { id: 'sample-title' }, 'The first sample, as the model sees it'),
+    h('p', { class: 'note' }, now.name),
+    now.failure && h('p', { class: 'callout bad', role: 'alert' }, now.failure),
+    h('div', { class: 'pictures' }, now.picture && original(now.picture), now.decoded && seen(now.decoded.previews[0], now.decoded.first)),
+    now.decoded && table(
+      ['Input', 'Type', 'Shape', 'Min', 'Max', 'Mean', 'Std'],
+      now.decoded.previews.map((one, index) => [
+        h('code', {}, one.input || model.value?.card.inputs[index]?.name || ''),
+        typeof one.element === 'string' ? one.element.toLowerCase() : '',
+        one.shape.join('×'), real(one.min), real(one.max), real(one.mean), real(one.std),
+      ]),
+      [3, 4, 5, 6],
+    ),
+    ...(now.decoded?.previews.flatMap((one) => one.notes ?? []) ?? []).map((text) => h('p', { class: 'note' }, text)),
+  );
+}
+
+/** @param {Blob} picture */
+function original(picture) {
+  const address = URL.createObjectURL(picture);
+  const free = () => URL.revokeObjectURL(address);
+  return h('figure', {}, h('img', { src: address, alt: 'The first sample as it was given', onload: free, onerror: free }), h('figcaption', {}, 'The file'));
+}
+
+/**
+ * The tensor as a picture where its shape is one: its own minimum is black, its maximum white.
+ *
+ * @param {Preview | undefined} described
+ * @param {Float32Array | null} values
+ */
+function seen(described, values) {
+  const place = described && pictureShape(described.shape);
+  if (!described || !values || !place) return null;
+  const { width, height, channels, pixel, channel } = place;
+  const canvas = h('canvas', { width, height, role: 'img', 'aria-label': `The first sample as a tensor of ${described.shape.join(' by ')}` });
+  const context = canvas.getContext('2d');
+  if (!context) return null;
+  const image = context.createImageData(width, height);
+  const spread = 255 / (described.max - described.min || 1);
+  for (let at = 0; at < width * height; at += 1) {
+    for (let colour = 0; colour < 3; colour += 1) {
+      const value = values[at * pixel + (channels === 3 ? colour : 0) * channel];
+      image.data[at * 4 + colour] = (value - described.min) * spread;
+    }
+    image.data[at * 4 + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+  return h('figure', {}, canvas, h('figcaption', {}, 'The tensor'));
+}
+
+/** @param {number[]} shape */
+function pictureShape(shape) {
+  const [batch, a, b, c] = shape;
+  if (shape.length !== 4 || batch < 1) return null;
+  const area = (/** @type {number} */ width, /** @type {number} */ height) => width > 7 && height > 7 && width * height <= 4096 * 4096;
+  if ((a === 1 || a === 3) && area(b, c)) return { channels: a, height: b, width: c, pixel: 1, channel: b * c };
+  if ((c === 1 || c === 3) && area(a, b)) return { channels: c, height: a, width: b, pixel: c, channel: 1 };
+  return null;
+}

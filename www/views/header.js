@@ -1,0 +1,107 @@
+// @ts-check
+/** Name, privacy, what this browser can do and why not more, theme. */
+
+import { h } from '../dom.js';
+import { effect, signal } from '../store.js';
+import { capabilities, engine } from '../studio.js';
+
+const themes = [
+  ['auto', 'Theme: as the system'],
+  ['light', 'Theme: light'],
+  ['dark', 'Theme: dark'],
+];
+
+class Header extends HTMLElement {
+  connectedCallback() {
+    this.append(
+      h('header', { class: 'bar' },
+        h('a', { class: 'brand', href: './' }, h('img', { src: new URL('../icon.svg', import.meta.url).href, alt: '', width: 28, height: 28 }), h('span', {}, 'Octet')),
+        h('span', { class: 'tagline' }, 'ONNX models to int8, in this page'),
+        h('span', { class: 'spring' }),
+        privacy(),
+        abilities(),
+        theme(),
+      ),
+    );
+  }
+}
+
+function privacy() {
+  return h('details', { class: 'menu', name: 'menu' },
+    h('summary', {}, h('span', { class: 'dot good', 'aria-hidden': 'true' }), 'Nothing leaves this machine'),
+    h('div', { class: 'sheet' },
+      h('p', {}, 'Your model and your samples are read by this page and go nowhere else. There is no upload, no account and no analytics.'),
+      h('p', {}, 'You can check it: the page and its worker carry the policy ', h('code', {}, "connect-src 'self'"), ', under which the browser refuses to send anything to another site. The network tab of the developer tools stays empty during a run.'),
+    ),
+  );
+}
+
+function abilities() {
+  const short = () => {
+    const { state } = engine.value;
+    if (state === 'failed' || !capabilities.variant) return 'Engine: not running';
+    if (state === 'starting') return 'Engine: starting';
+    const threads = capabilities.threads > 1 ? `${capabilities.threads} threads` : '1 thread';
+    return `${capabilities.variant === 'threads' ? 'Full build' : 'Baseline build'}, ${threads}`;
+  };
+  const level = () => {
+    if (engine.value.state === 'failed') return 'dot bad';
+    return capabilities.list.every((one) => one.has) ? 'dot good' : 'dot fair';
+  };
+  return h('details', { class: 'menu', name: 'menu' },
+    h('summary', {}, h('span', { class: level, 'aria-hidden': 'true' }), short),
+    h('div', { class: 'sheet' },
+      h('p', {}, () => engine.value.message || capabilities.reason),
+      h('ul', { class: 'abilities' },
+        ...capabilities.list.map(({ name, has, why }) =>
+          h('li', {}, h('span', { class: has ? 'mark good' : 'mark fair' }, has ? 'Yes' : 'No'), h('strong', {}, name), h('span', { class: 'why' }, why)),
+        ),
+      ),
+    ),
+  );
+}
+
+function theme() {
+  const chosen = signal(stored());
+  effect(() => {
+    const root = document.documentElement;
+    if (chosen.value === 'auto') root.removeAttribute('data-theme');
+    else root.setAttribute('data-theme', chosen.value);
+  });
+  return h('select', {
+    class: 'theme', 'aria-label': 'Theme', value: () => chosen.value,
+    onchange: (/** @type {Event} */ event) => {
+      chosen.value = /** @type {HTMLSelectElement} */ (event.target).value;
+      try {
+        localStorage.setItem('theme', chosen.value);
+      } catch {
+        // A private window may forbid it; then the choice lasts as long as the page.
+      }
+    },
+  }, ...themes.map(([value, text]) => h('option', { value, selected: value === chosen.value }, text)));
+}
+
+function stored() {
+  try {
+    return localStorage.getItem('theme') ?? 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+// An open sheet closes when a person goes elsewhere, or presses Escape.
+document.addEventListener('pointerdown', (event) => {
+  for (const menu of document.querySelectorAll('details.menu[open]')) {
+    if (event.target instanceof Node && !menu.contains(event.target)) menu.removeAttribute('open');
+  }
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  const menu = document.querySelector('details.menu[open]');
+  if (!menu) return;
+  event.preventDefault();
+  menu.removeAttribute('open');
+  menu.querySelector('summary')?.focus();
+});
+
+customElements.define('octet-header', Header);

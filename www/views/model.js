@@ -1,0 +1,101 @@
+// @ts-check
+/** What the model is: a short form at the side, the whole card in the centre, and the files it still wants. */
+
+import { h } from '../dom.js';
+import { bytes, count, plural } from '../format.js';
+import { model, modelChanged, run, take } from '../studio.js';
+import { pick } from './pick.js';
+
+const busy = () => run.value !== null;
+
+export function modelPanel() {
+  return h('section', { class: 'panel', 'aria-labelledby': 'model-title' },
+    h('h2', { id: 'model-title', tabindex: -1, 'data-focus': 'ready' }, 'Model'),
+    () => {
+      const open = model.value;
+      modelChanged.value;
+      if (!open) return null;
+      const { card } = open;
+      return [
+        h('p', { class: 'file' }, h('strong', {}, card.name)),
+        h('p', { class: 'note' }, `${bytes(card.bytes)}, ${plural(card.parameters, 'parameter')}`),
+      ];
+    },
+    h('div', { class: 'row' }, ...pick('Open another', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, take)),
+  );
+}
+
+/** Asks, by name, for the files that hold the weights. */
+export function wantedFiles() {
+  modelChanged.value;
+  const wanted = model.value?.wanted ?? [];
+  if (wanted.length === 0) return null;
+  return h('section', { class: 'panel asks' },
+    h('h2', {}, 'This model keeps its weights in other files'),
+    h('p', {}, 'Add what was saved beside it, under these names:'),
+    h('ul', {}, ...wanted.map((name) => h('li', {}, h('code', {}, name)))),
+    h('div', { class: 'row' }, ...pick(wanted.length === 1 ? 'Choose the file' : 'Choose the files', { class: 'primary', id: 'choose-external', multiple: true }, take)),
+  );
+}
+
+export function modelCard() {
+  modelChanged.value;
+  const open = model.value;
+  if (!open) return null;
+  const { card } = open;
+  const nodes = card.operators.reduce((sum, [, times]) => sum + times, 0);
+  return h('section', { class: 'panel', 'aria-labelledby': 'card-title' },
+    h('h2', { id: 'card-title' }, 'What is in it'),
+    ...card.warnings.map((text) => h('p', { class: 'callout fair' }, text)),
+    h('dl', { class: 'facts' },
+      ...fact('Size', bytes(card.bytes)),
+      ...fact('Parameters', count(card.parameters)),
+      ...fact('Operators', count(nodes)),
+      ...fact('Opset', String(card.opset)),
+      ...fact('Written by', card.producer || 'not said'),
+    ),
+    h('p', { class: 'forecast' }, meter(card.quantizable, nodes), h('span', {}, h('strong', {}, `${count(card.quantizable)} of ${count(nodes)}`), ' operators can be int8.')),
+    h('h3', {}, 'Inputs and outputs'),
+    table(['', 'Name', 'Type', 'Shape'], [
+      ...card.inputs.map((port) => ['in', h('code', {}, port.name), port.element, port.shape]),
+      ...card.outputs.map((port) => ['out', h('code', {}, port.name), port.element, port.shape]),
+    ]),
+    card.float.length > 0 && h('h3', {}, 'What stays float'),
+    card.float.length > 0 && table(['Operator', 'Nodes', 'Why'], card.float.map((one) => [one.operator, count(one.count), one.reason]), [1]),
+    h('details', {},
+      h('summary', {}, `All ${plural(card.operators.length, 'operator type')}`),
+      table(['Operator', 'Nodes'], card.operators.map(([name, times]) => [name, count(times)]), [1]),
+    ),
+    h('details', {},
+      h('summary', {}, 'Identity'),
+      h('dl', { class: 'facts wide' }, ...fact('SHA-256', h('code', { class: 'long' }, card.sha256)), ...fact('IR version', String(card.irVersion))),
+    ),
+  );
+}
+
+/** @param {string} name @param {import('../dom.js').Leaf} value */
+export function fact(name, value) {
+  return [h('div', {}, h('dt', {}, name), h('dd', {}, value))];
+}
+
+/** @param {number} part @param {number} whole */
+function meter(part, whole) {
+  return h('meter', { min: 0, max: Math.max(1, whole), value: String(part), 'aria-hidden': 'true' });
+}
+
+/**
+ * @param {string[]} head
+ * @param {import('../dom.js').Leaf[][]} rows
+ * @param {number[]} [numbers] the columns that hold numbers
+ */
+export function table(head, rows, numbers = []) {
+  /** @param {number} column */
+  const kind = (column) => (numbers.includes(column) ? 'number' : null);
+  // Focusable, so that a keyboard can scroll what is wider than the screen.
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${head.filter(Boolean).join(', ')}` },
+    h('table', {},
+      h('thead', {}, h('tr', {}, ...head.map((text, column) => h('th', { scope: 'col', class: kind(column) }, text || h('span', { class: 'unseen' }, 'Direction'))))),
+      h('tbody', {}, ...rows.map((row) => h('tr', {}, ...row.map((cell, column) => h('td', { class: kind(column) }, cell))))),
+    ),
+  );
+}

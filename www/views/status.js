@@ -1,0 +1,41 @@
+// @ts-check
+/** One polite line for people who listen to the page: at most one sentence in two seconds, the newest. */
+
+import { h } from '../dom.js';
+import { plural, timeLeft } from '../format.js';
+import { effect } from '../store.js';
+import { run, spoken } from '../studio.js';
+
+const pause = 2000;
+/** How often progress is spoken, in milliseconds. */
+const rhythm = 10_000;
+
+class Status extends HTMLElement {
+  connectedCallback() {
+    const line = h('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
+    this.append(line);
+    let said = -Infinity;
+    let timer = 0;
+    const speak = () => {
+      said = performance.now();
+      timer = 0;
+      line.textContent = spoken.peek();
+    };
+    effect(() => {
+      void spoken.value;
+      if (!timer) timer = setTimeout(speak, Math.max(0, said + pause - performance.now()));
+    });
+    let progressed = performance.now();
+    effect(() => {
+      const now = run.value;
+      if (!now?.samplesStarted || performance.now() - progressed < rhythm) return;
+      progressed = performance.now();
+      const { done = 0, of = 0, unit = '' } = now.progress;
+      if (unit !== 'samples' || done === 0) return;
+      const left = ((performance.now() - now.samplesStarted) / done) * (of - done);
+      spoken.value = `${done} of ${plural(of, 'sample')}, ${timeLeft(left)}.`;
+    });
+  }
+}
+
+customElements.define('octet-status', Status);
