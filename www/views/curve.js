@@ -1,0 +1,52 @@
+// @ts-check
+/** Memory over time as a small picture, with the same numbers as a table beside it. */
+
+import { h } from '../dom.js';
+import { duration } from '../format.js';
+import { table } from './model.js';
+
+/** @import { Memory } from '../types.js' */
+/** @typedef {{ at: number, stage: string, memory: Memory }} Point */
+
+const [width, height] = [600, 90];
+const name = 'http://www.w3.org/2000/svg';
+
+/** @param {Point[]} points */
+export function curve(points) {
+  const last = points[points.length - 1];
+  const most = Math.max(...points.map(({ memory }) => Math.max(memory.pages, memory.live)), 1);
+  const span = Math.max(last.at - points[0].at, 1);
+  /** @param {(memory: Memory) => number} of */
+  const line = (of) => points
+    .map(({ at, memory }) => `${(((at - points[0].at) / span) * width).toFixed(1)},${(height - 4 - (of(memory) / most) * (height - 10)).toFixed(1)}`)
+    .join(' ');
+  const text = `Memory in use ${mib(last.memory.live)}, at most ${mib(last.memory.peak)}; held ${mib(last.memory.pages)}`;
+  const picture = make('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'curve', role: 'img', 'aria-label': text });
+  const live = line((memory) => memory.live);
+  picture.append(
+    make('polygon', { class: 'area', points: `0,${height} ${live} ${width},${height}` }),
+    make('polyline', { class: 'held', points: line((memory) => memory.pages) }),
+    make('polyline', { class: 'used', points: live }),
+  );
+  return h('figure', { class: 'chart' }, picture, h('figcaption', {}, h('span', { class: 'key used' }, 'in use'), h('span', { class: 'key held' }, 'held by the page'), h('span', {}, text)));
+}
+
+/** The table twin. @param {Point[]} points */
+export function curveTable(points) {
+  // One row a stage and the last: what a person would read off the picture.
+  const rows = points.filter((point, index) => index === points.length - 1 || points[index + 1].stage !== point.stage || index === 0);
+  return h('details', {}, h('summary', {}, 'Memory as a table'),
+    table(['After', 'Time', 'In use', 'Most in use', 'Held'], rows.map(({ at, stage, memory }) => [stage, duration(at), mib(memory.live), mib(memory.peak), mib(memory.pages)]), [1, 2, 3, 4]));
+}
+
+/** @param {number} size */
+function mib(size) {
+  return `${(size / 1048576).toFixed(1)} MiB`;
+}
+
+/** @param {string} tag @param {Record<string, string>} attributes */
+function make(tag, attributes) {
+  const element = document.createElementNS(name, tag);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}

@@ -1,0 +1,121 @@
+// @ts-check
+/** What came of it: how small, how much of it is int8, what stayed float and why, and the downloads. */
+
+import { h } from '../dom.js';
+import { bytes, count, duration, plural, real } from '../format.js';
+import { settings } from '../studio.js';
+import { curve, curveTable } from './curve.js';
+import { fact, table } from './model.js';
+
+/** @import { Done } from '../studio.js' */
+/** @import { NodeChoice, QuantizedTensor } from '../types.js' */
+
+const shown = 300;
+
+/** @param {Done} done */
+export function resultPanel(done) {
+  const { summary, report } = done.result;
+  const nodes = summary.nodes.length;
+  const quantized = summary.nodes.filter((node) => node.quantized).length;
+  const part = summary.bytesAfter / summary.bytesBefore;
+  const stem = done.name.replace(/\.onnx$/i, '');
+  const memory = done.memory;
+  return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
+    h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
+    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify({ activations: settings.value.activations, per_channel: settings.value.perChannel }) },
+      'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
+    h('div', { class: 'headlines' },
+      headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`),
+      headline(`${count(quantized)} of ${count(nodes)}`, 'operators are int8', `${plural(summary.tensors.length, 'tensor')} with a scale`),
+      headline(duration(done.took), plural(done.calibration.samples, 'sample'), memory ? `at most ${(memory.peak / 1048576).toFixed(0)} MiB in use` : ''),
+    ),
+    h('div', { class: 'row downloads' },
+      download(done.result.model, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
+      download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
+    ),
+    h('p', { class: 'note' }, 'Accuracy is not measured here yet: check the model on your own test data before you ship it.'),
+    left(summary.nodes.filter((node) => !node.quantized)),
+    tensors(summary.tensors),
+    done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
+    done.curve.length > 1 && h('details', {}, h('summary', {}, 'Time and memory'),
+      memory && h('dl', { class: 'facts' }, ...fact('Most in use', mib(memory.peak)), ...fact('Held at the end', mib(memory.pages))),
+      curve(done.curve), curveTable(done.curve)),
+  );
+}
+
+/** @param {number} size */
+const mib = (size) => `${(size / 1048576).toFixed(1)} MiB`;
+
+/** @param {string} value @param {string} what @param {string} more */
+function headline(value, what, more) {
+  return h('div', { class: 'headline' }, h('strong', {}, value), h('span', {}, what), h('span', { class: 'note' }, more));
+}
+
+/**
+ * A link that is a file. Its address lives as long as the link is on the page.
+ *
+ * @param {Uint8Array<ArrayBuffer> | string} content
+ * @param {string} type
+ * @param {string} name
+ * @param {string} text
+ * @param {string} kind
+ */
+function download(content, type, name, text, kind) {
+  const blob = new Blob([content], { type });
+  const address = URL.createObjectURL(blob);
+  const link = h('a', { class: `button ${kind}`, href: address, download: name }, text, h('span', { class: 'size' }, bytes(blob.size)));
+  const gone = new MutationObserver(() => {
+    if (link.isConnected) return;
+    gone.disconnect();
+    URL.revokeObjectURL(address);
+  });
+  gone.observe(document.body, { childList: true, subtree: true });
+  return link;
+}
+
+/** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */
+function left(nodes) {
+  if (nodes.length === 0) return h('p', {}, 'Every operator that computes is int8.');
+  /** @type {Map<string, { operator: string, reason: string, names: string[] }>} */
+  const groups = new Map();
+  for (const { node, operator, reason } of nodes) {
+    const key = `${operator}\n${reason}`;
+    const group = groups.get(key) ?? { operator, reason: reason ?? '', names: [] };
+    group.names.push(node);
+    groups.set(key, group);
+  }
+  const rows = [...groups.values()].sort((a, b) => b.names.length - a.names.length);
+  return h('div', {},
+    h('h3', {}, `${plural(nodes.length, 'operator stays', 'operators stay')} float`),
+    table(['Operator', 'Nodes', 'Why', 'Which'], rows.map(({ operator, reason, names }) => [
+      operator, count(names.length), reason,
+      names.length === 1 ? h('code', {}, names[0]) : h('details', {}, h('summary', {}, `${count(names.length)} names`), h('ul', { class: 'names' }, ...names.slice(0, shown).map((name) => h('li', {}, h('code', {}, name))))),
+    ]), [1]),
+  );
+}
+
+/** @param {QuantizedTensor[]} all */
+function tensors(all) {
+  const details = h('details', {}, h('summary', {}, `${plural(all.length, 'quantized tensor')} with scales`));
+  // Hundreds of rows nobody asked for would be work at the wrong time.
+  details.addEventListener('toggle', () => {
+    details.append(
+      table(['Tensor', 'Kind', 'Type', 'Scales', 'Scale', 'Zero point', 'Range'], all.slice(0, shown).map((one) => [
+        h('code', {}, one.name), one.kind, String(one.element).toLowerCase(), count(one.scales), number(one.scale), number(one.zero_point), range(one.range),
+      ]), [3, 4, 5]),
+      all.length > shown ? h('p', { class: 'note' }, `The first ${shown}; all are in the report.`) : '',
+    );
+  }, { once: true });
+  return details;
+}
+
+/** @param {unknown} value */
+function number(value) {
+  return typeof value === 'number' ? real(value) : Array.isArray(value) ? `${real(value[0])} …` : '';
+}
+
+/** @param {unknown} value */
+function range(value) {
+  const known = /** @type {{ min?: number, max?: number } | null | undefined} */ (value);
+  return typeof known?.min === 'number' && typeof known.max === 'number' ? `${real(known.min)} to ${real(known.max)}` : '';
+}

@@ -1,0 +1,84 @@
+// @ts-check
+/** The button that starts, and what is seen while something runs. */
+
+import { h } from '../dom.js';
+import { bytes, duration, timeLeft } from '../format.js';
+import { signal, effect } from '../store.js';
+import { blocked, cancel, cancelOpening, done, opening, quantize, run } from '../studio.js';
+import { curve } from './curve.js';
+
+export function runPanel() {
+  return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },
+    h('h2', { id: 'run-title', class: 'unseen' }, 'Run'),
+    // Not `disabled`: a button that is off but can be reached is heard together with its reason.
+    h('button', {
+      type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
+      onclick: () => blocked.peek() || quantize(),
+    }, () => (done.value ? 'Quantize again' : 'Calibrate and quantize')),
+    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || 'min/max ranges, static QDQ, int8 weights. Nothing is changed in your file.'),
+  );
+}
+
+export function openingPanel() {
+  const value = () => {
+    const { done = 0, of = 0 } = opening.value?.progress ?? {};
+    return of > 0 && done < of ? String(done / of) : null;
+  };
+  return h('section', { class: 'panel narrow', 'aria-labelledby': 'opening-title' },
+    h('h2', { id: 'opening-title', tabindex: -1, 'data-focus': 'opening' }, () => `Opening ${opening.value?.name ?? ''}`),
+    h('progress', { max: 1, value, 'aria-labelledby': 'opening-title' }),
+    h('p', { class: 'note' }, () => {
+      const { stage = '', done = 0, of = 0, unit } = opening.value?.progress ?? {};
+      if (unit !== 'bytes') return stage;
+      return done < of ? `${bytes(done)} of ${bytes(of)}` : `${bytes(of)} read; reading the graph`;
+    }),
+    h('div', { class: 'row' }, h('button', { type: 'button', class: 'quiet', onclick: cancelOpening }, 'Cancel')),
+  );
+}
+
+export function progressPanel() {
+  const clock = signal(performance.now());
+  const panel = h('section', { class: 'panel', 'aria-labelledby': 'progress-title' },
+    h('h2', { id: 'progress-title', tabindex: -1, 'data-focus': 'running' }, () => run.value?.progress.stage ?? 'Running'),
+    h('progress', { max: 1, 'aria-labelledby': 'progress-title', value: () => {
+      const { done = 0, of = 0 } = run.value?.progress ?? {};
+      return of > 0 && done > 0 ? String(done / of) : null;
+    } }),
+    h('dl', { class: 'facts live' },
+      ...live('Samples', () => {
+        const { done = 0, of = 0, unit } = run.value?.progress ?? {};
+        return unit === 'samples' ? `${done} of ${of}` : '–';
+      }),
+      ...live('Time', () => (run.value ? duration(clock.value - run.value.started) : '')),
+      ...live('Time left', () => {
+        const now = run.value;
+        const { done = 0, of = 0 } = now?.progress ?? {};
+        if (!now?.samplesStarted || done === 0 || done === of) return '–';
+        return timeLeft(((clock.value - now.samplesStarted) / done) * (of - done)).replace(' left', '');
+      }),
+      ...live('Memory in use', () => mib(run.value?.progress.memory?.live)),
+      ...live('Memory held', () => mib(run.value?.progress.memory?.pages)),
+    ),
+    h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
+    h('div', { class: 'row' }, h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'), h('span', { class: 'note' }, 'Escape does the same. Model, samples and settings are kept.')),
+  );
+  const timer = setInterval(() => (clock.value = performance.now()), 250);
+  const stop = effect(() => {
+    if (run.value) return;
+    clearInterval(timer);
+    queueMicrotask(() => stop());
+  });
+  return panel;
+}
+
+/** @param {string} name @param {() => string} value */
+function live(name, value) {
+  return [h('div', {}, h('dt', {}, name), h('dd', {}, value))];
+}
+
+/** @param {number | undefined} size */
+function mib(size) {
+  return size === undefined ? '–' : `${(size / 1048576).toFixed(1)} MiB`;
+}
+
+export { mib };

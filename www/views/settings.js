@@ -1,0 +1,126 @@
+// @ts-check
+/** The choices, each with what it means. Built once; only values change, so focus stays where it is. */
+
+import { h } from '../dom.js';
+import { isPicture } from '../files.js';
+import { computed } from '../store.js';
+import { capabilities, presets, run, samples, set, settings } from '../studio.js';
+
+/** What the presets are called; their numbers come from the engine. */
+const names = /** @type {Record<string, string>} */ ({
+  imagenet: 'ImageNet (PyTorch, timm)',
+  unit: '0 to 1 (YOLO and others)',
+  signed: '−1 to 1 (MobileNet, ViT)',
+  lite: 'EfficientNet-Lite',
+  caffe: 'Caffe (BGR, mean taken off)',
+  raw: '0 to 255, as it is',
+});
+
+const busy = () => run.value !== null;
+const hasPictures = computed(() => samples.value.files.some(isPicture));
+
+/** @param {Event} event */
+const chosen = (event) => /** @type {HTMLSelectElement} */ (event.target).value;
+/** The value a field has now: the person's own over the preset's. @param {string} key */
+const image = (key) => settings.value.image[key] ?? presets.value[settings.value.preset]?.[key];
+/** @param {Record<string, unknown>} change */
+const setImage = (change) => set({ image: { ...settings.peek().image, ...change } });
+
+export function settingsPanel() {
+  return h('section', { class: 'panel', 'aria-labelledby': 'settings-title' },
+    h('h2', { id: 'settings-title' }, 'Settings'),
+    h('fieldset', { disabled: busy },
+      h('legend', { class: 'unseen' }, 'Quantization'),
+      choice('Activations', 'activations', () => settings.value.activations, [['u8', 'uint8 (widest support)'], ['i8', 'int8']],
+        (value) => set({ activations: value === 'i8' ? 'i8' : 'u8' })),
+      h('label', { class: 'check' },
+        h('input', { type: 'checkbox', id: 'per-channel', checked: () => settings.value.perChannel, onchange: (/** @type {Event} */ event) => set({ perChannel: /** @type {HTMLInputElement} */ (event.target).checked }) }),
+        h('span', {}, 'One weight scale per channel', h('span', { class: 'note' }, 'More accurate; a few old runtimes want one per tensor.')),
+      ),
+      threads(),
+    ),
+    h('fieldset', { disabled: busy, hidden: () => !hasPictures.value }, h('legend', {}, 'How images are read'), ...pictures()),
+  );
+}
+
+function threads() {
+  const most = capabilities.threads;
+  const why = capabilities.list.at(-1)?.why ?? '';
+  return h('label', { class: 'field' },
+    h('span', {}, 'Threads'),
+    h('input', {
+      type: 'number', id: 'threads', min: 1, max: Math.max(1, most), step: 1, disabled: most < 2, 'aria-describedby': 'threads-why', value: () => String(settings.value.threads),
+      onchange: (/** @type {Event} */ event) => {
+        const input = /** @type {HTMLInputElement} */ (event.target);
+        const count = Math.min(Math.max(1, Math.round(Number(input.value) || 1)), Math.max(1, most));
+        input.value = String(count);
+        set({ threads: count });
+      },
+    }),
+    h('span', { class: 'note', id: 'threads-why' }, why),
+  );
+}
+
+function pictures() {
+  return [
+    choice('Values', 'preset', () => settings.value.preset, () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
+      (preset) => set({ preset, image: {} })),
+    choice('Size', 'resize', () => image('resize') ?? 'shorter',
+      [['shorter', 'Shorter side, then centre crop'], ['exact', 'Stretch to the input'], ['letterbox', 'Fit, grey around'], ['none', 'Leave as it is']],
+      (resize) => setImage({ resize })),
+    h('details', {},
+      h('summary', {}, 'Channels, mean and deviation'),
+      choice('Order of colours', 'order', () => image('order') ?? 'rgb', [['rgb', 'RGB'], ['bgr', 'BGR']], (order) => setImage({ order })),
+      choice('Layout', 'layout', () => image('layout') ?? '', [['', 'Told from the input'], ['nchw', 'NCHW'], ['nhwc', 'NHWC']], (layout) => setImage({ layout: layout || undefined })),
+      number('Scale', 'scale', () => image('scale'), (scale) => setImage({ scale })),
+      triple('Mean', 'mean'),
+      triple('Deviation', 'std'),
+      h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ deviation.'),
+    ),
+  ];
+}
+
+/**
+ * @param {string} label
+ * @param {string} id
+ * @param {() => string} value
+ * @param {string[][] | (() => string[][])} options
+ * @param {(value: string) => void} change
+ */
+function choice(label, id, value, options, change) {
+  const list = () => (typeof options === 'function' ? options() : options).map(([key, text]) => h('option', { value: key, selected: key === value() }, text));
+  return h('label', { class: 'field' }, h('span', {}, label),
+    h('select', { id, value: value, onchange: (/** @type {Event} */ event) => change(chosen(event)) }, ...(typeof options === 'function' ? [list] : list())));
+}
+
+/** @param {string} label @param {string} id @param {() => number | undefined} value @param {(value: number) => void} change */
+function number(label, id, value, change) {
+  return h('label', { class: 'field' }, h('span', {}, label),
+    h('input', {
+      type: 'number', step: 'any', id, value: () => short(value()),
+      onchange: (/** @type {Event} */ event) => {
+        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+        if (Number.isFinite(given)) change(given);
+      },
+    }));
+}
+
+/** @param {string} label @param {'mean' | 'std'} key */
+function triple(label, key) {
+  const one = (/** @type {number} */ index) =>
+    h('input', {
+      type: 'number', step: 'any', 'aria-label': `${label}, channel ${index + 1}`, id: `${key}-${index}`, value: () => short(image(key)?.[index]),
+      onchange: (/** @type {Event} */ event) => {
+        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+        const now = [...(image(key) ?? [0, 0, 0])];
+        now[index] = given;
+        if (Number.isFinite(given)) setImage({ [key]: now });
+      },
+    });
+  return h('div', { class: 'field', role: 'group', 'aria-label': label }, h('span', {}, label), h('span', { class: 'three' }, one(0), one(1), one(2)));
+}
+
+/** A single-precision number as a person would have typed it. @param {number | undefined} value */
+function short(value) {
+  return value === undefined ? '' : String(Number(value.toPrecision(7)));
+}
