@@ -128,7 +128,7 @@ export async function serve(options = {}) {
       return refuse(400, 'This address cannot be read.');
     }
     const file = path.includes('\0') ? null : fileOf(path);
-    const found = file && (await stat(file).catch(() => null));
+    const found = file ? await stat(file).catch(() => null) : null;
     if (!file || !found?.isFile()) return refuse(404, `Nothing is served at ${path}.`);
     response.writeHead(200, {
       'Content-Type': types[extname(file).toLowerCase()] ?? 'application/octet-stream',

@@ -49,7 +49,8 @@ class Engine {
   #next = 1;
   /** @type {Shared | null} */
   #shared = null;
-  #watch = 0;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #watch;
   alive = true;
   threads = 1;
 
@@ -251,7 +252,7 @@ export class Model {
   /** @type {Engine | null} */
   #calibrated = null;
 
-  /** @param {Octet} octet @param {number} key @param {string} name @param {Blob} blob @private */
+  /** @param {Octet} octet @param {number} key @param {string} name @param {Blob} blob */
   constructor(octet, key, name, blob) {
     this.#octet = octet;
     this.#key = key;

@@ -15,10 +15,11 @@ class Status extends HTMLElement {
     const line = h('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
     this.append(line);
     let said = -Infinity;
-    let timer = 0;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
     const speak = () => {
       said = performance.now();
-      timer = 0;
+      timer = undefined;
       line.textContent = spoken.peek();
     };
     effect(() => {

@@ -42,10 +42,12 @@ class Studio extends HTMLElement {
     effect(() => {
       const now = problem.value ? 'problem' : isOpening.value ? 'opening' : hasModel.value ? phase.value : 'empty';
       if (now === before) return;
-      const target = {
+      /** @type {Record<string, string>} */
+      const targets = {
         problem: '[data-focus=problem]', opening: '[data-focus=opening]', running: '[data-focus=running]', done: '[data-focus=done]',
         ready: before === 'running' ? '#run' : '[data-focus=ready]',
-      }[now];
+      };
+      const target = targets[now];
       if (before !== '' && target) go(target);
       before = now;
     });
