@@ -1,6 +1,10 @@
 //! The model as we think of it: nodes in order, values by name, who makes and who uses each.
 
+mod edit;
 mod node;
+mod order;
+
+pub use edit::Names;
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,11 +14,25 @@ use crate::onnx::schema::{
 };
 
 /// What is wrong with a graph that was read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum GraphError {
     #[error("the model has no graph: the file is cut short or is not a model; export it again")]
     NoGraph,
+    #[error("a constant of the model has no name, so nothing can use it: export the model again")]
+    NamelessConstant,
+    #[error("two constants are both named {value}: export the model again")]
+    TwoConstants { value: String },
+    #[error("node {node} has no operator type: the file is damaged; export the model again")]
+    NoOperator { node: String },
+    #[error("node {node} makes the value {value}, which exists already: export the model again")]
+    MadeTwice { value: String, node: String },
+    #[error("node {node} uses the value {value}, which nothing makes: the file is damaged or was cut out of a larger model wrongly; export it again")]
+    Dangling { value: String, node: String },
+    #[error("the model's output {value} is made by no node: export the model again")]
+    NoOutput { value: String },
+    #[error("node {node} needs its own result: the graph has a cycle; export the model again")]
+    Cycle { node: String },
 }
 
 /// One size of a shape.
@@ -78,6 +96,13 @@ impl Initializers {
             .collect();
     }
 
+    /// Takes a tensor out.
+    pub fn remove(&mut self, name: &str) -> Option<TensorProto> {
+        let at = self.index.remove(name)?;
+        self.index.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
+        Some(self.tensors.remove(at))
+    }
+
     /// All tensors in order.
     pub fn iter(&self) -> impl Iterator<Item = &TensorProto> {
         self.tensors.iter()
@@ -119,15 +144,14 @@ pub struct Graph {
 }
 
 impl Model {
-    /// Takes a model apart; tensor bytes stay shared.
+    /// Takes a model apart; tensor bytes stay shared. Checks that each value is made once and before
+    /// it is used, putting the nodes in such an order where they are not.
     pub fn from_proto(mut header: ModelProto) -> Result<Model, GraphError> {
         let mut rest = header.graph.take().ok_or(GraphError::NoGraph)?;
-        let mut initializers = Initializers::default();
-        for tensor in std::mem::take(&mut rest.initializer) {
-            initializers.insert(tensor);
-        }
+        let initializers = order::constants(std::mem::take(&mut rest.initializer))?;
+        let nodes = order::sorted(std::mem::take(&mut rest.node), &initializers, &rest)?;
         let graph = Graph {
-            nodes: std::mem::take(&mut rest.node),
+            nodes,
             initializers,
             inputs: std::mem::take(&mut rest.input),
             outputs: std::mem::take(&mut rest.output),

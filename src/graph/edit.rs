@@ -1,0 +1,277 @@
+//! Edits that keep a graph valid.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Dim, Graph, Model, TensorType};
+use crate::onnx::schema::{
+    AttributeProto, AttributeType, Dimension, DimensionValue, GraphProto, NodeProto,
+    OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue,
+    ValueInfoProto,
+};
+
+/// The names taken in a graph and its subgraphs, of values and of nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Names(HashSet<String>);
+
+impl Names {
+    /// `wanted` if it is free, else the first of `wanted_1`, `wanted_2` … that is; taken from now on.
+    pub fn fresh(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        let mut number = 0;
+        while name.is_empty() || !self.0.insert(name.clone()) {
+            number += 1;
+            name = format!("{wanted}_{number}");
+        }
+        name
+    }
+
+    /// Whether the name is taken.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+
+    fn nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeProto>) {
+        for node in nodes {
+            self.0.extend(node.name.iter().chain(&node.output).chain(&node.input).cloned());
+            for inner in node.subgraphs() {
+                self.0.extend(inner.initializer.iter().filter_map(|t| t.name.clone()));
+                self.0.extend(inner.input.iter().filter_map(|v| v.name.clone()));
+                self.nodes(inner.node.iter());
+            }
+        }
+    }
+}
+
+impl Graph {
+    /// Every name that is taken, to make fresh ones.
+    pub fn names(&self) -> Names {
+        let mut names = Names::default();
+        let values = self.inputs.iter().chain(&self.outputs).chain(&self.value_info);
+        names.0.extend(values.filter_map(|v| v.name.clone()));
+        names.0.extend(self.initializers.iter().filter_map(|t| t.name.clone()));
+        let sparse = self.rest.sparse_initializer.iter().filter_map(|s| s.values.as_ref());
+        names.0.extend(sparse.filter_map(|t| t.name.clone()));
+        names.nodes(self.nodes.iter());
+        names
+    }
+
+    /// Takes out the nodes at these indices; nothing may use their outputs any more.
+    pub fn remove_nodes(&mut self, indices: &HashSet<usize>) {
+        let mut index = 0;
+        self.nodes.retain(|_| {
+            index += 1;
+            !indices.contains(&(index - 1))
+        });
+    }
+
+    /// Lets every node that uses `old` use `new` instead, inside subgraphs too. Outputs of the
+    /// graph keep their names.
+    pub fn replace_uses(&mut self, old: &str, new: &str) {
+        self.replace_all_uses(&HashMap::from([(old.to_owned(), new.to_owned())]));
+    }
+
+    /// The same for many values at once; a new name may itself be an old one.
+    pub fn replace_all_uses(&mut self, renamed: &HashMap<String, String>) {
+        if renamed.is_empty() {
+            return;
+        }
+        let last = |name: &str| {
+            let mut name = renamed.get(name)?;
+            // Chains end, as the graph has no cycles; a chain is at most as long as the map.
+            for _ in 0..renamed.len() {
+                match renamed.get(name) {
+                    Some(next) => name = next,
+                    None => break,
+                }
+            }
+            Some(name.clone())
+        };
+        for node in &mut self.nodes {
+            rename(node, &last, &HashSet::new());
+        }
+    }
+
+    /// Takes out what nothing uses: nodes, constants, and notes on values that are gone. Returns
+    /// how many nodes went.
+    pub fn sweep(&mut self) -> usize {
+        let uses = self.uses();
+        let mut wanted = vec![false; self.nodes.len()];
+        let mut open: Vec<usize> = self
+            .outputs
+            .iter()
+            .filter_map(|v| uses.producer(v.name.as_deref().unwrap_or_default()))
+            .collect();
+        while let Some(i) = open.pop() {
+            if std::mem::replace(&mut wanted[i], true) {
+                continue;
+            }
+            let captured = self.nodes[i].captured();
+            open.extend(self.nodes[i].input.iter().chain(&captured).filter_map(|v| uses.producer(v)));
+        }
+        let before = self.nodes.len();
+        self.remove_nodes(&(0..before).filter(|&i| !wanted[i]).collect());
+
+        let mut known: HashSet<String> = HashSet::new();
+        for node in &self.nodes {
+            known.extend(node.input.iter().chain(&node.output).cloned());
+            known.extend(node.captured());
+        }
+        known.extend(self.outputs.iter().filter_map(|v| v.name.clone()));
+        self.initializers.retain(|t| known.contains(t.name.as_deref().unwrap_or_default()));
+        self.value_info.retain(|v| known.contains(v.name.as_deref().unwrap_or_default()));
+        before - self.nodes.len()
+    }
+}
+
+/// Renames what a node uses, down into its subgraphs as far as they don't define the name anew.
+fn rename(
+    node: &mut NodeProto,
+    new: &impl Fn(&str) -> Option<String>,
+    hidden: &HashSet<String>,
+) {
+    let fresh = |name: &str| if hidden.contains(name) { None } else { new(name) };
+    for input in &mut node.input {
+        if let Some(name) = fresh(input) {
+            *input = name;
+        }
+    }
+    for attribute in &mut node.attribute {
+        for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+            rename_inside(graph, new, hidden);
+        }
+    }
+}
+
+fn rename_inside(
+    graph: &mut GraphProto,
+    new: &impl Fn(&str) -> Option<String>,
+    hidden: &HashSet<String>,
+) {
+    let mut hidden = hidden.clone();
+    hidden.extend(graph.input.iter().filter_map(|v| v.name.clone()));
+    hidden.extend(graph.initializer.iter().filter_map(|t| t.name.clone()));
+    hidden.extend(graph.node.iter().flat_map(|n| n.output.iter().cloned()));
+    for node in &mut graph.node {
+        rename(node, new, &hidden);
+    }
+    // A subgraph may hand a value of the outer graph straight out.
+    for output in &mut graph.output {
+        let name = output.name.as_deref().filter(|n| !hidden.contains(*n));
+        if let Some(name) = name.and_then(new) {
+            output.name = Some(name);
+        }
+    }
+}
+
+impl Model {
+    /// Says which version of ONNX's own operators the nodes are written for.
+    pub fn set_opset(&mut self, version: i64) {
+        let imports = &mut self.header.opset_import;
+        match imports.iter_mut().find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))
+        {
+            Some(import) => import.version = Some(version),
+            None => imports.push(OperatorSetIdProto {
+                domain: Some(String::new()),
+                version: Some(version),
+            }),
+        }
+    }
+}
+
+impl NodeProto {
+    /// A node of ONNX's own operators.
+    pub fn new(operator: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+        NodeProto {
+            op_type: Some(operator.to_owned()),
+            name: Some(name.to_owned()),
+            input: inputs.iter().map(|&s| s.to_owned()).collect(),
+            output: outputs.iter().map(|&s| s.to_owned()).collect(),
+            ..NodeProto::default()
+        }
+    }
+
+    /// The node with an attribute more.
+    pub fn with(mut self, attribute: AttributeProto) -> NodeProto {
+        self.set(attribute);
+        self
+    }
+
+    /// Adds an attribute, in the place of one of the same name.
+    pub fn set(&mut self, attribute: AttributeProto) {
+        match self.attribute.iter_mut().find(|a| a.name == attribute.name) {
+            Some(old) => *old = attribute,
+            None => self.attribute.push(attribute),
+        }
+    }
+
+    /// Takes an attribute out.
+    pub fn take(&mut self, name: &str) -> Option<AttributeProto> {
+        let at = self.attribute.iter().position(|a| a.name.as_deref() == Some(name))?;
+        Some(self.attribute.remove(at))
+    }
+}
+
+impl AttributeProto {
+    fn of(name: &str, kind: AttributeType) -> AttributeProto {
+        AttributeProto {
+            name: Some(name.to_owned()),
+            r#type: Some(kind as i32),
+            ..AttributeProto::default()
+        }
+    }
+
+    /// An integer.
+    pub fn int(name: &str, value: i64) -> AttributeProto {
+        AttributeProto { i: Some(value), ..AttributeProto::of(name, AttributeType::Int) }
+    }
+
+    /// A float.
+    pub fn float(name: &str, value: f32) -> AttributeProto {
+        AttributeProto { f: Some(value), ..AttributeProto::of(name, AttributeType::Float) }
+    }
+
+    /// A list of integers.
+    pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
+        AttributeProto { ints: values.to_vec(), ..AttributeProto::of(name, AttributeType::Ints) }
+    }
+
+    /// A text.
+    pub fn text(name: &str, value: &str) -> AttributeProto {
+        AttributeProto {
+            s: Some(value.as_bytes().to_vec().into()),
+            ..AttributeProto::of(name, AttributeType::String)
+        }
+    }
+
+    /// A tensor.
+    pub fn tensor(name: &str, value: TensorProto) -> AttributeProto {
+        AttributeProto { t: Some(value), ..AttributeProto::of(name, AttributeType::Tensor) }
+    }
+}
+
+impl ValueInfoProto {
+    /// A value and its type; dimensions that are unknown stay without a value.
+    pub fn of(name: &str, tensor: &TensorType) -> ValueInfoProto {
+        let dimension = |d: &Dim| Dimension {
+            value: match d {
+                Dim::Known(size) => Some(DimensionValue::DimValue(*size as i64)),
+                Dim::Named(name) => Some(DimensionValue::DimParam(name.clone())),
+                Dim::Unknown => None,
+            },
+            denotation: None,
+        };
+        let shape = tensor
+            .shape
+            .as_ref()
+            .map(|dims| TensorShapeProto { dim: dims.iter().map(dimension).collect() });
+        let value = TensorTypeProto { elem_type: Some(tensor.element as i32), shape };
+        ValueInfoProto {
+            name: Some(name.to_owned()),
+            r#type: Some(TypeProto {
+                value: Some(TypeValue::TensorType(value)),
+                denotation: None,
+            }),
+            ..ValueInfoProto::default()
+        }
+    }
+}

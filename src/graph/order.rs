@@ -1,0 +1,91 @@
+//! What makes a graph one: each value made once, before it is used.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use super::{GraphError, Initializers};
+use crate::onnx::schema::{GraphProto, NodeProto, SparseTensorProto, TensorProto};
+
+/// The constants by name; two of one name are an error.
+pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, GraphError> {
+    let mut seen = HashSet::new();
+    for tensor in &tensors {
+        let name = tensor.name.as_deref().unwrap_or_default();
+        if name.is_empty() {
+            return Err(GraphError::NamelessConstant);
+        }
+        if !seen.insert(name) {
+            return Err(GraphError::TwoConstants { value: name.to_owned() });
+        }
+    }
+    let mut initializers = Initializers::default();
+    tensors.into_iter().for_each(|tensor| initializers.insert(tensor));
+    Ok(initializers)
+}
+
+/// Checks a graph whose nodes were taken out of it and gives them back in an order in which every
+/// value is made before it is used; the order of the file where that is one.
+pub(super) fn sorted(
+    nodes: Vec<NodeProto>,
+    initializers: &Initializers,
+    rest: &GraphProto,
+) -> Result<Vec<NodeProto>, GraphError> {
+    let mut given: HashSet<&str> = rest.input.iter().filter_map(|v| v.name.as_deref()).collect();
+    given.extend(initializers.iter().filter_map(|t| t.name.as_deref()));
+    given.extend(rest.sparse_initializer.iter().filter_map(sparse_name));
+
+    let mut producers: HashMap<&str, usize> = HashMap::new();
+    for (i, node) in nodes.iter().enumerate() {
+        if node.op_type.as_deref().unwrap_or_default().is_empty() {
+            return Err(GraphError::NoOperator { node: node.title().to_owned() });
+        }
+        for output in node.output.iter().filter(|o| !o.is_empty()) {
+            if given.contains(output.as_str()) || producers.insert(output, i).is_some() {
+                let (value, node) = (output.clone(), node.title().to_owned());
+                return Err(GraphError::MadeTwice { value, node });
+            }
+        }
+    }
+    for output in rest.output.iter().filter_map(|v| v.name.as_deref()) {
+        if !producers.contains_key(output) && !given.contains(output) {
+            return Err(GraphError::NoOutput { value: output.to_owned() });
+        }
+    }
+
+    // Kahn's algorithm; of the nodes that could come next, the first of the file does.
+    let mut waits = vec![0usize; nodes.len()];
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for (i, node) in nodes.iter().enumerate() {
+        let captured = node.captured();
+        for value in node.input.iter().chain(&captured).filter(|v| !v.is_empty()) {
+            if let Some(&producer) = producers.get(value.as_str()) {
+                waits[i] += 1;
+                users[producer].push(i);
+            } else if !given.contains(value.as_str()) {
+                let node = format!("{} ({})", node.title(), node.operator());
+                return Err(GraphError::Dangling { value: value.clone(), node });
+            }
+        }
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..nodes.len()).filter(|&i| waits[i] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(Reverse(i)) = ready.pop() {
+        order.push(i);
+        for &user in &users[i] {
+            waits[user] -= 1;
+            if waits[user] == 0 {
+                ready.push(Reverse(user));
+            }
+        }
+    }
+    if let Some(i) = (0..nodes.len()).find(|&i| waits[i] > 0) {
+        return Err(GraphError::Cycle { node: nodes[i].title().to_owned() });
+    }
+    let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+    Ok(order.into_iter().filter_map(|i| nodes[i].take()).collect())
+}
+
+fn sparse_name(tensor: &SparseTensorProto) -> Option<&str> {
+    tensor.values.as_ref()?.name.as_deref()
+}
