@@ -1,1 +1,58 @@
-//! profile
+//! What a run cost: time and memory at each step, and the report that tells it.
+//!
+//! The report is a superset of AMD Quark's profile: the same keys in the same order, so that what
+//! reads theirs reads ours, then sections of our own. It can be written at any moment of a run and is
+//! whole each time, so a run that is killed leaves what it had got to.
+
+pub mod clock;
+pub mod memory;
+mod profiler;
+mod value;
+pub mod yaml;
+
+pub use clock::{Clock, SystemClock};
+pub use profiler::{Profiler, Record};
+pub use value::Value;
+pub use yaml::Section;
+
+use serde::Serialize;
+
+/// Where a run took place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Environment {
+    /// The version of Octet.
+    pub octet: &'static str,
+    /// The processor's family, or `wasm32`.
+    pub architecture: &'static str,
+    /// The operating system; `browser` for wasm.
+    pub system: &'static str,
+    /// Which instructions beyond the base the build may use.
+    pub instructions: Vec<&'static str>,
+    /// How many threads ran samples.
+    pub threads: usize,
+}
+
+/// What this build is and runs on.
+pub fn environment(threads: usize) -> Environment {
+    let wasm = cfg!(target_family = "wasm");
+    let built = [
+        ("simd128", cfg!(target_feature = "simd128")),
+        ("relaxed-simd", cfg!(target_feature = "relaxed-simd")),
+        ("atomics", wasm && cfg!(target_feature = "atomics")),
+    ];
+    Environment {
+        octet: env!("CARGO_PKG_VERSION"),
+        architecture: std::env::consts::ARCH,
+        system: if wasm {
+            "browser"
+        } else {
+            std::env::consts::OS
+        },
+        instructions: built
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(name, _)| *name)
+            .collect(),
+        threads,
+    }
+}

@@ -1,0 +1,171 @@
+//! Memory as it is and at its peak, counted at every allocation: the memory of wasm only grows, so
+//! its size alone would not tell what is live. What can't be measured is `None`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use serde::Serialize;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The system's allocator, counting.
+struct Counting;
+
+fn grown(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Relaxed) + bytes;
+    // Mostly below the peak: a load is cheaper than a contended write.
+    if live > PEAK.load(Relaxed) {
+        PEAK.fetch_max(live, Relaxed);
+    }
+}
+
+fn shrunk(bytes: usize) {
+    LIVE.fetch_sub(bytes, Relaxed);
+}
+
+// SAFETY: every call goes to `System` with the arguments it came with, and its answer is returned
+// unchanged; counting touches only two atomics and never allocates.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those `System` asks for.
+        let pointer = unsafe { System.alloc(layout) };
+        if !pointer.is_null() {
+            grown(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those `System` asks for.
+        let pointer = unsafe { System.alloc_zeroed(layout) };
+        if !pointer.is_null() {
+            grown(layout.size());
+        }
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the pointer came from `System` with this layout, as all of ours do.
+        unsafe { System.dealloc(pointer, layout) };
+        shrunk(layout.size());
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the pointer came from `System` with this layout, as all of ours do.
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        if !moved.is_null() {
+            if size >= layout.size() {
+                grown(size - layout.size());
+            } else {
+                shrunk(layout.size() - size);
+            }
+        }
+        moved
+    }
+}
+
+/// Bytes allocated and not freed.
+pub fn live() -> usize {
+    LIVE.load(Relaxed)
+}
+
+/// The most bytes that were live at once, since the start or the last [`restart_peak`].
+pub fn peak() -> usize {
+    PEAK.load(Relaxed)
+}
+
+/// Measures the peak anew from what is live now.
+pub fn restart_peak() {
+    PEAK.store(live(), Relaxed);
+}
+
+/// Memory and disk at one moment, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Usage {
+    /// Allocated and not freed.
+    pub live: u64,
+    /// The most that was live at once.
+    pub peak: u64,
+    /// What the process occupies: resident memory natively, all pages of the memory in wasm.
+    pub process: Option<u64>,
+    /// The most the process has occupied.
+    pub process_peak: Option<u64>,
+    /// Read from disk since the process began.
+    pub disk_read: Option<u64>,
+    /// Written to disk since the process began.
+    pub disk_write: Option<u64>,
+}
+
+/// What is used now.
+pub fn usage() -> Usage {
+    Usage {
+        live: live() as u64,
+        peak: peak() as u64,
+        ..system()
+    }
+}
+
+#[cfg(target_family = "wasm")]
+fn system() -> Usage {
+    let bytes = core::arch::wasm32::memory_size(0) as u64 * 65_536;
+    // It never shrinks.
+    Usage {
+        process: Some(bytes),
+        process_peak: Some(bytes),
+        ..Usage::default()
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn system() -> Usage {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let number = |text: &str, key: &str| -> Option<u64> {
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Usage {
+        process: number(&status, "VmRSS").map(|kib| kib * 1024),
+        process_peak: number(&status, "VmHWM").map(|kib| kib * 1024),
+        disk_read: number(&io, "read_bytes"),
+        disk_write: number(&io, "write_bytes"),
+        ..Usage::default()
+    }
+}
+
+#[cfg(not(any(target_family = "wasm", target_os = "linux")))]
+fn system() -> Usage {
+    Usage::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_is_counted_and_what_is_freed_leaves_the_peak() {
+        // Other tests run beside this one: a block larger than all of theirs makes itself seen.
+        const BLOCK: usize = 1 << 28;
+        let before = live();
+        let mut block = Vec::<u8>::with_capacity(BLOCK);
+        assert!(live() + (BLOCK >> 1) > before + BLOCK);
+        block.push(1);
+        block.shrink_to(1);
+        drop(block);
+        assert!(live() < before + (BLOCK >> 1));
+        assert!(peak() + (BLOCK >> 1) > before + BLOCK);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn linux_tells_resident_memory_and_its_peak() {
+        let usage = usage();
+        assert!(usage.process.unwrap() > 0 && usage.process_peak >= usage.process);
+    }
+}

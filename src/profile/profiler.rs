@@ -1,0 +1,164 @@
+//! The steps of a run, each with the time and memory at its start and end.
+
+use super::clock::Clock;
+use super::memory::{Usage, usage};
+use super::yaml::{self, Section};
+
+/// One moment of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// What began, ended or was passed: `Calibration Start`, `Calibration End`, or free text.
+    pub step: String,
+    /// Seconds since 1970.
+    pub timestamp: f64,
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// What was used then. The disk counts from the start of the run.
+    pub usage: Usage,
+}
+
+/// Notes the moments of a run. It begins with `Start`; steps are `X Start` and `X End`.
+pub struct Profiler {
+    clock: Box<dyn Clock>,
+    began: f64,
+    before: Usage,
+    open: Vec<String>,
+    records: Vec<Record>,
+}
+
+impl Profiler {
+    /// Begins a run.
+    pub fn start(clock: Box<dyn Clock>) -> Profiler {
+        let (began, before) = (clock.now_ms(), usage());
+        let mut profiler = Profiler {
+            clock,
+            began,
+            before,
+            open: vec![],
+            records: vec![],
+        };
+        profiler.note("Start".into());
+        profiler
+    }
+
+    /// Begins a step.
+    pub fn begin(&mut self, step: &str) {
+        self.note(format!("{step} Start"));
+        self.open.push(step.into());
+    }
+
+    /// Ends the step that was begun last.
+    pub fn end(&mut self) {
+        if let Some(step) = self.open.pop() {
+            self.note(format!("{step} End"));
+        }
+    }
+
+    /// Does something as a step, whatever comes of it.
+    pub fn step<T>(&mut self, step: &str, work: impl FnOnce(&mut Profiler) -> T) -> T {
+        self.begin(step);
+        let depth = self.open.len();
+        let result = work(self);
+        while self.open.len() >= depth {
+            self.end();
+        }
+        result
+    }
+
+    /// Notes a moment inside a step, in the caller's words.
+    pub fn checkpoint(&mut self, message: &str) {
+        self.note(message.into());
+    }
+
+    /// Ends the run, and with it all steps still open.
+    pub fn finish(&mut self) {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        if !self.is_finished() {
+            self.note("End".into());
+        }
+    }
+
+    /// Goes on with a run that was ended, as when settings are changed and tried again.
+    pub fn resume(&mut self) {
+        if self.is_finished() {
+            self.records.pop();
+        }
+    }
+
+    /// Whether the run has ended.
+    pub fn is_finished(&self) -> bool {
+        self.records.last().is_some_and(|r| r.step == "End")
+    }
+
+    /// All moments so far, in order.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Milliseconds since the run began.
+    pub fn elapsed_ms(&self) -> f64 {
+        self.clock.now_ms() - self.began
+    }
+
+    /// The report as it stands: Quark's part, then the sections.
+    pub fn report(&self, sections: &[Section]) -> String {
+        yaml::write(&self.records, sections)
+    }
+
+    fn note(&mut self, step: String) {
+        let now = usage();
+        let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        self.records.push(Record {
+            step,
+            timestamp: self.clock.unix_seconds(),
+            seconds: (self.clock.now_ms() - self.began) / 1e3,
+            usage: Usage {
+                disk_read: since(now.disk_read, self.before.disk_read),
+                disk_write: since(now.disk_write, self.before.disk_write),
+                ..now
+            },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    /// A second passes with each look at it.
+    #[derive(Default)]
+    struct Ticking(AtomicU64);
+
+    impl Clock for Ticking {
+        fn now_ms(&self) -> f64 {
+            self.0.fetch_add(1000, Relaxed) as f64
+        }
+
+        fn unix_seconds(&self) -> f64 {
+            1.5e9
+        }
+    }
+
+    #[test]
+    fn steps_start_and_end_in_order_even_when_left_open() {
+        let mut profiler = Profiler::start(Box::new(Ticking::default()));
+        let answer = profiler.step("Pre-process", |profiler| {
+            profiler.begin("Model Caching");
+            7
+        });
+        profiler.begin("Calibration");
+        profiler.checkpoint("half of the samples");
+        profiler.finish();
+        profiler.finish();
+        let steps: Vec<&str> = profiler.records().iter().map(|r| r.step.as_str()).collect();
+        let wanted = "Start,Pre-process Start,Model Caching Start,Model Caching End,Pre-process End,\
+                      Calibration Start,half of the samples,Calibration End,End";
+        assert_eq!((answer, steps.join(",").as_str()), (7, wanted));
+        assert_eq!(profiler.records()[8].seconds, 9.0);
+        profiler.resume();
+        assert!(!profiler.is_finished());
+    }
+}
