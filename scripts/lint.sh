@@ -5,7 +5,7 @@ cd "$checkout"
 [ "${1:-}" = --fix ] && exec scripts/format.sh --fix
 scripts/setup.sh test
 scripts/format.sh
-scripts/types.sh
+scripts/types.sh # wants pkg/: make build
 have cargo-clippy || fail "no clippy: Debian's compiler has none; use a rustup toolchain for it"
 # Check builds share nothing with real ones, and clippy wants its own compiler: a target folder of its own.
 CARGO_TARGET_DIR=$OCTET_CACHE/target/clippy cargo-clippy clippy --locked --all-targets --features cli -- --deny warnings

@@ -64,11 +64,6 @@ declare_step() { steps+=("$1"); }
 
 wasm() { node scripts/wasm.mjs "$@"; }
 native() { cargo test --release --locked --features cli "$@"; }
-oracle() {
-    local python
-    python=$(scripts/venv.sh)
-    "$python" -m pytest -q -rs tests/oracle
-}
 
 # What the other steps stand on. The builds come first, since they take longest when the cache is empty.
 beside tests "native tests" native
@@ -89,7 +84,7 @@ for variant in threads baseline; do
         alone tests "$variant in $browser" wasm test "$variant" "$browser"
     done
 done
-alone tests "oracle" oracle
+alone tests "oracle" scripts/oracle.sh
 alone tests "page" node --test --test-reporter=spec --test-concurrency=1 tests/e2e/*.test.mjs
 
 passed=0 failed=0 skipped=0

@@ -1,0 +1,21 @@
+//! The native build gives the bytes that the browser tests (`tests/wasm/`) hold the wasm builds to.
+
+#[path = "wasm/recorded.rs"]
+mod recorded;
+
+use octet::calibrate::Observation;
+
+#[test]
+fn the_model_file_is_the_recorded_one() {
+    assert_eq!(recorded::sha256(&recorded::model()), recorded::FILE);
+}
+
+#[test]
+fn the_histogram_is_the_recorded_one() {
+    let mut seen = Observation::new();
+    seen.observe(&recorded::numbers(4096, 7));
+    assert_eq!(
+        recorded::sha256(&recorded::histogram_bytes(&seen)),
+        recorded::HISTOGRAM
+    );
+}

@@ -1,0 +1,45 @@
+//! What calibration remembers is the same bits in the browser, however the data was cut.
+
+use octet::calibrate::Observation;
+use wasm_bindgen_test::wasm_bindgen_test;
+
+use crate::recorded;
+
+fn seen(values: &[f32]) -> Observation {
+    let mut observation = Observation::new();
+    observation.observe(values);
+    observation
+}
+
+#[wasm_bindgen_test]
+fn any_cut_and_order_gives_the_same_bits() {
+    // Scales far apart, so that the range doubles many times.
+    let values: Vec<f32> = recorded::numbers(4096, 7)
+        .iter()
+        .enumerate()
+        .map(|(index, value)| value * 2f32.powi(index as i32 % 40 - 20))
+        .collect();
+    let whole = seen(&values);
+    for size in [1, 7, 1000, 4095] {
+        let mut forwards = Observation::new();
+        values
+            .chunks(size)
+            .for_each(|part| forwards.merge(&seen(part)));
+        let mut backwards = Observation::new();
+        values
+            .chunks(size)
+            .rev()
+            .for_each(|part| backwards.merge(&seen(part)));
+        assert_eq!(forwards, whole, "parts of {size}");
+        assert_eq!(backwards, whole, "parts of {size}, backwards");
+    }
+}
+
+#[wasm_bindgen_test]
+fn the_bits_are_those_of_the_native_build() {
+    let seen = seen(&recorded::numbers(4096, 7));
+    assert_eq!(
+        recorded::sha256(&recorded::histogram_bytes(&seen)),
+        recorded::HISTOGRAM
+    );
+}
