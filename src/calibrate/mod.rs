@@ -3,6 +3,7 @@
 mod histogram;
 mod observation;
 mod range;
+pub mod run;
 
 use std::collections::BTreeMap;
 

@@ -26,6 +26,41 @@ pub enum TensorError {
 }
 
 impl DataType {
+    /// The name ONNX's users know the type by.
+    pub fn name(self) -> &'static str {
+        match self {
+            DataType::Undefined => "no type",
+            DataType::Float => "float32",
+            DataType::Uint8 => "uint8",
+            DataType::Int8 => "int8",
+            DataType::Uint16 => "uint16",
+            DataType::Int16 => "int16",
+            DataType::Int32 => "int32",
+            DataType::Int64 => "int64",
+            DataType::String => "string",
+            DataType::Bool => "bool",
+            DataType::Float16 => "float16",
+            DataType::Double => "float64",
+            DataType::Uint32 => "uint32",
+            DataType::Uint64 => "uint64",
+            DataType::Complex64 => "complex64",
+            DataType::Complex128 => "complex128",
+            DataType::Bfloat16 => "bfloat16",
+            DataType::Float8e4m3fn => "float8e4m3fn",
+            DataType::Float8e4m3fnuz => "float8e4m3fnuz",
+            DataType::Float8e5m2 => "float8e5m2",
+            DataType::Float8e5m2fnuz => "float8e5m2fnuz",
+            DataType::Uint4 => "uint4",
+            DataType::Int4 => "int4",
+            DataType::Float4e2m1 => "float4e2m1",
+            DataType::Float8e8m0 => "float8e8m0",
+            DataType::Uint2 => "uint2",
+            DataType::Int2 => "int2",
+            DataType::Float6e2m3 => "float6e2m3",
+            DataType::Float6e3m2 => "float6e3m2",
+        }
+    }
+
     /// Bits of one element; `None` where they have no fixed size or can't be elements.
     pub fn bits(self) -> Option<usize> {
         use DataType::*;

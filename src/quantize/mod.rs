@@ -1,1 +1,111 @@
-//! quantize
+//! From ranges to a quantized model.
+//!
+//! A [`Plan`] says, for a prepared and typed model, which values and constants become integers, which
+//! nodes stay float and why, and so which ranges a calibration must find. [`quantize`] turns plan and
+//! ranges into the model with QuantizeLinear/DequantizeLinear pairs. Treatment, arithmetic and names
+//! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
+
+mod bias;
+mod operators;
+mod plan;
+mod qdq;
+mod scale;
+mod settings;
+mod weights;
+
+use serde::Serialize;
+
+pub use operators::{float_reason, is_quantized};
+pub use plan::Plan;
+pub use qdq::quantize;
+pub use scale::QuantizationParameters;
+pub use settings::{ActivationType, Settings};
+
+use crate::graph::Model;
+use crate::onnx::tensor::TensorError;
+
+/// Why a model can't be quantized.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum QuantizeError {
+    #[error(
+        "the model is quantized already (node `{node}` is a {operator}); quantize the float model it was made from"
+    )]
+    AlreadyQuantized { node: String, operator: String },
+    #[error(
+        "nothing in the model can be quantized: {reason}; see `octet inspect` for the reason of each operator"
+    )]
+    Nothing { reason: String },
+    #[error("the setting keeps the layer `{name}` float, but the model has no node of that name{hint}")]
+    UnknownNode { name: String, hint: String },
+    #[error(
+        "there is no range for the value `{value}`; calibrate again with these settings, or give its range"
+    )]
+    RangeMissing { value: String },
+    #[error(
+        "the value `{value}` was between {min} and {max} during calibration, which is no range to quantize; keep the \
+         layer that makes it float, or check the samples for extreme values"
+    )]
+    RangeNotFinite { value: String, min: f32, max: f32 },
+    #[error("{0}")]
+    Tensor(#[from] TensorError),
+}
+
+/// What a quantized tensor is in the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Made while the model runs.
+    Activation,
+    /// A constant with as many scales as it has channels, or one.
+    Weight,
+    /// A 32-bit constant that is added to products.
+    Bias,
+}
+
+/// A tensor that is quantized and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuantizedTensor {
+    /// Its name in the float model.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its integer type.
+    pub element: &'static str,
+    /// How many scales it has: 1, or one a channel.
+    pub scales: usize,
+    /// The scale, or the largest of them.
+    pub scale: f32,
+    /// The zero point.
+    pub zero_point: i32,
+    /// The smallest real number it can hold.
+    pub min: f32,
+    /// The largest real number it can hold.
+    pub max: f32,
+}
+
+/// What became of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeChoice {
+    /// Its name.
+    pub node: String,
+    /// Its operator.
+    pub operator: String,
+    /// Whether it works on integers now.
+    pub quantized: bool,
+    /// Where it does not: why.
+    pub reason: Option<String>,
+}
+
+/// A quantized model and what was done.
+#[derive(Clone, Debug)]
+pub struct Quantized {
+    /// The model.
+    pub model: Model,
+    /// Every quantized tensor, constants after activations.
+    pub tensors: Vec<QuantizedTensor>,
+    /// Every node of the float model, in its order.
+    pub nodes: Vec<NodeChoice>,
+}

@@ -137,25 +137,5 @@ pub fn shape_text(shape: &[Dim]) -> String {
 
 /// The name numpy has for an element type.
 pub fn type_name(element: DataType) -> &'static str {
-    match element {
-        DataType::Float => "float32",
-        DataType::Double => "float64",
-        DataType::Float16 => "float16",
-        DataType::Bfloat16 => "bfloat16",
-        DataType::Int8 => "int8",
-        DataType::Int16 => "int16",
-        DataType::Int32 => "int32",
-        DataType::Int64 => "int64",
-        DataType::Uint8 => "uint8",
-        DataType::Uint16 => "uint16",
-        DataType::Uint32 => "uint32",
-        DataType::Uint64 => "uint64",
-        DataType::Bool => "bool",
-        DataType::String => "string",
-        DataType::Complex64 => "complex64",
-        DataType::Complex128 => "complex128",
-        DataType::Int4 => "int4",
-        DataType::Uint4 => "uint4",
-        _ => "a type of few bits",
-    }
+    element.name()
 }

@@ -1,0 +1,66 @@
+//! Biases: 32-bit integers with the scale of the products they are added to.
+
+use super::scale::QuantizationParameters;
+
+/// The scales of a bias: those of input and weight multiplied, and the factor it is taken with.
+pub(super) fn scales(input: f32, weights: &[f32], beta: f32) -> Vec<f32> {
+    weights.iter().map(|weight| input * weight * beta).collect()
+}
+
+/// The integers of a bias, one scale for each or one for all.
+pub(super) fn integers(values: &[f32], scales: &[f32]) -> Vec<i32> {
+    let scale = |index: usize| f64::from(if scales.len() == 1 { scales[0] } else { scales[index] });
+    let integer = |(index, &value): (usize, &f32)| {
+        let real = (f64::from(value) / scale(index)).round_ties_even();
+        real.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32
+    };
+    values.iter().enumerate().map(integer).collect()
+}
+
+/// Raises the scales of a weight where a bias would not fit 32 bits.
+///
+/// A bias b is held as b / (input · weight). With s the smallest scale at which |b| still fits,
+/// s = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it.
+pub(super) fn raise_weight_scales(weight: &mut QuantizationParameters, input: f32, bias: &[f32]) {
+    if weight.zero_points.iter().any(|&zero_point| zero_point != 0) {
+        return;
+    }
+    const INTEGERS: f64 = 2.0 * i32::MAX as f64;
+    let one = weight.axis.is_none();
+    let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
+    for (channel, scale) in weight.scales.iter_mut().enumerate() {
+        let bias = if one { largest } else { bias.get(channel).map_or(0.0, |b| b.abs()) };
+        let smallest = 1.0001 * (2.0 * f64::from(bias)) / INTEGERS;
+        let found = f64::from(input) * f64::from(*scale);
+        if found > 0.0 && found < smallest {
+            *scale = (f64::from(*scale) * (smallest / found)) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::DataType;
+
+    #[test]
+    fn integers_are_rounded_half_to_even_and_end_at_32_bits() {
+        assert_eq!(integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0]), [0, 2, -2, i32::MAX, i32::MIN]);
+        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25]), [2, 4]);
+    }
+
+    #[test]
+    fn a_weight_scale_too_small_for_its_bias_is_raised_until_it_fits() {
+        let mut weight = QuantizationParameters {
+            element: DataType::Int8,
+            axis: Some(0),
+            scales: vec![1e-9, 1.0],
+            zero_points: vec![0, 0],
+        };
+        let (input, bias) = (1e-3, [100.0, 100.0]);
+        raise_weight_scales(&mut weight, input, &bias);
+        assert_eq!(weight.scales[1], 1.0);
+        let fitted = integers(&bias, &scales(input, &weight.scales, 1.0));
+        assert!(fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999, "{fitted:?}");
+    }
+}

@@ -1,0 +1,416 @@
+//! Writing the quantized model as QuantizeLinear/DequantizeLinear pairs, under ONNX Runtime's names.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::plan::{Bias, Form, Plan, RangeSource};
+use super::scale::{QuantizationParameters, scale_and_zero_point, span};
+use super::weights::{ConstantForm, parameters, quantized};
+use super::{ActivationType, Kind, QuantizeError, Quantized, QuantizedTensor, bias};
+use crate::calibrate::Range;
+use crate::graph::{Graph, Model, Uses};
+use crate::onnx::schema::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
+
+/// The quantized form of a model.
+pub fn quantize(
+    model: &Model,
+    plan: &Plan,
+    ranges: &BTreeMap<String, Range>,
+) -> Result<Quantized, QuantizeError> {
+    let activations = activation_parameters(model, plan, ranges)?;
+    let mut constants = constant_parameters(model, plan)?;
+    let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
+        let source = source_of(plan, name);
+        activations.get(source).or_else(|| constants.get(source)).cloned()
+    };
+    for planned in &plan.biases {
+        let input = scale_of(&planned.input, &constants);
+        let tensor = model.graph.initializers.get(&planned.name);
+        if let (Some(input), Some(tensor), Some(weight)) =
+            (input, tensor, constants.get_mut(&planned.weight))
+            && weight.element == DataType::Int8
+        {
+            bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
+        }
+    }
+    let mut writer = Writer::new(model, plan);
+    for (name, form) in &plan.forms {
+        if let Some(found) = constants.get(name) {
+            writer.constant(name, found)?;
+        } else if let Some(found) = scale_of(name, &constants) {
+            writer.activation(name, form, &found);
+        }
+    }
+    for planned in &plan.biases {
+        let weight = scale_of(&planned.weight, &constants);
+        if let (Some(input), Some(weight)) = (scale_of(&planned.input, &constants), weight) {
+            writer.bias(planned, input.scales[0], &weight)?;
+        }
+    }
+    Ok(writer.finish())
+}
+
+/// The value whose scale another shares, through any number of steps.
+fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
+    let mut source = name;
+    for _ in 0..plan.forms.len() {
+        let form = plan.forms.iter().find(|(known, _)| known == source).map(|(_, form)| form);
+        match form {
+            Some(Form::Shared(next)) => source = next,
+            _ => break,
+        }
+    }
+    source
+}
+
+fn activation_element(plan: &Plan) -> DataType {
+    match plan.settings.activations {
+        ActivationType::U8 => DataType::Uint8,
+        ActivationType::I8 => DataType::Int8,
+    }
+}
+
+fn activation_parameters(
+    model: &Model,
+    plan: &Plan,
+    ranges: &BTreeMap<String, Range>,
+) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
+    let element = activation_element(plan);
+    let symmetric = plan.settings.symmetric_activations;
+    let used = span(element, symmetric, false);
+    let mut found = HashMap::new();
+    for (name, form) in &plan.forms {
+        if *form != Form::Activation || model.graph.initializers.contains(name) {
+            continue;
+        }
+        let missing = || QuantizeError::RangeMissing { value: name.clone() };
+        let (min, max) = match plan.ranges.get(name).ok_or_else(missing)? {
+            RangeSource::Fixed(min, max) => (*min, *max),
+            RangeSource::Observed(source) => {
+                let range = ranges.get(source).ok_or_else(missing)?;
+                (range.min, range.max)
+            }
+        };
+        if !(min.is_finite() && max.is_finite() && min <= max) {
+            return Err(QuantizeError::RangeNotFinite { value: name.clone(), min, max });
+        }
+        let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
+        let one = QuantizationParameters {
+            element,
+            axis: None,
+            scales: vec![scale],
+            zero_points: vec![zero_point],
+        };
+        found.insert(name.clone(), one);
+    }
+    Ok(found)
+}
+
+fn constant_parameters(
+    model: &Model,
+    plan: &Plan,
+) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
+    let mut found = HashMap::new();
+    for (name, form) in &plan.forms {
+        let Some(tensor) = model.graph.initializers.get(name) else { continue };
+        let reduce_range = plan.settings.reduce_range;
+        let form = match form {
+            Form::Weight(axis) => {
+                ConstantForm { element: DataType::Int8, axis: *axis, symmetric: true, reduce_range }
+            }
+            Form::Activation | Form::Shared(_) => ConstantForm {
+                element: activation_element(plan),
+                axis: None,
+                symmetric: plan.settings.symmetric_activations,
+                reduce_range,
+            },
+        };
+        found.insert(name.clone(), parameters(tensor, form)?);
+    }
+    Ok(found)
+}
+
+/// The graph as it is being rewritten.
+struct Writer<'a> {
+    plan: &'a Plan,
+    model: &'a Model,
+    out: Model,
+    uses: Uses,
+    taken: HashSet<String>,
+    /// What consumers of a value read instead.
+    replaced: HashMap<String, String>,
+    /// The same for constants, but only where the consumer works on integers.
+    replaced_constants: HashMap<String, String>,
+    /// What one consumer reads in slot 2 instead.
+    replaced_biases: HashMap<usize, String>,
+    /// The names of scale and zero point of each quantized value.
+    parameter_names: HashMap<String, (String, String)>,
+    /// Nodes to come before node `i`; those at the end of the list after all.
+    before: Vec<Vec<NodeProto>>,
+    /// Nodes to come right after node `i`.
+    after: Vec<Vec<NodeProto>>,
+    tensors: Vec<QuantizedTensor>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(model: &'a Model, plan: &'a Plan) -> Writer<'a> {
+        let mut out = model.clone();
+        for (index, node) in out.graph.nodes.iter_mut().enumerate() {
+            for output in &mut node.output {
+                // A removed node gives its output's name to what came before it.
+                if plan.removed.contains(&index) {
+                    output.push_str("/folded");
+                } else if let Some(new) = last_name(&plan.renamed, output) {
+                    *output = new.clone();
+                }
+            }
+        }
+        let uses = uses_without(&out.graph, &plan.removed);
+        let nodes = out.graph.nodes.len();
+        let taken = names(&out.graph);
+        Writer {
+            plan,
+            model,
+            out,
+            uses,
+            taken,
+            replaced: HashMap::new(),
+            replaced_constants: HashMap::new(),
+            replaced_biases: HashMap::new(),
+            parameter_names: HashMap::new(),
+            before: vec![Vec::new(); nodes + 1],
+            after: vec![Vec::new(); nodes],
+            tensors: Vec::new(),
+        }
+    }
+
+    /// The wanted name, or one like it that is still free.
+    fn fresh(&mut self, wanted: String) -> String {
+        let mut name = wanted.clone();
+        let mut count = 1;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{wanted}_{count}");
+            count += 1;
+        }
+        name
+    }
+
+    fn parameters(&mut self, base: &str, found: &QuantizationParameters) -> (String, String) {
+        let scale = self.fresh(format!("{base}_scale"));
+        let zero_point = self.fresh(format!("{base}_zero_point"));
+        let shape: Vec<usize> = found.axis.map(|_| found.scales.len()).into_iter().collect();
+        let bytes: Vec<u8> = found.zero_points.iter().map(|&z| z as u8).collect();
+        let zero_points = TensorProto::from_raw(&zero_point, found.element, &shape, bytes.into());
+        let initializers = &mut self.out.graph.initializers;
+        initializers.insert(TensorProto::from_f32(&scale, &shape, &found.scales));
+        initializers.insert(zero_points);
+        (scale, zero_point)
+    }
+
+    fn activation(&mut self, name: &str, form: &Form, found: &QuantizationParameters) {
+        let (scale, zero_point) = match form {
+            Form::Shared(_) => match self.parameter_names.get(source_of(self.plan, name)) {
+                Some(names) => names.clone(),
+                // The source comes later in the list: its names are made now, once for both.
+                None => self.source_parameters(source_of(self.plan, name), found),
+            },
+            _ => self.source_parameters(name, found),
+        };
+        let quantized = self.fresh(format!("{name}_QuantizeLinear_Output"));
+        let producer = self.uses.producer(name);
+        let (input, output) = match producer {
+            Some(producer) if self.uses.is_output(name) => {
+                let input = self.fresh(format!("{name}_QuantizeLinear_Input"));
+                for made in &mut self.out.graph.nodes[producer].output {
+                    if made == name {
+                        made.clone_from(&input);
+                    }
+                }
+                (input, name.to_string())
+            }
+            _ => {
+                let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
+                self.replaced.insert(name.to_string(), output.clone());
+                (name.to_string(), output)
+            }
+        };
+        let pair = [
+            linear("QuantizeLinear", name, [&input, &scale, &zero_point], &quantized, None),
+            linear("DequantizeLinear", name, [&quantized, &scale, &zero_point], &output, None),
+        ];
+        match producer {
+            Some(producer) => self.after[producer].extend(pair),
+            None => self.before[0].extend(pair),
+        }
+        self.report(name, Kind::Activation, found);
+    }
+
+    fn source_parameters(&mut self, name: &str, found: &QuantizationParameters) -> (String, String) {
+        if let Some(names) = self.parameter_names.get(name) {
+            return names.clone();
+        }
+        let names = self.parameters(name, found);
+        self.parameter_names.insert(name.to_string(), names.clone());
+        names
+    }
+
+    fn constant(&mut self, name: &str, found: &QuantizationParameters) -> Result<(), QuantizeError> {
+        let Some(tensor) = self.model.graph.initializers.get(name) else { return Ok(()) };
+        let (scale, zero_point) = self.source_parameters(name, found);
+        let integers = self.fresh(format!("{name}_quantized"));
+        self.out.graph.initializers.insert(quantized(tensor, &integers, found)?);
+        let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
+        let node = linear("DequantizeLinear", name, [&integers, &scale, &zero_point], &output, found.axis);
+        let consumers = self.uses.consumers(name).iter();
+        let first = consumers.map(|&(node, _)| node).find(|node| self.plan.quantized.contains(node));
+        self.before[first.unwrap_or(0)].push(node);
+        self.replaced_constants.insert(name.to_string(), output);
+        let kind = match found.element {
+            DataType::Int8 if found.zero_points.iter().all(|&z| z == 0) => Kind::Weight,
+            _ => Kind::Activation,
+        };
+        self.report(name, kind, found);
+        Ok(())
+    }
+
+    fn bias(
+        &mut self,
+        planned: &Bias,
+        input: f32,
+        weight: &QuantizationParameters,
+    ) -> Result<(), QuantizeError> {
+        let Some(tensor) = self.model.graph.initializers.get(&planned.name) else { return Ok(()) };
+        let scales = bias::scales(input, &weight.scales, planned.beta);
+        let integers = bias::integers(&tensor.to_f32()?, &scales);
+        let base = self.fresh(format!("{}_quantized", planned.name));
+        let scale = self.fresh(format!("{base}_scale"));
+        let zero_point = self.fresh(format!("{base}_zero_point"));
+        let output = self.fresh(format!("{}_DequantizeLinear_Output", planned.name));
+        let axis = weight.axis.map(|_| 0);
+        let shape: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
+        let initializers = &mut self.out.graph.initializers;
+        initializers.insert(TensorProto::from_i32(&base, &tensor.shape()?, &integers));
+        initializers.insert(TensorProto::from_f32(&scale, &shape, &scales));
+        initializers.insert(TensorProto::from_i32(&zero_point, &shape, &vec![0; scales.len()]));
+        let node = linear("DequantizeLinear", &planned.name, [&base, &scale, &zero_point], &output, axis);
+        self.before[planned.node].push(node);
+        self.replaced_biases.insert(planned.node, output);
+        let found = QuantizationParameters {
+            element: DataType::Int32,
+            axis,
+            zero_points: vec![0; scales.len()],
+            scales,
+        };
+        self.report(&planned.name, Kind::Bias, &found);
+        Ok(())
+    }
+
+    fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
+        let scale = found.scales.iter().copied().fold(0.0, f32::max);
+        let zero_point = found.zero_points.first().copied().unwrap_or(0);
+        let (low, high) = match found.element {
+            DataType::Int32 => (i32::MIN, i32::MAX),
+            element => {
+                let whole = span(element, false, false);
+                (whole.low, whole.high)
+            }
+        };
+        let real = |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
+        self.tensors.push(QuantizedTensor {
+            name: name.to_string(),
+            kind,
+            element: found.element.name(),
+            scales: found.scales.len(),
+            scale,
+            zero_point,
+            min: real(low),
+            max: real(high),
+        });
+    }
+
+    fn finish(mut self) -> Quantized {
+        let nodes = std::mem::take(&mut self.out.graph.nodes);
+        let mut written = Vec::with_capacity(nodes.len() * 3);
+        for (index, mut node) in nodes.into_iter().enumerate() {
+            written.append(&mut self.before[index]);
+            if self.plan.removed.contains(&index) {
+                continue;
+            }
+            let integers = self.plan.quantized.contains(&index);
+            for (slot, input) in node.input.iter_mut().enumerate() {
+                let bias = self.replaced_biases.get(&index).filter(|_| slot == 2);
+                let constant = self.replaced_constants.get(input).filter(|_| integers);
+                if let Some(new) = bias.or(constant).or_else(|| self.replaced.get(input)) {
+                    *input = new.clone();
+                }
+            }
+            if self.plan.biases.iter().any(|b| b.node == index && b.beta != 1.0) {
+                node.attribute.retain(|a| a.name.as_deref() != Some("beta"));
+            }
+            written.push(node);
+            written.append(&mut self.after[index]);
+        }
+        self.out.graph.nodes = written;
+        let uses = self.out.graph.uses();
+        let replaced = |name: &str| {
+            self.replaced_constants.contains_key(name) || self.plan.biases.iter().any(|b| b.name == name)
+        };
+        // Only what this changed goes: a float constant that nobody reads any more.
+        self.out.graph.initializers.retain(|tensor| {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            !replaced(name) || !uses.consumers(name).is_empty() || uses.is_output(name)
+        });
+        self.tensors.sort_by_key(|tensor| tensor.kind != Kind::Activation);
+        Quantized { model: self.out, tensors: self.tensors, nodes: self.plan.choices.clone() }
+    }
+}
+
+/// Where a chain of folded nodes ends: the name the first of them makes now.
+fn last_name<'a>(renamed: &'a HashMap<String, String>, name: &str) -> Option<&'a String> {
+    let mut found = renamed.get(name)?;
+    for _ in 0..renamed.len() {
+        match renamed.get(found) {
+            Some(next) => found = next,
+            None => break,
+        }
+    }
+    Some(found)
+}
+
+fn uses_without(graph: &Graph, removed: &std::collections::BTreeSet<usize>) -> Uses {
+    let mut kept = graph.clone();
+    for &index in removed {
+        kept.nodes[index].input.clear();
+        kept.nodes[index].output.clear();
+    }
+    kept.uses()
+}
+
+fn names(graph: &Graph) -> HashSet<String> {
+    let ports = graph.inputs.iter().chain(&graph.outputs).filter_map(|v| v.name.clone());
+    let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
+    let values = graph.nodes.iter().flat_map(|n| n.input.iter().chain(&n.output).cloned());
+    ports.chain(constants).chain(values).collect()
+}
+
+fn linear(
+    operator: &str,
+    tensor: &str,
+    inputs: [&String; 3],
+    output: &str,
+    axis: Option<usize>,
+) -> NodeProto {
+    let attribute = axis.map(|axis| AttributeProto {
+        name: Some("axis".into()),
+        r#type: Some(AttributeType::Int as i32),
+        i: Some(axis as i64),
+        ..Default::default()
+    });
+    NodeProto {
+        name: Some(format!("{tensor}_{operator}")),
+        op_type: Some(operator.into()),
+        input: inputs.map(Clone::clone).to_vec(),
+        output: vec![output.to_string()],
+        attribute: attribute.into_iter().collect(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,122 @@
+//! Scale and zero point: the map between real numbers and integers.
+//!
+//! real = scale · (integer − zero point). All roundings are half to even, and scale and zero point are
+//! computed in f64 before the scale becomes f32: so ONNX Runtime has it, so it must be here.
+
+use crate::onnx::schema::DataType;
+
+/// The integers of a type that are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) low: i32,
+    pub(super) high: i32,
+}
+
+/// Which integers of `element` are used: all, all but the lowest (symmetric and signed), or half.
+pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Span {
+    let (low, high) = match (element, reduce_range, symmetric) {
+        (DataType::Int8, true, _) => (-64, 64),
+        (DataType::Int8, false, true) => (-127, 127),
+        (DataType::Int8, false, false) => (-128, 127),
+        (_, true, _) => (0, 127),
+        (_, false, _) => (0, 255),
+    };
+    Span { low, high }
+}
+
+/// Scales and zero points of a tensor: one each, or one a channel along `axis`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizationParameters {
+    /// The integer type.
+    pub element: DataType,
+    /// The axis of the channels; `None` for one scale.
+    pub axis: Option<usize>,
+    /// The scales.
+    pub scales: Vec<f32>,
+    /// The zero points, as many.
+    pub zero_points: Vec<i32>,
+}
+
+/// Scale and zero point for reals from `min` to `max`. Zero is always among the reals, so that it has
+/// an integer of its own.
+pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bool) -> (f32, i32) {
+    let (mut min, mut max) = (min.min(0.0), max.max(0.0));
+    if symmetric {
+        max = min.abs().max(max);
+        min = -max;
+    }
+    let (low, high) = (f64::from(span.low), f64::from(span.high));
+    let scale = (f64::from(max) - f64::from(min)) / (high - low);
+    if scale < f64::from(f32::MIN_POSITIVE) {
+        return (1.0, 0);
+    }
+    let zero_point = if symmetric {
+        ((low + high) / 2.0).round_ties_even()
+    } else {
+        (low - f64::from(min) / scale).round_ties_even()
+    };
+    (scale as f32, zero_point as i32)
+}
+
+/// The integer for a real number, within the whole type.
+pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: Span) -> i32 {
+    let integer = (value / scale).round_ties_even() + zero_point as f32;
+    // NaN becomes 0 in this cast, as no integer stands for it.
+    integer.clamp(whole.low as f32, whole.high as f32) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const U8: DataType = DataType::Uint8;
+    const I8: DataType = DataType::Int8;
+
+    #[test]
+    fn scales_and_zero_points_are_those_of_onnx_runtime() {
+        // Read off ONNX Runtime 1.31.1: element, symmetric, reduced, range, scale, zero point.
+        for (element, symmetric, reduced, (min, max), scale, zero_point) in [
+            (U8, false, false, (-1.0, 2.0), 0.011_764_706, 85),
+            (I8, false, false, (-1.0, 2.0), 0.011_764_706, -43),
+            (U8, false, false, (0.5, 2.0), 0.007_843_138, 0),
+            (U8, false, false, (-3.0, -1.0), 0.011_764_706, 255),
+            (U8, true, false, (-1.0, 2.0), 0.015_686_275, 128),
+            (I8, true, false, (-1.0, 1.0), 0.007_874_016, 0),
+            (I8, true, true, (-1.0, 1.0), 0.015_625, 0),
+            (U8, false, true, (-1.0, 2.0), 0.023_622_047, 42),
+            (U8, false, false, (0.0, 0.0), 1.0, 0),
+            (I8, false, false, (0.0, 0.0), 1.0, 0),
+            (U8, false, false, (0.0, 1e-44), 1.0, 0),
+        ] {
+            let found = scale_and_zero_point(min, max, span(element, symmetric, reduced), symmetric);
+            assert_eq!(found, (scale, zero_point), "{element:?} {symmetric} {reduced} {min} {max}");
+        }
+    }
+
+    #[test]
+    fn ties_round_to_even() {
+        let whole = span(I8, false, false);
+        let integers = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, f32::NAN, 1e9, -1e9]
+            .map(|v| quantize_value(v, 1.0, 0, whole));
+        assert_eq!(integers, [-2, -2, 0, 0, 2, 2, 0, 127, -128]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_in_range_comes_back_within_half_a_step(
+            min in -1e6f32..0.0, max in 1e-6f32..1e6, part in 0f32..=1.0, signed: bool, symmetric: bool,
+        ) {
+            let element = if signed { I8 } else { U8 };
+            let used = span(element, symmetric, false);
+            let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
+            prop_assert!(scale > 0.0 && (used.low..=used.high).contains(&zero_point));
+            let value = min + (max - min) * part;
+            let integer = quantize_value(value, scale, zero_point, span(element, false, false));
+            let back = scale * (integer - zero_point) as f32;
+            // A zero point rounded by up to half a step moves the ends by as much.
+            prop_assert!((back - value).abs() <= scale * 1.001, "{value} came back as {back}, step {scale}");
+            prop_assert_eq!(quantize_value(0.0, scale, zero_point, span(element, false, false)), zero_point);
+        }
+    }
+}
