@@ -45,7 +45,14 @@ impl Calibration {
     ) -> Calibration {
         let seen = watched.iter().map(|_| Observation::new()).collect();
         let engine = Engine::new(model, watched.clone());
-        Calibration { engine, watched, inputs, settings, seen, done: 0 }
+        Calibration {
+            engine,
+            watched,
+            inputs,
+            settings,
+            seen,
+            done: 0,
+        }
     }
 
     /// How many samples were run.
@@ -91,11 +98,16 @@ impl Calibration {
     ) -> Result<Vec<Observation>, FeedError> {
         let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
         let mut seen: Vec<Observation> = self.watched.iter().map(|_| Observation::new()).collect();
-        let run = self.engine.run(&tensors, |slot, values| seen[slot].observe(values), stop);
+        let run = self
+            .engine
+            .run(&tensors, |slot, values| seen[slot].observe(values), stop);
         match run {
             Ok(_) => Ok(seen),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
-            Err(source) => Err(FeedError::Run { sample: sample.name.clone(), source }),
+            Err(source) => Err(FeedError::Run {
+                sample: sample.name.clone(),
+                source,
+            }),
         }
     }
 

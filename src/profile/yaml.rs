@@ -17,6 +17,17 @@ pub struct Section {
     pub value: Value,
 }
 
+impl Section {
+    /// A section that holds what serializes to it.
+    pub fn of(key: &str, comment: &str, data: &impl serde::Serialize) -> Section {
+        Section {
+            key: key.into(),
+            comment: comment.into(),
+            value: Value::of(data),
+        }
+    }
+}
+
 /// What Quark's keys, and those added to its records, mean.
 const DEFINITIONS: &str = "\
 # Metric Definitions:

@@ -9,7 +9,13 @@ pub(super) fn scales(input: f32, weights: &[f32], beta: f32) -> Vec<f32> {
 
 /// The integers of a bias, one scale for each or one for all.
 pub(super) fn integers(values: &[f32], scales: &[f32]) -> Vec<i32> {
-    let scale = |index: usize| f64::from(if scales.len() == 1 { scales[0] } else { scales[index] });
+    let scale = |index: usize| {
+        f64::from(if scales.len() == 1 {
+            scales[0]
+        } else {
+            scales[index]
+        })
+    };
     let integer = |(index, &value): (usize, &f32)| {
         let real = (f64::from(value) / scale(index)).round_ties_even();
         real.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32
@@ -29,7 +35,11 @@ pub(super) fn raise_weight_scales(weight: &mut QuantizationParameters, input: f3
     let one = weight.axis.is_none();
     let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
     for (channel, scale) in weight.scales.iter_mut().enumerate() {
-        let bias = if one { largest } else { bias.get(channel).map_or(0.0, |b| b.abs()) };
+        let bias = if one {
+            largest
+        } else {
+            bias.get(channel).map_or(0.0, |b| b.abs())
+        };
         let smallest = 1.0001 * (2.0 * f64::from(bias)) / INTEGERS;
         let found = f64::from(input) * f64::from(*scale);
         if found > 0.0 && found < smallest {
@@ -45,7 +55,10 @@ mod tests {
 
     #[test]
     fn integers_are_rounded_half_to_even_and_end_at_32_bits() {
-        assert_eq!(integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0]), [0, 2, -2, i32::MAX, i32::MIN]);
+        assert_eq!(
+            integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0]),
+            [0, 2, -2, i32::MAX, i32::MIN]
+        );
         assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25]), [2, 4]);
     }
 
@@ -61,6 +74,9 @@ mod tests {
         raise_weight_scales(&mut weight, input, &bias);
         assert_eq!(weight.scales[1], 1.0);
         let fitted = integers(&bias, &scales(input, &weight.scales, 1.0));
-        assert!(fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999, "{fitted:?}");
+        assert!(
+            fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999,
+            "{fitted:?}"
+        );
     }
 }

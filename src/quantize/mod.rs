@@ -36,7 +36,9 @@ pub enum QuantizeError {
         "nothing in the model can be quantized: {reason}; see `octet inspect` for the reason of each operator"
     )]
     Nothing { reason: String },
-    #[error("the setting keeps the layer `{name}` float, but the model has no node of that name{hint}")]
+    #[error(
+        "the setting keeps the layer `{name}` float, but the model has no node of that name{hint}"
+    )]
     UnknownNode { name: String, hint: String },
     #[error(
         "there is no range for the value `{value}`; calibrate again with these settings, or give its range"

@@ -52,7 +52,9 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "Split" => Treatment::Split,
         "Gather" | "GatherElements" => Treatment::Gather,
         "Where" => Treatment::Where,
-        "InstanceNormalization" | "LayerNormalization" | "BatchNormalization" => Treatment::Normalize,
+        "InstanceNormalization" | "LayerNormalization" | "BatchNormalization" => {
+            Treatment::Normalize
+        }
         _ => return None,
     })
 }
@@ -65,8 +67,10 @@ pub fn float_reason(operator: &str) -> Option<&'static str> {
     Some(match operator {
         "If" | "Loop" | "Scan" => "its subgraphs are left as they are",
         "LSTM" | "GRU" | "RNN" => "recurrent layers lose too much with fixed scales",
-        "Shape" | "Size" | "Cast" | "Range" | "NonZero" | "ConstantOfShape" | "Constant" | "Equal" | "Less"
-        | "Greater" | "Not" | "And" | "Or" | "OneHot" => "it computes shapes, indices or conditions",
+        "Shape" | "Size" | "Cast" | "Range" | "NonZero" | "ConstantOfShape" | "Constant"
+        | "Equal" | "Less" | "Greater" | "Not" | "And" | "Or" | "OneHot" => {
+            "it computes shapes, indices or conditions"
+        }
         "Identity" | "Dropout" => "it changes nothing and is taken out",
         name if name.contains("::") => "it is not an operator of ONNX itself",
         _ => "it has no int8 form here yet",
@@ -75,7 +79,11 @@ pub fn float_reason(operator: &str) -> Option<&'static str> {
 
 /// Whether a model holds quantized operators.
 pub fn is_quantized(model: &Model) -> bool {
-    model.graph.nodes.iter().any(|node| is_quantized_operator(node.op_type.as_deref().unwrap_or_default()))
+    model
+        .graph
+        .nodes
+        .iter()
+        .any(|node| is_quantized_operator(node.op_type.as_deref().unwrap_or_default()))
 }
 
 /// Operators that only quantized models have.

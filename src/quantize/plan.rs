@@ -73,8 +73,16 @@ impl Plan {
         }
         let plan = planner.finish();
         if plan.forms.is_empty() {
-            let reasons: BTreeSet<&str> = plan.choices.iter().filter_map(|c| c.reason.as_deref()).collect();
-            let reason = reasons.into_iter().next().unwrap_or("it has no nodes").to_string();
+            let reasons: BTreeSet<&str> = plan
+                .choices
+                .iter()
+                .filter_map(|c| c.reason.as_deref())
+                .collect();
+            let reason = reasons
+                .into_iter()
+                .next()
+                .unwrap_or("it has no nodes")
+                .to_string();
             return Err(QuantizeError::Nothing { reason });
         }
         Ok(plan)
@@ -101,7 +109,8 @@ impl Plan {
 }
 
 fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
-    let quantized = |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());
+    let quantized =
+        |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());
     match model.graph.nodes.iter().find(quantized) {
         Some(node) => Err(QuantizeError::AlreadyQuantized {
             node: node.title().to_string(),
@@ -115,9 +124,15 @@ fn check_names(model: &Model, settings: &Settings) -> Result<(), QuantizeError> 
     let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
     for name in &settings.keep_float {
         if !titles.contains(name.as_str()) {
-            let alike = titles.iter().filter(|t| t.contains(name.as_str()) || name.contains(**t)).min();
+            let alike = titles
+                .iter()
+                .filter(|t| t.contains(name.as_str()) || name.contains(**t))
+                .min();
             let hint = alike.map_or(String::new(), |t| format!("; did you mean `{t}`?"));
-            return Err(QuantizeError::UnknownNode { name: name.clone(), hint });
+            return Err(QuantizeError::UnknownNode {
+                name: name.clone(),
+                hint,
+            });
         }
     }
     Ok(())
@@ -143,7 +158,11 @@ struct Planner<'a> {
 impl<'a> Planner<'a> {
     fn new(model: &'a Model, settings: &'a Settings) -> Planner<'a> {
         let graph = &model.graph;
-        let declared = graph.inputs.iter().chain(&graph.outputs).chain(&graph.value_info);
+        let declared = graph
+            .inputs
+            .iter()
+            .chain(&graph.outputs)
+            .chain(&graph.value_info);
         let mut element: HashMap<&str, DataType> = declared
             .filter_map(|v| Some((v.name.as_deref()?, crate::graph::tensor_type_of(v)?.element)))
             .collect();
@@ -173,10 +192,19 @@ impl<'a> Planner<'a> {
         if let Some(reason) = float_reason(&operator) {
             return Some(reason);
         }
-        if self.settings.operators.as_ref().is_some_and(|wanted| !wanted.contains(&operator)) {
+        if self
+            .settings
+            .operators
+            .as_ref()
+            .is_some_and(|wanted| !wanted.contains(&operator))
+        {
             return Some("the settings leave its operator float");
         }
-        let kept = self.settings.keep_float.iter().any(|name| name == node.title());
+        let kept = self
+            .settings
+            .keep_float
+            .iter()
+            .any(|name| name == node.title());
         kept.then_some("the settings keep it float")
     }
 
@@ -201,7 +229,11 @@ impl<'a> Planner<'a> {
                 let weight = node.input_at(1).unwrap_or_default();
                 self.weight(weight, axis);
                 if let Some(bias) = node.input_at(2) {
-                    let beta = if node.is("Gemm") { node.float("beta").unwrap_or(1.0) } else { 1.0 };
+                    let beta = if node.is("Gemm") {
+                        node.float("beta").unwrap_or(1.0)
+                    } else {
+                        1.0
+                    };
                     self.bias(index, bias, input, weight, beta);
                 }
             }
@@ -328,24 +360,37 @@ impl<'a> Planner<'a> {
 
     /// Marks a constant float bias whose shape goes with the scales it will have.
     fn bias(&mut self, node: usize, name: &str, input: &str, weight: &str, beta: f32) {
-        let Some(tensor) = self.model.graph.initializers.get(name) else { return };
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            return;
+        };
         let channels = match self.forms.get(weight) {
-            Some(Form::Weight(Some(axis))) => {
-                self.model.graph.initializers.get(weight).map(|w| w.dims[*axis])
-            }
+            Some(Form::Weight(Some(axis))) => self
+                .model
+                .graph
+                .initializers
+                .get(weight)
+                .map(|w| w.dims[*axis]),
             _ => None,
         };
         let fits = channels.is_none_or(|channels| tensor.dims == [channels]);
         if self.is_float(name) && self.is_marked(input) && self.is_marked(weight) && fits {
             let (name, input, weight) = (name.to_string(), input.to_string(), weight.to_string());
-            self.biases.push(Bias { node, name, input, weight, beta });
+            self.biases.push(Bias {
+                node,
+                name,
+                input,
+                weight,
+                beta,
+            });
         }
     }
 
     fn share(&mut self, output: &str, input: &str) -> Result<(), &'static str> {
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
-            Some(Form::Weight(Some(_))) => return Err("its input is a weight with a scale a channel"),
+            Some(Form::Weight(Some(_))) => {
+                return Err("its input is a weight with a scale a channel");
+            }
             Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
             Some(_) => self.mark(output, Form::Shared(input.to_string())),
         }
@@ -394,10 +439,21 @@ impl<'a> Planner<'a> {
     fn range_sources(&self) -> HashMap<String, RangeSource> {
         let mut sources: HashMap<String, RangeSource> = HashMap::new();
         let source = |sources: &HashMap<String, RangeSource>, name: &str| {
-            sources.get(name).cloned().unwrap_or_else(|| RangeSource::Observed(name.to_string()))
+            sources
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| RangeSource::Observed(name.to_string()))
         };
-        for node in self.model.graph.nodes.iter().filter(|node| self.excluded(node).is_none()) {
-            let Some(output) = node.output.first() else { continue };
+        for node in self
+            .model
+            .graph
+            .nodes
+            .iter()
+            .filter(|node| self.excluded(node).is_none())
+        {
+            let Some(output) = node.output.first() else {
+                continue;
+            };
             if node.is("Softmax") {
                 sources.insert(output.clone(), RangeSource::Fixed(0.0, 1.0));
             } else if (node.is("Relu") || node.is("Clip"))
@@ -413,7 +469,9 @@ impl<'a> Planner<'a> {
         let marked = self.forms.iter().filter(|(name, form)| {
             **form == Form::Activation && !self.model.graph.initializers.contains(name)
         });
-        marked.map(|(name, _)| (name.clone(), source(&sources, name))).collect()
+        marked
+            .map(|(name, _)| (name.clone(), source(&sources, name)))
+            .collect()
     }
 
     fn finish(mut self) -> Plan {
@@ -422,7 +480,9 @@ impl<'a> Planner<'a> {
         let mut forms = BTreeMap::new();
         for (name, form) in self.forms.drain() {
             let form = match form {
-                Form::Shared(source) => Form::Shared(self.renamed.get(&source).cloned().unwrap_or(source)),
+                Form::Shared(source) => {
+                    Form::Shared(self.renamed.get(&source).cloned().unwrap_or(source))
+                }
                 form => form,
             };
             forms.insert(name, form);
@@ -430,7 +490,9 @@ impl<'a> Planner<'a> {
         let ordered = self.order.into_iter();
         Plan {
             settings: self.settings.clone(),
-            forms: ordered.filter_map(|name| forms.remove(&name).map(|form| (name, form))).collect(),
+            forms: ordered
+                .filter_map(|name| forms.remove(&name).map(|form| (name, form)))
+                .collect(),
             biases: self.biases,
             removed: self.removed,
             renamed: self.renamed,

@@ -20,7 +20,10 @@ pub fn quantize(
     let mut constants = constant_parameters(model, plan)?;
     let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
         let source = source_of(plan, name);
-        activations.get(source).or_else(|| constants.get(source)).cloned()
+        activations
+            .get(source)
+            .or_else(|| constants.get(source))
+            .cloned()
     };
     for planned in &plan.biases {
         let input = scale_of(&planned.input, &constants);
@@ -53,7 +56,11 @@ pub fn quantize(
 fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
     let mut source = name;
     for _ in 0..plan.forms.len() {
-        let form = plan.forms.iter().find(|(known, _)| known == source).map(|(_, form)| form);
+        let form = plan
+            .forms
+            .iter()
+            .find(|(known, _)| known == source)
+            .map(|(_, form)| form);
         match form {
             Some(Form::Shared(next)) => source = next,
             _ => break,
@@ -82,7 +89,9 @@ fn activation_parameters(
         if *form != Form::Activation || model.graph.initializers.contains(name) {
             continue;
         }
-        let missing = || QuantizeError::RangeMissing { value: name.clone() };
+        let missing = || QuantizeError::RangeMissing {
+            value: name.clone(),
+        };
         let (min, max) = match plan.ranges.get(name).ok_or_else(missing)? {
             RangeSource::Fixed(min, max) => (*min, *max),
             RangeSource::Observed(source) => {
@@ -91,7 +100,11 @@ fn activation_parameters(
             }
         };
         if !(min.is_finite() && max.is_finite() && min <= max) {
-            return Err(QuantizeError::RangeNotFinite { value: name.clone(), min, max });
+            return Err(QuantizeError::RangeNotFinite {
+                value: name.clone(),
+                min,
+                max,
+            });
         }
         let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
         let one = QuantizationParameters {
@@ -111,12 +124,17 @@ fn constant_parameters(
 ) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
     let mut found = HashMap::new();
     for (name, form) in &plan.forms {
-        let Some(tensor) = model.graph.initializers.get(name) else { continue };
+        let Some(tensor) = model.graph.initializers.get(name) else {
+            continue;
+        };
         let reduce_range = plan.settings.reduce_range;
         let form = match form {
-            Form::Weight(axis) => {
-                ConstantForm { element: DataType::Int8, axis: *axis, symmetric: true, reduce_range }
-            }
+            Form::Weight(axis) => ConstantForm {
+                element: DataType::Int8,
+                axis: *axis,
+                symmetric: true,
+                reduce_range,
+            },
             Form::Activation | Form::Shared(_) => ConstantForm {
                 element: activation_element(plan),
                 axis: None,
@@ -234,8 +252,20 @@ impl<'a> Writer<'a> {
             }
         };
         let pair = [
-            linear("QuantizeLinear", name, [&input, &scale, &zero_point], &quantized, None),
-            linear("DequantizeLinear", name, [&quantized, &scale, &zero_point], &output, None),
+            linear(
+                "QuantizeLinear",
+                name,
+                [&input, &scale, &zero_point],
+                &quantized,
+                None,
+            ),
+            linear(
+                "DequantizeLinear",
+                name,
+                [&quantized, &scale, &zero_point],
+                &output,
+                None,
+            ),
         ];
         match producer {
             Some(producer) => self.after[producer].extend(pair),
@@ -244,7 +274,11 @@ impl<'a> Writer<'a> {
         self.report(name, Kind::Activation, found);
     }
 
-    fn source_parameters(&mut self, name: &str, found: &QuantizationParameters) -> (String, String) {
+    fn source_parameters(
+        &mut self,
+        name: &str,
+        found: &QuantizationParameters,
+    ) -> (String, String) {
         if let Some(names) = self.parameter_names.get(name) {
             return names.clone();
         }
@@ -253,15 +287,32 @@ impl<'a> Writer<'a> {
         names
     }
 
-    fn constant(&mut self, name: &str, found: &QuantizationParameters) -> Result<(), QuantizeError> {
-        let Some(tensor) = self.model.graph.initializers.get(name) else { return Ok(()) };
+    fn constant(
+        &mut self,
+        name: &str,
+        found: &QuantizationParameters,
+    ) -> Result<(), QuantizeError> {
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            return Ok(());
+        };
         let (scale, zero_point) = self.source_parameters(name, found);
         let integers = self.fresh(format!("{name}_quantized"));
-        self.out.graph.initializers.insert(quantized(tensor, &integers, found)?);
+        self.out
+            .graph
+            .initializers
+            .insert(quantized(tensor, &integers, found)?);
         let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
-        let node = linear("DequantizeLinear", name, [&integers, &scale, &zero_point], &output, found.axis);
+        let node = linear(
+            "DequantizeLinear",
+            name,
+            [&integers, &scale, &zero_point],
+            &output,
+            found.axis,
+        );
         let consumers = self.uses.consumers(name).iter();
-        let first = consumers.map(|&(node, _)| node).find(|node| self.plan.quantized.contains(node));
+        let first = consumers
+            .map(|&(node, _)| node)
+            .find(|node| self.plan.quantized.contains(node));
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
         let kind = match found.element {
@@ -278,7 +329,9 @@ impl<'a> Writer<'a> {
         input: f32,
         weight: &QuantizationParameters,
     ) -> Result<(), QuantizeError> {
-        let Some(tensor) = self.model.graph.initializers.get(&planned.name) else { return Ok(()) };
+        let Some(tensor) = self.model.graph.initializers.get(&planned.name) else {
+            return Ok(());
+        };
         let scales = bias::scales(input, &weight.scales, planned.beta);
         let integers = bias::integers(&tensor.to_f32()?, &scales);
         let base = self.fresh(format!("{}_quantized", planned.name));
@@ -290,8 +343,18 @@ impl<'a> Writer<'a> {
         let initializers = &mut self.out.graph.initializers;
         initializers.insert(TensorProto::from_i32(&base, &tensor.shape()?, &integers));
         initializers.insert(TensorProto::from_f32(&scale, &shape, &scales));
-        initializers.insert(TensorProto::from_i32(&zero_point, &shape, &vec![0; scales.len()]));
-        let node = linear("DequantizeLinear", &planned.name, [&base, &scale, &zero_point], &output, axis);
+        initializers.insert(TensorProto::from_i32(
+            &zero_point,
+            &shape,
+            &vec![0; scales.len()],
+        ));
+        let node = linear(
+            "DequantizeLinear",
+            &planned.name,
+            [&base, &scale, &zero_point],
+            &output,
+            axis,
+        );
         self.before[planned.node].push(node);
         self.replaced_biases.insert(planned.node, output);
         let found = QuantizationParameters {
@@ -314,7 +377,8 @@ impl<'a> Writer<'a> {
                 (whole.low, whole.high)
             }
         };
-        let real = |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
+        let real =
+            |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
         self.tensors.push(QuantizedTensor {
             name: name.to_string(),
             kind,
@@ -343,7 +407,12 @@ impl<'a> Writer<'a> {
                     *input = new.clone();
                 }
             }
-            if self.plan.biases.iter().any(|b| b.node == index && b.beta != 1.0) {
+            if self
+                .plan
+                .biases
+                .iter()
+                .any(|b| b.node == index && b.beta != 1.0)
+            {
                 node.attribute.retain(|a| a.name.as_deref() != Some("beta"));
             }
             written.push(node);
@@ -352,15 +421,21 @@ impl<'a> Writer<'a> {
         self.out.graph.nodes = written;
         let uses = self.out.graph.uses();
         let replaced = |name: &str| {
-            self.replaced_constants.contains_key(name) || self.plan.biases.iter().any(|b| b.name == name)
+            self.replaced_constants.contains_key(name)
+                || self.plan.biases.iter().any(|b| b.name == name)
         };
         // Only what this changed goes: a float constant that nobody reads any more.
         self.out.graph.initializers.retain(|tensor| {
             let name = tensor.name.as_deref().unwrap_or_default();
             !replaced(name) || !uses.consumers(name).is_empty() || uses.is_output(name)
         });
-        self.tensors.sort_by_key(|tensor| tensor.kind != Kind::Activation);
-        Quantized { model: self.out, tensors: self.tensors, nodes: self.plan.choices.clone() }
+        self.tensors
+            .sort_by_key(|tensor| tensor.kind != Kind::Activation);
+        Quantized {
+            model: self.out,
+            tensors: self.tensors,
+            nodes: self.plan.choices.clone(),
+        }
     }
 }
 
@@ -386,9 +461,16 @@ fn uses_without(graph: &Graph, removed: &std::collections::BTreeSet<usize>) -> U
 }
 
 fn names(graph: &Graph) -> HashSet<String> {
-    let ports = graph.inputs.iter().chain(&graph.outputs).filter_map(|v| v.name.clone());
+    let ports = graph
+        .inputs
+        .iter()
+        .chain(&graph.outputs)
+        .filter_map(|v| v.name.clone());
     let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
-    let values = graph.nodes.iter().flat_map(|n| n.input.iter().chain(&n.output).cloned());
+    let values = graph
+        .nodes
+        .iter()
+        .flat_map(|n| n.input.iter().chain(&n.output).cloned());
     ports.chain(constants).chain(values).collect()
 }
 

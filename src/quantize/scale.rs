@@ -89,8 +89,13 @@ mod tests {
             (I8, false, false, (0.0, 0.0), 1.0, 0),
             (U8, false, false, (0.0, 1e-44), 1.0, 0),
         ] {
-            let found = scale_and_zero_point(min, max, span(element, symmetric, reduced), symmetric);
-            assert_eq!(found, (scale, zero_point), "{element:?} {symmetric} {reduced} {min} {max}");
+            let found =
+                scale_and_zero_point(min, max, span(element, symmetric, reduced), symmetric);
+            assert_eq!(
+                found,
+                (scale, zero_point),
+                "{element:?} {symmetric} {reduced} {min} {max}"
+            );
         }
     }
 

@@ -36,7 +36,12 @@ pub(super) fn parameters(
         .map(|(min, max)| if min > max { (0.0, 0.0) } else { (min, max) })
         .map(|(min, max)| scale_and_zero_point(min, max, used, form.symmetric))
         .unzip();
-    Ok(QuantizationParameters { element: form.element, axis: form.axis, scales, zero_points })
+    Ok(QuantizationParameters {
+        element: form.element,
+        axis: form.axis,
+        scales,
+        zero_points,
+    })
 }
 
 /// The integers of a constant.
@@ -52,9 +57,17 @@ pub(super) fn quantized(
     Channels::of(&shape, parameters.axis).each_run(&values, |channel, run| {
         let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
         // Both integer types keep the low byte of the two's complement.
-        integers.extend(run.iter().map(|&v| quantize_value(v, scale, zero_point, whole) as u8));
+        integers.extend(
+            run.iter()
+                .map(|&v| quantize_value(v, scale, zero_point, whole) as u8),
+        );
     });
-    Ok(TensorProto::from_raw(name, parameters.element, &shape, Bytes::from(integers)))
+    Ok(TensorProto::from_raw(
+        name,
+        parameters.element,
+        &shape,
+        Bytes::from(integers),
+    ))
 }
 
 /// How the channels of a tensor lie in its memory.
@@ -66,8 +79,14 @@ struct Channels {
 impl Channels {
     fn of(shape: &[usize], axis: Option<usize>) -> Channels {
         match axis {
-            Some(axis) => Channels { count: shape[axis], inner: shape[axis + 1..].iter().product() },
-            None => Channels { count: 1, inner: shape.iter().product() },
+            Some(axis) => Channels {
+                count: shape[axis],
+                inner: shape[axis + 1..].iter().product(),
+            },
+            None => Channels {
+                count: 1,
+                inner: shape.iter().product(),
+            },
         }
     }
 
@@ -87,15 +106,28 @@ mod tests {
     use super::*;
 
     fn form(axis: Option<usize>) -> ConstantForm {
-        ConstantForm { element: DataType::Int8, axis, symmetric: true, reduce_range: false }
+        ConstantForm {
+            element: DataType::Int8,
+            axis,
+            symmetric: true,
+            reduce_range: false,
+        }
     }
 
     #[test]
     fn each_channel_has_its_own_scale_whichever_axis_it_lies_on() {
         let tensor = TensorProto::from_f32("w", &[2, 3], &[1.0, -2.0, 3.0, 127.0, 254.0, 0.0]);
         for (axis, scales, integers) in [
-            (Some(0), vec![3.0 / 127.0, 2.0], vec![42, -85, 127, 64, 127, 0]),
-            (Some(1), vec![1.0, 2.0, 3.0 / 127.0], vec![1, -1, 127, 127, 127, 0]),
+            (
+                Some(0),
+                vec![3.0 / 127.0, 2.0],
+                vec![42, -85, 127, 64, 127, 0],
+            ),
+            (
+                Some(1),
+                vec![1.0, 2.0, 3.0 / 127.0],
+                vec![1, -1, 127, 127, 127, 0],
+            ),
             (None, vec![2.0], vec![0, -1, 2, 64, 127, 0]),
         ] {
             let found = parameters(&tensor, form(axis)).unwrap();

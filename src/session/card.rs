@@ -1,0 +1,200 @@
+//! What a person sees of a model before anything is done to it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use crate::graph::{Dim, Model, TensorType, tensor_type_of};
+use crate::onnx::schema::ValueInfoProto;
+use crate::quantize;
+
+/// A model's identity and contents.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Card {
+    /// The file's name.
+    pub name: String,
+    /// Its size.
+    pub bytes: usize,
+    /// Its checksum, in hexadecimal.
+    pub sha256: String,
+    /// Version of the default operator set.
+    pub opset: i64,
+    /// Version of the file format.
+    pub ir_version: i64,
+    /// The tool that wrote it, with its version.
+    pub producer: String,
+    /// What is fed.
+    pub inputs: Vec<Port>,
+    /// What comes out.
+    pub outputs: Vec<Port>,
+    /// Elements of all constants together.
+    pub parameters: u64,
+    /// How many nodes of each operator, the most first.
+    pub operators: Vec<(String, usize)>,
+    /// How many nodes have an operator that can be int8.
+    pub quantizable: usize,
+    /// Operators that stay float, with the reason.
+    pub float: Vec<FloatOperator>,
+    /// Whether the model holds quantized operators already.
+    pub already_quantized: bool,
+    /// What a person should know before going on.
+    pub warnings: Vec<String>,
+}
+
+/// An input or output.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its element type.
+    pub element: String,
+    /// Its shape, such as `1×3×224×224`; named and unknown sizes stand as in the file.
+    pub shape: String,
+}
+
+/// Nodes of one operator that stay float.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FloatOperator {
+    /// The operator.
+    pub operator: String,
+    /// How many nodes.
+    pub count: usize,
+    /// Why they stay float.
+    pub reason: String,
+}
+
+/// Which model a report is about.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Identity<'a> {
+    name: &'a str,
+    bytes: usize,
+    sha256: &'a str,
+    opset: i64,
+    ir_version: i64,
+    producer: &'a str,
+    parameters: u64,
+    nodes: usize,
+}
+
+impl Card {
+    pub(super) fn identity(&self) -> Identity<'_> {
+        Identity {
+            name: &self.name,
+            bytes: self.bytes,
+            sha256: &self.sha256,
+            opset: self.opset,
+            ir_version: self.ir_version,
+            producer: &self.producer,
+            parameters: self.parameters,
+            nodes: self.operators.iter().map(|(_, count)| count).sum(),
+        }
+    }
+
+    pub(super) fn new(name: &str, file: &[u8], model: &Model) -> Card {
+        let graph = &model.graph;
+        let header = model.header();
+        let mut counts = BTreeMap::<String, usize>::new();
+        for node in &graph.nodes {
+            *counts.entry(node.operator()).or_default() += 1;
+        }
+        let mut operators: Vec<_> = counts.into_iter().collect();
+        operators.sort_by_key(|(name, count)| (usize::MAX - count, name.clone()));
+        let mut quantizable = 0;
+        let mut float = Vec::new();
+        for (operator, count) in &operators {
+            match quantize::float_reason(operator) {
+                None => quantizable += count,
+                Some(reason) => float.push(FloatOperator {
+                    operator: operator.clone(),
+                    count: *count,
+                    reason: reason.to_string(),
+                }),
+            }
+        }
+        let fed = graph
+            .inputs
+            .iter()
+            .filter(|i| !graph.initializers.contains(name_of(i)));
+        let producer = [
+            header.producer_name.as_deref(),
+            header.producer_version.as_deref(),
+        ];
+        let already_quantized = quantize::is_quantized(model);
+        let mut warnings = Vec::new();
+        if already_quantized {
+            warnings.push(
+                "This model is quantized already; use the float model it was made from.".into(),
+            );
+        }
+        if graph.nodes.iter().any(|n| n.subgraphs().next().is_some()) {
+            warnings.push("It has subgraphs (If, Loop or Scan); they are left as they are.".into());
+        }
+        Card {
+            name: name.to_string(),
+            bytes: file.len(),
+            sha256: sha256(file),
+            opset: model.opset(),
+            ir_version: header.ir_version.unwrap_or(0),
+            producer: producer
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .trim()
+                .to_string(),
+            inputs: fed.map(Port::of).collect(),
+            outputs: graph.outputs.iter().map(Port::of).collect(),
+            parameters: graph
+                .initializers
+                .iter()
+                .map(|t| t.dims.iter().map(|&d| d.max(0) as u64).product::<u64>())
+                .sum(),
+            operators,
+            quantizable,
+            float,
+            already_quantized,
+            warnings,
+        }
+    }
+}
+
+impl Port {
+    fn of(value: &ValueInfoProto) -> Port {
+        let (element, shape) = match tensor_type_of(value) {
+            Some(t) => (t.element.name().to_string(), shape_text(&t)),
+            None => ("not a tensor".to_string(), String::new()),
+        };
+        Port {
+            name: name_of(value).to_string(),
+            element,
+            shape,
+        }
+    }
+}
+
+fn name_of(value: &ValueInfoProto) -> &str {
+    value.name.as_deref().unwrap_or_default()
+}
+
+fn shape_text(tensor: &TensorType) -> String {
+    let Some(shape) = &tensor.shape else {
+        return "any rank".to_string();
+    };
+    let dims = shape.iter().map(|d| match d {
+        Dim::Known(size) => size.to_string(),
+        Dim::Named(name) => name.clone(),
+        Dim::Unknown => "?".to_string(),
+    });
+    dims.collect::<Vec<_>>().join("×")
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,65 @@
+//! One error for the faces: a sentence to show and a kind to act on.
+
+use crate::engine::EngineError;
+use crate::graph::GraphError;
+use crate::onnx::external::ExternalError;
+use crate::onnx::{ReadError, WriteError};
+use crate::prepare::PrepareError;
+use crate::quantize::QuantizeError;
+use crate::samples::SampleError;
+
+/// What went wrong, in one sentence that says what, where, why and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Error {
+    #[error("{0}")]
+    Read(#[from] ReadError),
+    #[error("{0}")]
+    Write(#[from] WriteError),
+    #[error("{0}")]
+    External(#[from] ExternalError),
+    #[error("{0}")]
+    Graph(#[from] GraphError),
+    #[error("{0}")]
+    Prepare(#[from] PrepareError),
+    #[error("{0}")]
+    Quantize(#[from] QuantizeError),
+    #[error("sample `{name}`: {source}")]
+    Run { name: String, source: EngineError },
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+    #[error("{0}")]
+    Sample(#[from] SampleError),
+    #[error(
+        "the model's weights are in other files that are not here: {}; put them beside the model, or add them",
+        files.join(", ")
+    )]
+    FilesMissing { files: Vec<String> },
+    #[error(
+        "no sample was given; static quantization needs some real inputs to see the ranges: add .npy, .npz, image or test_data_set files"
+    )]
+    NoSamples,
+    #[error("calibration has not begun; choose samples and settings and begin it")]
+    NotCalibrating,
+    #[error("there are no ranges yet; calibrate with some samples first")]
+    NotCalibrated,
+    #[error("stopped on request; the model is kept, calibration can be started again")]
+    Stopped,
+}
+
+impl Error {
+    /// A word the faces can act on.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Read(_) | Error::Graph(_) => "model",
+            Error::Write(_) => "write",
+            Error::External(_) | Error::FilesMissing { .. } => "external",
+            Error::Prepare(_) => "prepare",
+            Error::Quantize(_) => "quantize",
+            Error::Run { .. } | Error::Engine(_) => "engine",
+            Error::Sample(_) | Error::NoSamples => "sample",
+            Error::NotCalibrating | Error::NotCalibrated => "order",
+            Error::Stopped => "stopped",
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The stages in order, and what each remembers: what the faces use, and nothing else.
+//!
+//! A session holds one model. Opening reads it and makes its card; calibrating prepares it and
+//! collects observations; quantizing turns these into a new file and can be repeated with other
+//! settings without calibrating again. A call that fails leaves the session as it was before.
+
+mod card;
+mod error;
+mod report;
+mod watch;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use bytes::Bytes;
+use serde::Serialize;
+
+pub use card::{Card, FloatOperator, Port};
+pub use error::Error;
+use report::Report;
+pub use watch::{Event, Watch};
+
+use crate::calibrate::run::{Calibration, FeedError};
+use crate::calibrate::{Method, Observations, Range};
+use crate::engine;
+use crate::graph::{Dim, Model, TensorType, tensor_type_of};
+use crate::onnx;
+use crate::onnx::schema::{
+    Dimension, DimensionValue, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue,
+    ValueInfoProto,
+};
+use crate::prepare::{Prepared, prepare};
+use crate::profile::{Profiler, Section, SystemClock};
+use crate::quantize::{self, NodeChoice, Plan, QuantizedTensor};
+use crate::samples::{self, Encoded, InputSpec, Preview};
+
+/// Range of each value, by name.
+pub type Ranges = BTreeMap<String, Range>;
+
+/// One model on its way from float to int8.
+pub struct Session {
+    file: Bytes,
+    name: String,
+    wanted_files: Vec<String>,
+    header: onnx::schema::ModelProto,
+    card: Card,
+    prepared: Option<Ready>,
+    calibration: Option<Calibration>,
+    ranges: Option<Ranges>,
+    profiler: Profiler,
+    report: Report,
+}
+
+/// The prepared model with a type for every value, and the types it declared itself: only these
+/// go out again.
+struct Ready {
+    model: Model,
+    declared: Vec<ValueInfoProto>,
+    done: Vec<String>,
+}
+
+impl Ready {
+    fn new(header: &onnx::schema::ModelProto) -> Result<Ready, Error> {
+        let Prepared { mut model, done } = prepare(Model::from_proto(header.clone())?)?;
+        let types = engine::infer_types(&model)?;
+        let declared = model.graph.value_info.clone();
+        declare(&mut model, &types);
+        Ok(Ready {
+            model,
+            declared,
+            done,
+        })
+    }
+}
+
+/// What a calibration saw.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CalibrationSummary {
+    /// How many samples were run.
+    pub samples: usize,
+    /// How many values have a range.
+    pub values: usize,
+    /// What `prepare` changed, a sentence each.
+    pub prepared: Vec<String>,
+}
+
+/// A quantized model and what is worth saying of it.
+pub struct Outcome {
+    /// The file.
+    pub model: Vec<u8>,
+    /// What was done.
+    pub summary: Summary,
+}
+
+/// What was done to the model.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Size of the float file.
+    pub bytes_before: usize,
+    /// Size of the quantized file.
+    pub bytes_after: usize,
+    /// Each node and whether it is quantized; where not, why.
+    pub nodes: Vec<NodeChoice>,
+    /// Each tensor that is quantized, with its scale, zero point and range.
+    pub tensors: Vec<QuantizedTensor>,
+}
+
+impl Session {
+    /// Reads a model and makes its card. The bytes are shared, not copied.
+    pub fn open(name: &str, file: Bytes) -> Result<Session, Error> {
+        let mut profiler = Profiler::start(Box::new(SystemClock));
+        profiler.begin("Model Loading");
+        let header = onnx::read(file.clone())?;
+        let wanted_files = onnx::external::files(&header);
+        let model = Model::from_proto(header.clone())?;
+        let card = Card::new(name, &file, &model);
+        profiler.end();
+        Ok(Session {
+            file,
+            name: name.to_string(),
+            wanted_files,
+            header,
+            card,
+            prepared: None,
+            calibration: None,
+            ranges: None,
+            profiler,
+            report: Report::default(),
+        })
+    }
+
+    /// The files beside the model that hold its weights and are not here yet.
+    pub fn wanted_files(&self) -> &[String] {
+        &self.wanted_files
+    }
+
+    /// Gives the session the files it wants; all of them at once.
+    pub fn attach(&mut self, files: &BTreeMap<String, Bytes>) -> Result<(), Error> {
+        onnx::external::attach(&mut self.header, files)?;
+        self.wanted_files = onnx::external::files(&self.header);
+        let model = Model::from_proto(self.header.clone())?;
+        self.card = Card::new(&self.name, &self.file, &model);
+        Ok(())
+    }
+
+    /// What the model is.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// What a sample must bring.
+    pub fn input_specs(&self) -> Vec<InputSpec> {
+        let Some(graph) = &self.header.graph else {
+            return Vec::new();
+        };
+        let constants: HashSet<_> = graph
+            .initializer
+            .iter()
+            .map(|t| t.name.as_deref())
+            .collect();
+        let fed = graph
+            .input
+            .iter()
+            .filter(|input| !constants.contains(&input.name.as_deref()));
+        fed.filter_map(|input| {
+            let declared = tensor_type_of(input)?;
+            Some(InputSpec {
+                name: input.name.clone()?,
+                element: declared.element,
+                shape: declared.shape.unwrap_or_default(),
+            })
+        })
+        .collect()
+    }
+
+    /// What a sample looks like once decoded, input by input.
+    pub fn preview(
+        &self,
+        sample: &Encoded,
+        settings: &samples::Settings,
+    ) -> Result<Vec<Preview>, Error> {
+        let tensors = samples::decode(sample, &self.input_specs(), settings)?;
+        Ok(tensors.iter().map(samples::describe).collect())
+    }
+
+    /// Prepares the model and begins a calibration, leaving off any begun before.
+    pub fn begin_calibration(
+        &mut self,
+        settings: &quantize::Settings,
+        samples: samples::Settings,
+    ) -> Result<(), Error> {
+        self.calibration = None;
+        self.profiler.resume();
+        self.prepare()?;
+        let inputs = self.input_specs();
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let watched = watched(&ready.model, settings)?;
+        self.report.calibrating(settings, &samples, &ready.done);
+        self.calibration = Some(Calibration::new(
+            ready.model.clone(),
+            watched,
+            inputs,
+            samples,
+        ));
+        self.profiler.begin("Calibration");
+        Ok(())
+    }
+
+    /// Runs some samples; may be called again and again, with the same result however they are cut.
+    pub fn feed(&mut self, samples: &[Encoded], watch: &dyn Watch) -> Result<(), Error> {
+        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let finished = |name: &str, done| {
+            watch.event(&Event::Sample {
+                done,
+                name: name.to_string(),
+            })
+        };
+        calibration
+            .feed(samples, finished, || watch.cancelled())
+            .map_err(|error| match error {
+                FeedError::Sample(error) => Error::Sample(error),
+                FeedError::Run { sample, source } => Error::Run {
+                    name: sample,
+                    source,
+                },
+                FeedError::Stopped => Error::Stopped,
+            })
+    }
+
+    /// Ends the calibration: from here on the model can be quantized.
+    pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
+        let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
+        let samples = calibration.done();
+        if samples == 0 {
+            self.calibration = Some(calibration);
+            return Err(Error::NoSamples);
+        }
+        let observations: Observations = calibration.finish();
+        let ranges: Ranges = observations
+            .iter()
+            .map(|(name, seen)| (name.clone(), method.range(seen)))
+            .collect();
+        self.profiler.end();
+        let values = ranges.len();
+        self.report.calibrated(method, samples, &observations);
+        self.ranges = Some(ranges);
+        let prepared = self
+            .prepared
+            .as_ref()
+            .map(|r| r.done.clone())
+            .unwrap_or_default();
+        Ok(CalibrationSummary {
+            samples,
+            values,
+            prepared,
+        })
+    }
+
+    /// Takes ranges from elsewhere in place of a calibration.
+    pub fn set_ranges(&mut self, ranges: Ranges) -> Result<(), Error> {
+        self.prepare()?;
+        self.ranges = Some(ranges);
+        Ok(())
+    }
+
+    /// The ranges of the last calibration.
+    pub fn ranges(&self) -> Option<&Ranges> {
+        self.ranges.as_ref()
+    }
+
+    /// Quantizes with the ranges of the last calibration.
+    pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
+        let (Some(ready), Some(ranges)) = (&self.prepared, &self.ranges) else {
+            return Err(Error::NotCalibrated);
+        };
+        self.profiler.resume();
+        self.profiler.begin("Quantization (Static)");
+        let quantized = Plan::new(&ready.model, settings)
+            .and_then(|plan| quantize::quantize(&ready.model, &plan, ranges));
+        self.profiler.end();
+        let quantized = quantized?;
+        self.profiler.begin("Post-process");
+        let mut model = quantized.model;
+        let uses = model.graph.uses();
+        let made =
+            |v: &&ValueInfoProto| v.name.as_ref().is_some_and(|n| uses.producer(n).is_some());
+        model.graph.value_info = ready.declared.iter().filter(made).cloned().collect();
+        let file = onnx::write(&model.to_proto());
+        self.profiler.end();
+        let file = file?;
+        self.profiler.finish();
+        let summary = Summary {
+            bytes_before: self.file.len(),
+            bytes_after: file.len(),
+            nodes: quantized.nodes,
+            tensors: quantized.tensors,
+        };
+        self.report.quantized(settings, &summary);
+        Ok(Outcome {
+            model: file,
+            summary,
+        })
+    }
+
+    /// The report of the run so far, as YAML; whole at any moment.
+    pub fn report(&self) -> String {
+        let mut sections = vec![Section::of(
+            "model",
+            "What was quantized.",
+            &self.card.identity(),
+        )];
+        sections.extend(self.report.sections());
+        self.profiler.report(&sections)
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        if !self.wanted_files.is_empty() {
+            return Err(Error::FilesMissing {
+                files: self.wanted_files.clone(),
+            });
+        }
+        if self.prepared.is_some() {
+            return Ok(());
+        }
+        self.profiler.begin("Pre-process");
+        let ready = Ready::new(&self.header);
+        self.profiler.end();
+        self.prepared = Some(ready?);
+        Ok(())
+    }
+}
+
+/// The values to watch: those the settings want, and those wanted once no layer is kept float, so
+/// that a layer can be kept float or given back without a new calibration.
+fn watched(model: &Model, settings: &quantize::Settings) -> Result<Vec<String>, Error> {
+    let open = quantize::Settings {
+        keep_float: Vec::new(),
+        ..settings.clone()
+    };
+    let mut names = BTreeSet::new();
+    for settings in [settings, &open] {
+        names.extend(Plan::new(model, settings)?.observed());
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Writes inferred types into the graph, over what it declares for the same values.
+fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
+    let graph = &mut model.graph;
+    let ports: HashSet<String> = graph
+        .inputs
+        .iter()
+        .chain(&graph.outputs)
+        .filter_map(|v| v.name.clone())
+        .collect();
+    graph
+        .value_info
+        .retain(|v| v.name.as_ref().is_some_and(|n| !types.contains_key(n)));
+    for (name, found) in types {
+        if !ports.contains(name) && !graph.initializers.contains(name) {
+            graph.value_info.push(value_info(name, found));
+        }
+    }
+}
+
+fn value_info(name: &str, found: &TensorType) -> ValueInfoProto {
+    let dimension = |d: &Dim| Dimension {
+        denotation: None,
+        value: match d {
+            Dim::Known(size) => Some(DimensionValue::DimValue(*size as i64)),
+            Dim::Named(name) => Some(DimensionValue::DimParam(name.clone())),
+            Dim::Unknown => None,
+        },
+    };
+    let tensor = TensorTypeProto {
+        elem_type: Some(found.element as i32),
+        shape: found.shape.as_ref().map(|shape| TensorShapeProto {
+            dim: shape.iter().map(dimension).collect(),
+        }),
+    };
+    ValueInfoProto {
+        name: Some(name.to_string()),
+        r#type: Some(TypeProto {
+            denotation: None,
+            value: Some(TypeValue::TensorType(tensor)),
+        }),
+        ..Default::default()
+    }
+}

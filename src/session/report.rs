@@ -1,0 +1,118 @@
+//! Our sections of the report: settings, where it ran, what the calibration saw, what was quantized.
+
+use serde::Serialize;
+
+use super::Summary;
+use crate::calibrate::{Method, Observations};
+use crate::profile::{Section, environment};
+use crate::{quantize, samples};
+
+/// What has been learned of a run so far.
+#[derive(Default)]
+pub(super) struct Report {
+    settings: Option<Section>,
+    preparation: Option<Section>,
+    calibration: Option<Section>,
+    quantization: Option<Section>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    quantize: &'a quantize::Settings,
+    samples: &'a samples::Settings,
+}
+
+#[derive(Serialize)]
+struct Calibration<'a> {
+    method: &'a str,
+    samples: usize,
+    values: usize,
+    elements: u64,
+}
+
+#[derive(Serialize)]
+struct Quantization<'a> {
+    float_bytes: usize,
+    quantized_bytes: usize,
+    ratio: f64,
+    nodes_quantized: usize,
+    nodes_float: usize,
+    float: Vec<&'a quantize::NodeChoice>,
+    tensors: &'a [quantize::QuantizedTensor],
+}
+
+impl Report {
+    pub(super) fn calibrating(
+        &mut self,
+        settings: &quantize::Settings,
+        samples: &samples::Settings,
+        prepared: &[String],
+    ) {
+        let settings = Settings {
+            quantize: settings,
+            samples,
+        };
+        self.settings = Some(Section::of("settings", "How it was to be done.", &settings));
+        let comment =
+            "What was changed before calibration, without changing what the model computes.";
+        self.preparation = Some(Section::of("preparation", comment, &prepared));
+        self.calibration = None;
+        self.quantization = None;
+        self.warnings.clear();
+    }
+
+    pub(super) fn calibrated(&mut self, method: Method, samples: usize, seen: &Observations) {
+        let calibration = Calibration {
+            method: method.name(),
+            samples,
+            values: seen.len(),
+            elements: seen.values().map(|one| one.count()).sum(),
+        };
+        let comment = "What the ranges come from.";
+        self.calibration = Some(Section::of("calibration", comment, &calibration));
+        for (name, one) in seen {
+            let odd = one.nan_count() + one.infinite_count();
+            if odd > 0 {
+                self.warnings.push(format!(
+                    "{odd} elements of `{name}` were NaN or infinite and were left out of its range; check the samples"
+                ));
+            }
+        }
+    }
+
+    pub(super) fn quantized(&mut self, settings: &quantize::Settings, summary: &Summary) {
+        let float: Vec<_> = summary.nodes.iter().filter(|n| !n.quantized).collect();
+        let quantization = Quantization {
+            float_bytes: summary.bytes_before,
+            quantized_bytes: summary.bytes_after,
+            ratio: summary.bytes_after as f64 / summary.bytes_before.max(1) as f64,
+            nodes_quantized: summary.nodes.len() - float.len(),
+            nodes_float: float.len(),
+            float,
+            tensors: &summary.tensors,
+        };
+        let comment = "What was done. Nodes under `float` stay float, each with its reason; min and max are the real\n\
+                       numbers a tensor can hold, of several scales that of the largest.";
+        self.quantization = Some(Section::of("quantization", comment, &quantization));
+        if self.settings.is_none() {
+            self.settings = Some(Section::of("settings", "How it was to be done.", settings));
+        }
+    }
+
+    pub(super) fn sections(&self) -> Vec<Section> {
+        let place = environment(rayon::current_num_threads());
+        let place = Section::of("environment", "Where it ran.", &place);
+        let known = [
+            &self.settings,
+            &self.preparation,
+            &self.calibration,
+            &self.quantization,
+        ];
+        let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
+        sections.insert(usize::from(self.settings.is_some()), place);
+        let comment = "What to look at before trusting the result.";
+        sections.push(Section::of("warnings", comment, &self.warnings));
+        sections
+    }
+}
