@@ -10,7 +10,7 @@ Without names, all of it (about 450 MB). What is there and has the right sum is 
     samples/NAME/00.npz …    one sample a file, arrays named by model input
     photos/*.jpg, labels.csv labelled ImageNet photos
 
-DIR is by default `corpus` in $OCTET_CACHE, or in octet under the user's cache. The skeletons of large
+DIR is by default $OCTET_CORPUS, else `corpus` in $OCTET_CACHE or in octet under the user's cache. The skeletons of large
 architectures come from $OCTET_SHARED, by default the folder `shared` beside the checkout.
 """
 
@@ -58,7 +58,7 @@ class Corpus:
     """The corpus in a folder; whatever is asked for and missing is fetched or made."""
 
     def __init__(self, folder=None):
-        self.folder = Path(folder) if folder else cache_folder() / "corpus"
+        self.folder = Path(folder or os.environ.get("OCTET_CORPUS") or cache_folder() / "corpus")
 
     def package(self, key):
         """The path of a package file, its sum checked."""

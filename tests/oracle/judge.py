@@ -1,0 +1,94 @@
+"""The judges: ONNX Runtime native and in JavaScript, and the measures outputs are compared by."""
+
+import json
+import logging
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def session(path, optimize=True):
+    """A session on one thread. Without optimisation, QDQ is computed literally."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def run(path, samples, optimize=True):
+    """The outputs for each sample, each a dictionary by name."""
+    it = session(path, optimize)
+    names = [output.name for output in it.get_outputs()]
+    return [dict(zip(names, it.run(names, sample))) for sample in samples]
+
+
+def load_samples(folder):
+    """All samples of a folder, in order."""
+    found = []
+    for path in sorted(Path(folder).glob("*.npz")):
+        with np.load(path) as arrays:
+            found.append({name: arrays[name] for name in arrays.files})
+    return found
+
+
+def run_web(path, sample):
+    """The outputs of one sample in onnxruntime-web, one thread, in node; a dictionary by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = []
+        for index, (name, array) in enumerate(sample.items()):
+            file = Path(folder) / f"input_{index}.bin"
+            file.write_bytes(np.ascontiguousarray(array).tobytes())
+            inputs.append({"name": name, "type": array.dtype.name, "dims": array.shape, "file": str(file)})
+        job = Path(folder) / "job.json"
+        job.write_text(json.dumps({"model": str(path), "inputs": inputs, "folder": folder}))
+        script = CHECKOUT / "tests" / "oracle" / "run_web.mjs"
+        done = subprocess.run(["node", script, job], capture_output=True, text=True, check=False, cwd=CHECKOUT)
+        assert done.returncode == 0, f"onnxruntime-web refused {path}:\n{done.stderr[-3000:]}"
+        told = json.loads(done.stdout.strip().splitlines()[-1])
+        return {output["name"]: np.fromfile(output["file"], output["type"]).reshape(output["dims"])
+                for output in told["outputs"]}
+
+
+def sqnr(reference, found):
+    """Signal to quantization noise over all the values, in dB; no noise is 200."""
+    x = np.concatenate([np.ravel(a).astype(np.float64) for a in reference])
+    y = np.concatenate([np.ravel(a).astype(np.float64) for a in found])
+    assert np.isfinite(y).all(), "an output is not finite"
+    noise = np.linalg.norm(x - y)
+    return 200.0 if noise == 0 else min(200.0, 20 * np.log10(max(np.linalg.norm(x), 1e-30) / noise))
+
+
+def agreement(reference, found, axis=-1):
+    """The part of all positions whose largest entry along the axis is the same."""
+    same = [np.argmax(a, axis) == np.argmax(b, axis) for a, b in zip(reference, found)]
+    return float(np.mean(np.concatenate([np.ravel(s) for s in same])))
+
+
+class _Reader(CalibrationDataReader):
+    def __init__(self, samples):
+        self._samples = iter(samples)
+
+    def get_next(self):
+        return next(self._samples, None)
+
+
+def ort_prepare(path, out):
+    """ONNX Runtime's own preparation (shapes, folding), into `out`."""
+    quant_pre_process(str(path), str(out), skip_symbolic_shape=True, verbose=0)
+
+
+def ort_quantize(path, out, samples):
+    """ONNX Runtime's static quantization with the settings that are our defaults."""
+    logging.getLogger().setLevel(logging.ERROR)
+    quantize_static(
+        str(path), str(out), _Reader(samples), quant_format=QuantFormat.QDQ, per_channel=True,
+        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
