@@ -16,7 +16,11 @@ pub struct Limits {
 }
 
 /// The limits of every file we open: several times what the largest known models need.
-pub const LIMITS: Limits = Limits { bytes: (1 << 31) - 1, messages: 8_000_000, depth: 90 };
+pub const LIMITS: Limits = Limits {
+    bytes: (1 << 31) - 1,
+    messages: 8_000_000,
+    depth: 90,
+};
 
 /// Why the walk ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +55,9 @@ enum Kind {
     TypeOfOne,
     /// A type that holds a type in its field 2 (map).
     TypeOfTwo,
+    /// A type that holds a shape in its field 2.
+    TensorType,
+    Shape,
     Training,
     Function,
     /// A message whose insides are small and flat.
@@ -84,9 +91,10 @@ impl Kind {
             (Type, 5) => TypeOfTwo,
             (TypeOfOne, 1) | (TypeOfTwo, 2) => Type,
             (Training, 1 | 2) => Graph,
-            (Type, 1 | 8) | (Model, 8 | 14) | (Tensor, 13 | 16) => Leaf,
+            (Type, 1 | 8) => TensorType,
+            (TensorType, 2) => Shape,
+            (Shape, 1) | (Model, 8 | 14 | 26) | (Tensor, 13 | 16) => Leaf,
             (Tensor, 4 | 5 | 7 | 9 | 10 | 11) | (Attribute, 4 | 7 | 8) => Bytes,
-            (Leaf | Model, _) => Leaf,
             _ => Text,
         }
     }
@@ -100,7 +108,11 @@ struct Walk<'a> {
 
 /// Walks over a whole model; its size against `limits.bytes` is the caller's to check.
 pub(super) fn scan(bytes: &[u8], limits: Limits) -> Result<(), ScanError> {
-    let mut walk = Walk { bytes, limits, messages: 0 };
+    let mut walk = Walk {
+        bytes,
+        limits,
+        messages: 0,
+    };
     walk.message(Kind::Model, 0, bytes.len(), 0)
 }
 
@@ -113,7 +125,10 @@ impl Walk<'_> {
         depth: usize,
     ) -> Result<(), ScanError> {
         if depth > self.limits.depth {
-            return Err(ScanError::TooDeep { at: start, limit: self.limits.depth });
+            return Err(ScanError::TooDeep {
+                at: start,
+                limit: self.limits.depth,
+            });
         }
         let mut at = start;
         while at < end {
@@ -156,7 +171,9 @@ impl Walk<'_> {
     fn count(&mut self) -> Result<(), ScanError> {
         self.messages += 1;
         if self.messages > self.limits.messages {
-            return Err(ScanError::TooMany { limit: self.limits.messages });
+            return Err(ScanError::TooMany {
+                limit: self.limits.messages,
+            });
         }
         Ok(())
     }
@@ -165,7 +182,10 @@ impl Walk<'_> {
     /// file was cut short; elsewhere the lengths contradict each other.
     fn cut(&self, kind: Kind, over: usize, end: usize, field: usize) -> ScanError {
         if kind == Kind::Model && end == self.bytes.len() && over < self.limits.bytes {
-            ScanError::Truncated { missing: over, given: self.bytes.len() }
+            ScanError::Truncated {
+                missing: over,
+                given: self.bytes.len(),
+            }
         } else {
             ScanError::Malformed { at: field }
         }
@@ -176,7 +196,10 @@ impl Walk<'_> {
         for shift in (0..70).step_by(7) {
             if *at >= end {
                 return Err(if end == self.bytes.len() {
-                    ScanError::Truncated { missing: 1, given: end }
+                    ScanError::Truncated {
+                        missing: 1,
+                        given: end,
+                    }
                 } else {
                     ScanError::Malformed { at: field }
                 });
@@ -189,5 +212,98 @@ impl Walk<'_> {
             }
         }
         Err(ScanError::Malformed { at: field })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::*;
+    use prost::Message;
+
+    #[test]
+    fn text_is_not_walked_as_a_message() {
+        // Every one of these strings is malformed as protobuf.
+        let text = || Some("3\u{7f}octet corpus".to_string());
+        let entry = || StringStringEntryProto {
+            key: text(),
+            value: text(),
+        };
+        let dim = Dimension {
+            denotation: text(),
+            value: Some(DimensionValue::DimParam("3~batch".into())),
+        };
+        let tensor_type = TensorTypeProto {
+            elem_type: Some(1),
+            shape: Some(TensorShapeProto { dim: vec![dim] }),
+        };
+        let model = ModelProto {
+            producer_name: text(),
+            producer_version: text(),
+            domain: text(),
+            doc_string: text(),
+            opset_import: vec![OperatorSetIdProto {
+                domain: text(),
+                version: Some(13),
+            }],
+            metadata_props: vec![entry()],
+            configuration: vec![DeviceConfigurationProto {
+                name: text(),
+                ..Default::default()
+            }],
+            graph: Some(GraphProto {
+                name: text(),
+                input: vec![ValueInfoProto {
+                    r#type: Some(TypeProto {
+                        denotation: text(),
+                        value: Some(TypeValue::TensorType(tensor_type)),
+                    }),
+                    metadata_props: vec![entry()],
+                    ..Default::default()
+                }],
+                quantization_annotation: vec![TensorAnnotation {
+                    tensor_name: text(),
+                    quant_parameter_tensor_names: vec![entry()],
+                }],
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        assert_eq!(scan(&model.encode_to_vec(), LIMITS), Ok(()));
+    }
+
+    #[test]
+    fn dimensions_of_a_shape_count() {
+        let shape = TensorShapeProto {
+            dim: vec![Dimension::default(); 100],
+        };
+        let tensor_type = TensorTypeProto {
+            elem_type: None,
+            shape: Some(shape),
+        };
+        let value = TypeProto {
+            value: Some(TypeValue::TensorType(tensor_type)),
+            denotation: None,
+        };
+        let input = vec![ValueInfoProto {
+            r#type: Some(value),
+            ..Default::default()
+        }];
+        let graph = Some(GraphProto {
+            input,
+            ..Default::default()
+        });
+        let model = ModelProto {
+            graph,
+            ..Default::default()
+        };
+        let limits = Limits {
+            messages: 100,
+            ..LIMITS
+        };
+        assert_eq!(
+            scan(&model.encode_to_vec(), limits),
+            Err(ScanError::TooMany { limit: 100 })
+        );
     }
 }
