@@ -10,8 +10,8 @@ Without names, all of it (about 450 MB). What is there and has the right sum is 
     samples/NAME/00.npz …    one sample a file, arrays named by model input
     photos/*.jpg, labels.csv labelled ImageNet photos
 
-DIR is by default $OCTET_CORPUS, else `corpus` in $OCTET_CACHE or in octet under the user's cache. The skeletons of large
-architectures come from $OCTET_SHARED, by default the folder `shared` beside the checkout.
+DIR is by default $OCTET_CORPUS, else `corpus` in $OCTET_CACHE or in octet under the user's cache. The
+skeletons of large architectures come from $OCTET_SHARED, by default the folder `shared` beside the checkout.
 """
 
 import argparse
