@@ -84,8 +84,9 @@ for variant in threads baseline; do
         alone tests "$variant in $browser" wasm test "$variant" "$browser"
     done
 done
-alone tests "oracle" scripts/oracle.sh
 alone tests "page" node --test --test-reporter=spec --test-concurrency=1 tests/e2e/*.test.mjs
+# After the page: it also judges the models that the page made.
+alone tests "oracle" scripts/oracle.sh
 
 passed=0 failed=0 skipped=0
 for name in "${steps[@]}"; do

@@ -1,0 +1,266 @@
+#!/usr/bin/env node
+// What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
+//
+//   node scripts/bench.mjs [speed] [samples] [size] [open]      all of them where none is named
+//
+// Call it through `make bench`, which builds what it measures. A row that misses its target says so
+// (`holds: false`) and the program still ends well: a bench is a measurement, not a test. Runs of ours
+// and of the peer take turns, every run of ours in a fresh page with a fresh worker, and the median of the
+// ratios counts.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import puppeteer from 'puppeteer-core';
+import { serve } from './serve.mjs';
+
+const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
+const MiB = 2 ** 20;
+const rounds = 3;
+
+/**
+ * @typedef {object} Row
+ * @property {string} bench
+ * @property {string} row
+ * @property {number} value
+ * @property {string} unit
+ * @property {string | null} peer
+ * @property {number | null} peer_value
+ * @property {number | null} ratio value over peer_value
+ * @property {string} target
+ * @property {boolean} holds
+ */
+
+/** @typedef {{ ms: number, pages: number, peak: number, bytes: number, threads: number, opened: number, calibrated: number }} Run */
+
+/** @param {string} name @returns {string} */
+function required(name) {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set: call this through \`make bench\``);
+  return value;
+}
+
+/** @param {number[]} values */
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** @type {Row[]} */
+const rows = [];
+
+/**
+ * @param {string} bench
+ * @param {string} row
+ * @param {number} value
+ * @param {string} unit
+ * @param {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} judged
+ */
+function record(bench, row, value, unit, { target, holds, peer = null, peer_value = null, ratio = null }) {
+  rows.push({ bench, row, value, unit, peer, peer_value, ratio, target, holds });
+}
+
+/** A browser on a fresh page of our server for each run. */
+class Browser {
+  /** @param {import('puppeteer-core').Browser} browser @param {{ url: string, close: () => Promise<void> }} server */
+  constructor(browser, server) {
+    this.browser = browser;
+    this.server = server;
+  }
+
+  static async start() {
+    const server = await serve({ port: 0, mounts: { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS') } });
+    const browser = await puppeteer.launch({
+      executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
+      args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
+      protocolTimeout: 600_000,
+    });
+    return new Browser(browser, server);
+  }
+
+  async close() {
+    await this.browser.close();
+    await this.server.close();
+  }
+
+  /**
+   * Opens a model and, if there are samples, calibrates and quantizes it. The files are in the page's hands
+   * before the clock starts, as they are when a person drops them; the engine is loaded.
+   *
+   * @param {{ model: string, samples: string[], threads: number }} job paths under /corpus/
+   * @returns {Promise<Run>}
+   */
+  async run(job) {
+    const page = await this.browser.newPage();
+    try {
+      await page.goto(`${this.server.url}bench/blank.html`);
+      return await page.evaluate(async ({ model, samples, threads }) => {
+        /** @param {string} path */
+        const blob = async (path) => {
+          const answer = await fetch(`/corpus/${path}`);
+          if (!answer.ok) throw new Error(`/corpus/${path}: ${answer.status}`);
+          return answer.blob();
+        };
+        const address = '/www/octet.js';
+        const { Octet } = await import(address);
+        const octet = await Octet.start({ threads });
+        const file = await blob(model);
+        /** @type {Map<string, Blob>} */
+        const known = new Map();
+        for (const path of samples) if (!known.has(path)) known.set(path, await blob(path));
+        const files = samples.map((path, index) => ({ path: `${String(index).padStart(4, '0')}.npz`, blob: known.get(path) }));
+
+        const began = performance.now();
+        const open = await octet.open(file, { name: model });
+        const opened = performance.now() - began;
+        let calibrated = opened;
+        let bytes = 0;
+        if (files.length > 0) {
+          await open.calibrate(files, { method: 'minmax' });
+          calibrated = performance.now() - began;
+          bytes = (await open.quantize({})).model.length;
+        }
+        const ms = performance.now() - began;
+        const { pages, peak } = await octet.memory();
+        const used = octet.threads;
+        octet.close();
+        return { ms, opened, calibrated, pages, peak, bytes, threads: used };
+      }, job);
+    } finally {
+      await page.close();
+    }
+  }
+}
+
+/** @param {string} name @returns {string[]} */
+function samplesOf(name) {
+  const files = readdirSync(join(required('OCTET_CORPUS'), 'samples', name)).filter((file) => file.endsWith('.npz')).sort();
+  return files.map((file) => `samples/${name}/${file}`);
+}
+
+/** @param {string} name @param {string} folder @returns {{ seconds: number, peak_bytes: number, samples: number }} */
+function peer(name, folder) {
+  const corpus = required('OCTET_CORPUS');
+  const args = [join(checkout, 'benches', 'peer.py'), join(corpus, 'models', `${name}.onnx`), join(corpus, 'samples', name), join(folder, 'peer.onnx')];
+  const done = spawnSync(required('OCTET_PYTHON'), args, { encoding: 'utf8' });
+  if (done.status !== 0) throw new Error(`the peer failed:\n${done.stderr}`);
+  return JSON.parse(done.stdout.trim().split('\n').at(-1) ?? '');
+}
+
+/** @type {Record<string, (browser: Browser) => Promise<void>>} */
+const benches = {
+  /** EfficientNet-Lite0, 16 samples, 2 threads: open → calibrated → quantized. */
+  async speed(browser) {
+    const job = { model: 'models/efficientnet_lite0.onnx', samples: samplesOf('efficientnet_lite0'), threads: 2 };
+    const folder = mkdtempSync(join(tmpdir(), 'octet-bench-'));
+    try {
+      /** @type {Run[]} */
+      const ours = [];
+      /** @type {ReturnType<typeof peer>[]} */
+      const theirs = [];
+      for (let round = 0; round < rounds; round++) {
+        ours.push(await browser.run(job));
+        theirs.push(peer('efficientnet_lite0', folder));
+      }
+      const name = `EfficientNet-Lite0, ${job.samples.length} samples, ${ours[0].threads} threads`;
+      const ratio = median(ours.map((run, index) => run.ms / 1000 / theirs[index].seconds));
+      record('speed', name, median(ours.map((run) => run.ms)) / 1000, 's', {
+        peer: 'onnxruntime 1.31.1 quantize_static, native', peer_value: median(theirs.map((run) => run.seconds)), ratio,
+        target: 'at most 0.25 of the peer', holds: ratio <= 0.25,
+      });
+      const pages = Math.max(...ours.map((run) => run.pages)) / MiB;
+      const peak = Math.max(...theirs.map((run) => run.peak_bytes)) / MiB;
+      record('speed', 'wasm memory of the same', pages, 'MiB', {
+        peer: 'peak memory of the Python process', peer_value: peak, ratio: pages / peak,
+        target: 'at most 120 MB', holds: pages * MiB <= 120e6,
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+
+  /** Peak memory with 16 and with 128 samples. */
+  async samples(browser) {
+    const sixteen = samplesOf('efficientnet_lite0').slice(0, 16);
+    const many = Array.from({ length: 128 }, (_, index) => sixteen[index % sixteen.length]);
+    const model = 'models/efficientnet_lite0.onnx';
+    const few = await browser.run({ model, samples: sixteen, threads: 2 });
+    const lots = await browser.run({ model, samples: many, threads: 2 });
+    for (const [row, a, b] of /** @type {const} */ ([
+      ['wasm memory, 128 samples against 16', lots.pages, few.pages],
+      ['allocated at the peak, 128 samples against 16', lots.peak, few.peak],
+    ])) {
+      record('samples', row, a / MiB, 'MiB', {
+        peer: 'Octet with 16 samples', peer_value: b / MiB, ratio: a / b, target: 'grows by less than 2 %', holds: a / b < 1.02,
+      });
+    }
+  },
+
+  /** What a visitor downloads. */
+  async size() {
+    for (const variant of ['threads', 'baseline']) {
+      const bytes = gzipSync(readFileSync(join(checkout, 'pkg', variant, 'octet_bg.wasm')), { level: 9 }).length;
+      record('size', `${variant} build, gzipped wasm${variant === 'threads' ? ' (the default)' : ''}`, bytes / 1e6, 'MB', {
+        peer: 'onnxruntime-web 1.30.0, gzipped wasm', ...rival(bytes), target: 'under 3 MB', holds: bytes < 3e6,
+      });
+    }
+  },
+
+  /** A file of 100 MB to its card. */
+  async open(browser) {
+    const model = 'models/resnet50.onnx';
+    const size = readFileSync(join(required('OCTET_CORPUS'), model)).length;
+    const runs = [];
+    for (let round = 0; round < rounds; round++) runs.push(await browser.run({ model, samples: [], threads: 2 }));
+    const seconds = median(runs.map((run) => run.opened)) / 1000;
+    record('open', `ResNet-50, ${(size / 1e6).toFixed(0)} MB, to its card`, seconds, 's', { target: 'under 3 s', holds: seconds < 3 });
+    const pages = Math.max(...runs.map((run) => run.pages));
+    record('open', 'wasm memory of the same', pages / MiB, 'MiB', {
+      peer: 'the file', peer_value: size / MiB, ratio: pages / size, target: 'at most 1.5 of the file', holds: pages <= 1.5 * size,
+    });
+  },
+};
+
+/** @param {number} bytes */
+function rival(bytes) {
+  const wasm = join(checkout, 'node_modules', 'onnxruntime-web', 'dist', 'ort-wasm-simd-threaded.wasm');
+  const theirs = gzipSync(readFileSync(wasm), { level: 9 }).length;
+  return { peer_value: theirs / 1e6, ratio: bytes / theirs };
+}
+
+/** @param {Row[]} table */
+function print(table) {
+  /** @param {number | null} value */
+  const number = (value) => (value === null ? '' : value.toPrecision(3));
+  const cells = [
+    ['bench', 'row', 'value', '', 'peer', 'peer value', 'ratio', 'target', 'holds'],
+    ...table.map((r) => [r.bench, r.row, number(r.value), r.unit, r.peer ?? '', number(r.peer_value), number(r.ratio), r.target, r.holds ? 'yes' : 'NO']),
+  ];
+  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
+  for (const row of cells) console.log(row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd());
+}
+
+async function main() {
+  const named = process.argv.slice(2);
+  const unknown = named.filter((name) => !(name in benches));
+  if (unknown.length > 0) throw new Error(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
+  const out = join(required('CARGO_TARGET_DIR'), 'bench.json');
+  const browser = await Browser.start();
+  try {
+    for (const name of named.length > 0 ? named : Object.keys(benches)) await benches[name](browser);
+  } finally {
+    await browser.close();
+  }
+  print(rows);
+  console.log(`${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, node ${process.version}; written to ${out}`);
+  writeFileSync(out, `${JSON.stringify(rows, null, 2)}\n`);
+}
+
+main().catch((error) => {
+  console.error(`bench: ${error.message}`);
+  process.exit(1);
+});

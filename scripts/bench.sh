@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# make bench: what Octet costs, against the peers. Arguments are names of benches.
+. "$(dirname "$0")/environment.sh"
+cd "$checkout"
+scripts/build.sh
+scripts/node-modules.sh
+. scripts/environment.sh
+scripts/corpus.sh efficientnet_lite0 resnet50 >&2
+OCTET_PYTHON=$(scripts/venv.sh)
+export OCTET_PYTHON
+exec node scripts/bench.mjs "$@"
