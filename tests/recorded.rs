@@ -11,6 +11,25 @@ fn the_model_file_is_the_recorded_one() {
 }
 
 #[test]
+fn the_model_file_is_read_and_written_equal() {
+    let file = recorded::model();
+    let model = octet::onnx::read(file.clone().into()).unwrap();
+    assert_eq!(octet::onnx::write(&model).unwrap(), file);
+}
+
+#[test]
+fn the_quantized_model_is_the_recorded_one_for_any_portions() {
+    for portions in [&[5][..], &[1, 1, 1, 1, 1], &[2, 3]] {
+        let model = recorded::quantized(portions);
+        assert_eq!(
+            recorded::sha256(&model),
+            recorded::QUANTIZED,
+            "{portions:?}"
+        );
+    }
+}
+
+#[test]
 fn the_histogram_is_the_recorded_one() {
     let mut seen = Observation::new();
     seen.observe(&recorded::numbers(4096, 7));

@@ -2,16 +2,20 @@
 //! threads must give the same bytes. `tests/recorded.rs` holds the native build to the same constants.
 
 use bytes::Bytes;
-use octet::calibrate::Observation;
-use octet::onnx;
+use octet::calibrate::{Method, Observation};
 use octet::onnx::schema::{
     AttributeProto, AttributeType, DataType, Dimension, DimensionValue, GraphProto, ModelProto,
     NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
     TypeValue, ValueInfoProto,
 };
+use octet::samples::{self, Encoded};
+use octet::session::Session;
+use octet::{onnx, quantize};
 
 /// sha256 of the model's file.
 pub const FILE: &str = "231938ce3f6cc1d69436dc3f1f16ae6a6bf2a19ff810511e33f429ba8a5092d5";
+/// sha256 of what quantizing it with the defaults gives, calibrated on samples 0 to 4.
+pub const QUANTIZED: &str = "61629388cb3e10b73a34832e3337005f5b2acb66be8dbc374dd101365244a7e3";
 /// sha256 of the histogram of `numbers(4096, 7)`.
 pub const HISTOGRAM: &str = "7f0d9382afa3eed9284b6fa0e06c8d2fe3b3cb3ab1f20f38ba6b63911f052a31";
 
@@ -122,6 +126,36 @@ pub fn sample(index: u32) -> Bytes {
         file.extend(number.to_le_bytes());
     }
     file.into()
+}
+
+/// The model opened, calibrated on five samples that are fed in these portions, and quantized.
+pub fn quantized(portions: &[usize]) -> Vec<u8> {
+    let mut session = Session::open("recorded.onnx", model().into()).expect("our own file opens");
+    session
+        .begin_calibration(&quantize::Settings::default(), samples::Settings::default())
+        .expect("it can be calibrated");
+    let mut index = 0;
+    for &size in portions {
+        let portion: Vec<Encoded> = (0..size)
+            .map(|_| {
+                let name = format!("{index}.npy");
+                let file = sample(index);
+                index += 1;
+                Encoded {
+                    name: name.clone(),
+                    parts: vec![(name, file)],
+                }
+            })
+            .collect();
+        session.feed(&portion, &()).expect("the samples fit");
+    }
+    session
+        .finish_calibration(Method::MinMax)
+        .expect("there were samples");
+    session
+        .quantize(&quantize::Settings::default())
+        .expect("it can be quantized")
+        .model
 }
 
 /// A histogram's bins as (from, to, count), eight bytes each.
