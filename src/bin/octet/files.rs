@@ -1,0 +1,144 @@
+//! Reading what was named and writing what was asked for, so that no file that was there before is
+//! lost to an error.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+
+/// A file's bytes.
+pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| {
+        let next = match error.kind() {
+            io::ErrorKind::NotFound => "check the path",
+            io::ErrorKind::PermissionDenied => "make it readable",
+            _ => "check the file",
+        };
+        Failure(format!(
+            "can't read the {what} {}: {}; {next}",
+            path.display(),
+            plain(&error)
+        ))
+    })
+}
+
+/// The files named, and in place of a folder all files below it, in a fixed order.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let unreadable = |error: io::Error| {
+            Failure(format!(
+                "can't read the samples {}: {}; check the path",
+                path.display(),
+                plain(&error)
+            ))
+        };
+        if fs::metadata(path).map_err(unreadable)?.is_dir() {
+            below(path, &mut files).map_err(unreadable)?;
+        } else {
+            files.push(path.to_string_lossy().into_owned());
+        }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+fn below(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if hidden {
+            continue;
+        }
+        if path.is_dir() {
+            below(&path, files)?;
+        } else {
+            files.push(path.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// That something can be written to a path, found out before the work begins.
+pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
+    let refuse = |why: &str| {
+        Err(Failure(format!(
+            "can't write {}: {why}; choose another {option}",
+            path.display()
+        )))
+    };
+    if path.is_dir() {
+        return refuse("it is a folder");
+    }
+    if !folder_of(path).is_dir() {
+        return refuse("its folder does not exist");
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Writes a file: whole, or not at all. It is written beside its place and then moved there, so
+/// that a file of that name is kept when something goes wrong.
+pub fn write(path: &Path, bytes: &[u8], option: &str) -> Result<(), Failure> {
+    // The file a link points to, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let device = fs::metadata(&target).is_ok_and(|found| !found.is_file());
+    let written = if device {
+        write_through(&target, bytes)
+    } else {
+        write_beside(&target, bytes)
+    };
+    written.map_err(|error| {
+        let next = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                format!("free some space or choose another {option}")
+            }
+            _ => format!("choose another {option}"),
+        };
+        Failure(format!(
+            "can't write {} ({} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
+            path.display(),
+            bytes.len(),
+            plain(&error)
+        ))
+    })
+}
+
+/// Into something that is no file, such as `/dev/stdout`, which can't be moved over.
+fn write_through(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut out = OpenOptions::new().write(true).open(target)?;
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+fn write_beside(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let beside = folder_of(target).join(format!(".{name}.{}.part", std::process::id()));
+    let written = File::create(&beside).and_then(|mut out| {
+        out.write_all(bytes)?;
+        // Some file systems tell only now that there is no room.
+        out.sync_all()
+    });
+    let moved = written.and_then(|()| fs::rename(&beside, target));
+    if moved.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    moved
+}
+
+/// The system's words without its error number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text[..1].to_lowercase() + &text[1..]
+}

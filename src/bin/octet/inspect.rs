@@ -1,0 +1,86 @@
+//! `octet inspect`: what is in a model and what of it can be quantized.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use octet::session::Card;
+
+use super::{Failure, open};
+
+#[derive(Args)]
+pub struct Options {
+    /// The model; weights in files beside it are found by themselves
+    model: PathBuf,
+    /// Tell it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does it.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let session = open::open(&options.model)?;
+    let card = session.card();
+    let text = if options.json {
+        serde_json::to_string_pretty(card)? + "\n"
+    } else {
+        text(card)?
+    };
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // The reader of a pipe may leave early.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+fn text(card: &Card) -> Result<String, Failure> {
+    let mut out = String::new();
+    writeln!(
+        out,
+        "{}: {} bytes, {} parameters",
+        card.name, card.bytes, card.parameters
+    )?;
+    writeln!(
+        out,
+        "  opset {}, IR version {}, made by {}",
+        card.opset, card.ir_version, card.producer
+    )?;
+    writeln!(out, "  sha256 {}", card.sha256)?;
+    for (title, values) in [("input", &card.inputs), ("output", &card.outputs)] {
+        for value in values {
+            writeln!(
+                out,
+                "  {title} {}: {} {}",
+                value.name, value.element, value.shape
+            )?;
+        }
+    }
+    let operators: Vec<String> = card
+        .operators
+        .iter()
+        .map(|(name, n)| format!("{name} {n}"))
+        .collect();
+    writeln!(out, "  operators: {}", operators.join(", "))?;
+    if card.already_quantized {
+        writeln!(out, "  it is quantized already")?;
+    } else {
+        let nodes: usize = card.operators.iter().map(|(_, n)| n).sum();
+        writeln!(
+            out,
+            "  {} of {nodes} nodes can be quantized",
+            card.quantizable
+        )?;
+    }
+    for left in &card.float {
+        writeln!(
+            out,
+            "  {} {} stay float: {}",
+            left.count, left.operator, left.reason
+        )?;
+    }
+    for warning in &card.warnings {
+        writeln!(out, "  note: {warning}")?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,36 @@
+//! Opening a model together with the files beside it that hold its weights.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+use bytes::Bytes;
+use octet::session::Session;
+
+use super::{Failure, files};
+
+/// The model at a path, its weights attached.
+pub fn open(path: &Path) -> Result<Session, Failure> {
+    let named = |error: octet::session::Error| Failure(format!("{}: {error}", path.display()));
+    let file = files::read(path, "model")?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut session = Session::open(&name, Bytes::from(file)).map_err(named)?;
+    let wanted = session.wanted_files().to_vec();
+    if !wanted.is_empty() {
+        let mut found = BTreeMap::new();
+        for location in wanted {
+            // What lies outside the model's folder is not looked at; attaching refuses it in words.
+            let inside = Path::new(&location)
+                .components()
+                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+            let beside = path.parent().unwrap_or(Path::new("")).join(&location);
+            if inside && beside.is_file() {
+                found.insert(
+                    location,
+                    Bytes::from(files::read(&beside, "model's weights")?),
+                );
+            }
+        }
+        session.attach(found).map_err(named)?;
+    }
+    Ok(session)
+}

@@ -1,0 +1,52 @@
+//! Progress on the error stream, where a person watches it; nothing otherwise.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use octet::session::{Event, Watch};
+
+/// A bar over the samples, with the stage before it.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar for that many samples.
+    pub fn new(samples: usize) -> Progress {
+        let bar = ProgressBar::new(samples as u64);
+        let style =
+            ProgressStyle::with_template("{msg:14} {wide_bar} {pos}/{len} samples, {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Progress { bar }
+    }
+
+    /// Says what is being done now.
+    pub fn stage(&self, name: &str) {
+        self.bar.set_message(name.to_string());
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // An error is said on a clean line.
+        self.clear();
+    }
+}
+
+impl Watch for Progress {
+    fn event(&self, event: &Event) {
+        match event {
+            Event::Stage { name } => self.stage(name),
+            Event::Sample { done, .. } => self.bar.set_position(*done as u64),
+            #[allow(unreachable_patterns)]
+            _ => {}
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,36 @@
+//! Ranges as a file: `{"tensor": [min, max]}`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use octet::calibrate::Range;
+
+use super::{Failure, files};
+
+/// The ranges in a file.
+pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
+    let bytes = files::read(path, "ranges")?;
+    let ranges: BTreeMap<String, Range> = serde_json::from_slice(&bytes).map_err(|error| {
+        Failure(format!(
+            "the ranges {} are not understood: {error}; give JSON like {{\"tensor\": [min, max]}}",
+            path.display()
+        ))
+    })?;
+    for (tensor, range) in &ranges {
+        if !(range.min.is_finite() && range.max.is_finite() && range.min <= range.max) {
+            return Err(Failure(format!(
+                "the ranges {}: {tensor:?} goes from {} to {}, which is no range; give finite numbers, \
+                 the smaller first",
+                path.display(),
+                range.min,
+                range.max
+            )));
+        }
+    }
+    Ok(ranges)
+}
+
+/// The file of these ranges, a line each.
+pub fn text(ranges: &BTreeMap<String, Range>) -> Result<String, Failure> {
+    Ok(serde_json::to_string_pretty(ranges)? + "\n")
+}
