@@ -1,17 +1,13 @@
 //! Holding the arrays of a sample against the inputs of the model: which is for which, element
-//! types, shapes, and that every value is a number.
-//!
-//! A type is converted only where no value changes its meaning: between integer types if every value
-//! fits, and between floats. Integers never become floats by themselves, since pixels would then be
-//! fed unnormalised.
+//! types ([`convert`]), shapes, and that every value is a number.
 
 use std::collections::BTreeMap;
 
-use super::error::{shape_text, type_name};
+use super::convert::{convert, index_text};
+use super::error::shape_text;
 use super::{Array, Decoded, InputSpec, Problem};
 use crate::graph::Dim;
-use crate::onnx::schema::DataType;
-use crate::tensor::{Tensor, Values};
+use crate::tensor::Values;
 
 /// One tensor for each input, in their order.
 pub(super) fn to_inputs(arrays: Vec<Array>, inputs: &[InputSpec]) -> Result<Decoded, Problem> {
@@ -189,114 +185,6 @@ fn allows_but_batch(wanted: &[Dim], given: &[usize]) -> bool {
     matches!(wanted.first(), Some(Dim::Known(1))) && fits(&given[1..], &wanted[1..])
 }
 
-/// Gives the array the element type the input wants.
-fn convert(array: &mut Array, input: &InputSpec, notes: &mut Vec<String>) -> Result<(), Problem> {
-    let wanted = input.element;
-    let given = array.tensor.element_type();
-    let mut note = || {
-        notes.push(format!(
-            "array {:?}, stored as {}, is read as {}",
-            array.name,
-            array.stored,
-            type_name(wanted)
-        ));
-    };
-    if given == wanted {
-        if array.stored != type_name(wanted) {
-            note();
-        }
-        return Ok(());
-    }
-    let shape = array.tensor.shape().to_vec();
-    let converted = match (array.tensor.values(), wanted) {
-        (Values::F64(v), DataType::Float) => Values::F32(v.iter().map(|&x| x as f32).collect()),
-        (Values::F32(v), DataType::Double) => Values::F64(v.iter().map(|&x| x.into()).collect()),
-        (values, _) => match (whole_numbers(values), is_whole(wanted)) {
-            (Some(numbers), true) => numbers_as(wanted, &numbers).map_err(|at| Problem::Unfit {
-                array: array.name.clone(),
-                value: numbers[at].to_string(),
-                index: index_text(at, &shape),
-                input: input.name.clone(),
-                wanted: type_name(wanted),
-            })?,
-            _ => {
-                return Err(Problem::Type {
-                    array: array.name.clone(),
-                    given: array.stored,
-                    input: input.name.clone(),
-                    wanted: type_name(wanted),
-                    next: match wanted {
-                        DataType::Float16 | DataType::Bfloat16 | DataType::String => {
-                            "Octet can't feed that type yet: give the model a float32 input"
-                        }
-                        DataType::Float | DataType::Double => {
-                            "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
-                        }
-                        _ => "save the array in that type",
-                    },
-                });
-            }
-        },
-    };
-    note();
-    if let Some(tensor) = Tensor::new(shape, converted) {
-        array.tensor = tensor;
-    }
-    Ok(())
-}
-
-fn is_whole(element: DataType) -> bool {
-    use DataType::{Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64};
-    matches!(
-        element,
-        Bool | Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64
-    )
-}
-
-/// The values of an integer or boolean array in a type that holds them all.
-fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
-    Some(match values {
-        Values::I8(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::I16(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::I32(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::I64(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::U8(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::U16(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::U32(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::U64(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::Bool(v) => v.iter().map(|&x| x.into()).collect(),
-        Values::F32(_) | Values::F64(_) => return None,
-    })
-}
-
-/// The numbers in another type, or where one does not fit.
-fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
-    macro_rules! narrow {
-        ($kind:ident, $type:ty) => {
-            numbers
-                .iter()
-                .enumerate()
-                .map(|(at, &n)| <$type>::try_from(n).map_err(|_| at))
-                .collect::<Result<_, _>>()
-                .map(Values::$kind)
-        };
-    }
-    match wanted {
-        DataType::Int8 => narrow!(I8, i8),
-        DataType::Int16 => narrow!(I16, i16),
-        DataType::Int32 => narrow!(I32, i32),
-        DataType::Int64 => narrow!(I64, i64),
-        DataType::Uint8 => narrow!(U8, u8),
-        DataType::Uint16 => narrow!(U16, u16),
-        DataType::Uint32 => narrow!(U32, u32),
-        DataType::Uint64 => narrow!(U64, u64),
-        _ => match numbers.iter().position(|n| !matches!(n, 0 | 1)) {
-            Some(at) => Err(at),
-            None => Ok(Values::Bool(numbers.iter().map(|&n| n == 1).collect())),
-        },
-    }
-}
-
 fn finite(array: &Array) -> Result<(), Problem> {
     let bad = match array.tensor.values() {
         Values::F32(v) => v
@@ -323,19 +211,12 @@ fn finite(array: &Array) -> Result<(), Problem> {
     })
 }
 
-/// Where an element stands, axis by axis.
-fn index_text(mut at: usize, shape: &[usize]) -> String {
-    let mut index = vec![0; shape.len()];
-    for (axis, &size) in shape.iter().enumerate().rev() {
-        index[axis] = at % size.max(1);
-        at /= size.max(1);
-    }
-    format!("{index:?}")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::error::type_name;
     use super::*;
+    use crate::onnx::schema::DataType;
+    use crate::tensor::Tensor;
 
     fn array(name: &str, shape: &[usize], values: Values) -> Array {
         let stored = type_name(values.element_type());
@@ -390,57 +271,6 @@ mod tests {
         let decoded = to_inputs(vec![at(1, 1.0), at(0, 2.0)], &inputs).unwrap();
         assert_eq!(decoded.tensors[0].as_f32(), Some(&[2.0][..]));
         assert!(said(vec![at(1, 1.0), at(2, 1.0)], &inputs).contains("\"b\" is missing"));
-    }
-
-    #[test]
-    fn types_are_converted_only_where_every_value_keeps_its_meaning() {
-        let cases = [
-            (
-                Values::F64(vec![0.5]),
-                DataType::Float,
-                Ok(Values::F32(vec![0.5])),
-            ),
-            (
-                Values::I64(vec![7]),
-                DataType::Int32,
-                Ok(Values::I32(vec![7])),
-            ),
-            (
-                Values::I32(vec![-7]),
-                DataType::Int64,
-                Ok(Values::I64(vec![-7])),
-            ),
-            (
-                Values::I64(vec![1]),
-                DataType::Bool,
-                Ok(Values::Bool(vec![true])),
-            ),
-            (
-                Values::I64(vec![1 << 40]),
-                DataType::Int32,
-                Err("1099511627776 at index [0]"),
-            ),
-            (Values::I8(vec![-1]), DataType::Uint8, Err("holds -1")),
-            (
-                Values::U8(vec![9]),
-                DataType::Float,
-                Err("is uint8, but the model's input \"x\" wants float32"),
-            ),
-            (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
-        ];
-        for (given, wanted, result) in cases {
-            let found = to_inputs(vec![array("x", &[1], given)], &[input("x", wanted, &[1])]);
-            match (found, result) {
-                (Ok(decoded), Ok(values)) => {
-                    assert_eq!(decoded.tensors[0].values(), &values);
-                    assert_eq!(decoded.notes[0].len(), 1);
-                }
-                (Err(problem), Err(word)) => {
-                    assert!(problem.to_string().contains(word), "{problem}")
-                }
-                (found, result) => panic!("{found:?} is not {result:?}"),
-            }
-        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a picture becomes a tensor. The default is what ImageNet classifiers are trained with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
     /// How the picture gets the input's height and width.
     pub resize: Resize,

@@ -6,6 +6,7 @@
 //! and the array. One sample is held at a time: nothing here keeps data between calls. The same files
 //! give the same tensors natively and in wasm, bit for bit.
 
+mod convert;
 mod error;
 mod fit;
 mod frame;

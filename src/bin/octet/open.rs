@@ -30,7 +30,7 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
                 );
             }
         }
-        session.attach(found).map_err(named)?;
+        session.attach(&found).map_err(named)?;
     }
     Ok(session)
 }

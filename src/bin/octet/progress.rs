@@ -41,12 +41,6 @@ impl Watch for Progress {
         match event {
             Event::Stage { name } => self.stage(name),
             Event::Sample { done, .. } => self.bar.set_position(*done as u64),
-            #[allow(unreachable_patterns)]
-            _ => {}
         }
-    }
-
-    fn cancelled(&self) -> bool {
-        false
     }
 }

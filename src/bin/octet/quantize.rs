@@ -93,15 +93,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let before = session.card().bytes;
     let progress = Progress::new(samples.len());
     match &options.ranges {
-        Some(path) => session.use_ranges(&settings, ranges::read(path)?)?,
+        Some(path) => session.set_ranges(ranges::read(path)?)?,
         None => {
-            session.begin_calibration(&settings, method, image_settings)?;
+            progress.stage("Preparing");
+            session.begin_calibration(&settings, image_settings)?;
+            progress.stage("Calibrating");
             calibrate(&mut session, &samples, threads, options, &progress)?;
-            session.finish_calibration()?;
+            session.finish_calibration(method)?;
         }
     }
     report_so_far(&session, options)?;
-    progress.stage("quantizing");
+    progress.stage("Quantizing");
     let outcome = session.quantize(&settings);
     progress.clear();
     // Where quantizing fails, the report tells how far it came.

@@ -1,0 +1,189 @@
+//! Bringing an array to the element type its input wants.
+//!
+//! A type is converted only where no value changes its meaning: between integer types if every value
+//! fits, and between floats. Integers never become floats by themselves, since pixels would then be
+//! fed unnormalised.
+
+use super::error::type_name;
+use super::{Array, InputSpec, Problem};
+use crate::onnx::schema::DataType;
+use crate::tensor::{Tensor, Values};
+
+/// Gives the array the element type the input wants.
+pub(super) fn convert(array: &mut Array, input: &InputSpec, notes: &mut Vec<String>) -> Result<(), Problem> {
+    let wanted = input.element;
+    let given = array.tensor.element_type();
+    let mut note = || {
+        notes.push(format!(
+            "array {:?}, stored as {}, is read as {}",
+            array.name,
+            array.stored,
+            type_name(wanted)
+        ));
+    };
+    if given == wanted {
+        if array.stored != type_name(wanted) {
+            note();
+        }
+        return Ok(());
+    }
+    let shape = array.tensor.shape().to_vec();
+    let converted = match (array.tensor.values(), wanted) {
+        (Values::F64(v), DataType::Float) => Values::F32(v.iter().map(|&x| x as f32).collect()),
+        (Values::F32(v), DataType::Double) => Values::F64(v.iter().map(|&x| x.into()).collect()),
+        (values, _) => match (whole_numbers(values), is_whole(wanted)) {
+            (Some(numbers), true) => numbers_as(wanted, &numbers).map_err(|at| Problem::Unfit {
+                array: array.name.clone(),
+                value: numbers[at].to_string(),
+                index: index_text(at, &shape),
+                input: input.name.clone(),
+                wanted: type_name(wanted),
+            })?,
+            _ => {
+                return Err(Problem::Type {
+                    array: array.name.clone(),
+                    given: array.stored,
+                    input: input.name.clone(),
+                    wanted: type_name(wanted),
+                    next: match wanted {
+                        DataType::Float16 | DataType::Bfloat16 | DataType::String => {
+                            "Octet can't feed that type yet: give the model a float32 input"
+                        }
+                        DataType::Float | DataType::Double => {
+                            "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
+                        }
+                        _ => "save the array in that type",
+                    },
+                });
+            }
+        },
+    };
+    note();
+    if let Some(tensor) = Tensor::new(shape, converted) {
+        array.tensor = tensor;
+    }
+    Ok(())
+}
+
+fn is_whole(element: DataType) -> bool {
+    use DataType::{Bool, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64};
+    matches!(
+        element,
+        Bool | Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64
+    )
+}
+
+/// The values of an integer or boolean array in a type that holds them all.
+fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
+    Some(match values {
+        Values::I8(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::I16(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::I32(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::I64(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::U8(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::U16(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::U32(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::U64(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::Bool(v) => v.iter().map(|&x| x.into()).collect(),
+        Values::F32(_) | Values::F64(_) => return None,
+    })
+}
+
+/// The numbers in another type, or where one does not fit.
+fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
+    macro_rules! narrow {
+        ($kind:ident, $type:ty) => {
+            numbers
+                .iter()
+                .enumerate()
+                .map(|(at, &n)| <$type>::try_from(n).map_err(|_| at))
+                .collect::<Result<_, _>>()
+                .map(Values::$kind)
+        };
+    }
+    match wanted {
+        DataType::Int8 => narrow!(I8, i8),
+        DataType::Int16 => narrow!(I16, i16),
+        DataType::Int32 => narrow!(I32, i32),
+        DataType::Int64 => narrow!(I64, i64),
+        DataType::Uint8 => narrow!(U8, u8),
+        DataType::Uint16 => narrow!(U16, u16),
+        DataType::Uint32 => narrow!(U32, u32),
+        DataType::Uint64 => narrow!(U64, u64),
+        _ => match numbers.iter().position(|n| !matches!(n, 0 | 1)) {
+            Some(at) => Err(at),
+            None => Ok(Values::Bool(numbers.iter().map(|&n| n == 1).collect())),
+        },
+    }
+}
+
+/// Where an element stands, axis by axis.
+pub(super) fn index_text(mut at: usize, shape: &[usize]) -> String {
+    let mut index = vec![0; shape.len()];
+    for (axis, &size) in shape.iter().enumerate().rev() {
+        index[axis] = at % size.max(1);
+        at /= size.max(1);
+    }
+    format!("{index:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Dim;
+
+    #[test]
+    fn types_are_converted_only_where_every_value_keeps_its_meaning() {
+        let cases = [
+            (
+                Values::F64(vec![0.5]),
+                DataType::Float,
+                Ok(Values::F32(vec![0.5])),
+            ),
+            (
+                Values::I64(vec![7]),
+                DataType::Int32,
+                Ok(Values::I32(vec![7])),
+            ),
+            (
+                Values::I32(vec![-7]),
+                DataType::Int64,
+                Ok(Values::I64(vec![-7])),
+            ),
+            (
+                Values::I64(vec![1]),
+                DataType::Bool,
+                Ok(Values::Bool(vec![true])),
+            ),
+            (
+                Values::I64(vec![1 << 40]),
+                DataType::Int32,
+                Err("1099511627776 at index [0]"),
+            ),
+            (Values::I8(vec![-1]), DataType::Uint8, Err("holds -1")),
+            (
+                Values::U8(vec![9]),
+                DataType::Float,
+                Err("is uint8, but the model's input \"x\" wants float32"),
+            ),
+            (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
+        ];
+        for (given, wanted, result) in cases {
+            let input = InputSpec { name: "x".into(), element: wanted, shape: vec![Dim::Known(1)] };
+            let stored = type_name(given.element_type());
+            let tensor = Tensor::new(vec![1], given).unwrap();
+            let mut array = Array { name: "x".into(), named: true, position: None, stored, tensor };
+            let mut notes = Vec::new();
+            match (convert(&mut array, &input, &mut notes), result) {
+                (Ok(()), Ok(values)) => {
+                    assert_eq!(array.tensor.values(), &values);
+                    assert_eq!(notes.len(), 1);
+                }
+                (Err(problem), Err(word)) => {
+                    assert!(problem.to_string().contains(word), "{problem}")
+                }
+                (found, result) => panic!("{found:?} is not {result:?}"),
+            }
+        }
+    }
+}
