@@ -10,7 +10,11 @@ use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
 
 /// Gives the array the element type the input wants.
-pub(super) fn convert(array: &mut Array, input: &InputSpec, notes: &mut Vec<String>) -> Result<(), Problem> {
+pub(super) fn convert(
+    array: &mut Array,
+    input: &InputSpec,
+    notes: &mut Vec<String>,
+) -> Result<(), Problem> {
     let wanted = input.element;
     let given = array.tensor.element_type();
     let mut note = || {
@@ -169,10 +173,20 @@ mod tests {
             (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
         ];
         for (given, wanted, result) in cases {
-            let input = InputSpec { name: "x".into(), element: wanted, shape: vec![Dim::Known(1)] };
+            let input = InputSpec {
+                name: "x".into(),
+                element: wanted,
+                shape: vec![Dim::Known(1)],
+            };
             let stored = type_name(given.element_type());
             let tensor = Tensor::new(vec![1], given).unwrap();
-            let mut array = Array { name: "x".into(), named: true, position: None, stored, tensor };
+            let mut array = Array {
+                name: "x".into(),
+                named: true,
+                position: None,
+                stored,
+                tensor,
+            };
             let mut notes = Vec::new();
             match (convert(&mut array, &input, &mut notes), result) {
                 (Ok(()), Ok(values)) => {

@@ -18,7 +18,11 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
     let proto = TensorProto::decode(bytes).map_err(|e| broken(format!("it is no tensor ({e})")))?;
     if bytes.len() as u64 > LARGEST_ARRAY {
         let bytes = bytes.len() as u64;
-        return Err(Problem::TooLarge { array: file.into(), bytes, limit: LARGEST_ARRAY });
+        return Err(Problem::TooLarge {
+            array: file.into(),
+            bytes,
+            limit: LARGEST_ARRAY,
+        });
     }
     let damaged = |e: TensorError| broken(e.to_string());
     let stored = type_name(proto.element().map_err(damaged)?);
@@ -34,7 +38,7 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
         name,
         named,
         position,
-        stored: type_name(element),
+        stored,
         tensor,
     })
 }
@@ -97,12 +101,12 @@ mod tests {
         for (bytes, word) in [
             (vec![], "empty"),
             (b"<!DOCTYPE html>".to_vec(), "no tensor"),
-            (
-                proto(DataType::Float, &[3]).encode_to_vec(),
-                "holds 0",
-            ),
+            (proto(DataType::Float, &[3]).encode_to_vec(), "holds 0"),
             (proto(DataType::String, &[0]).encode_to_vec(), "string"),
-            (proto(DataType::Float, &[-1]).encode_to_vec(), "impossible shape"),
+            (
+                proto(DataType::Float, &[-1]).encode_to_vec(),
+                "impossible shape",
+            ),
         ] {
             let said = read("input_0.pb", &bytes).unwrap_err().to_string();
             assert!(said.contains(word), "{said}");

@@ -1,0 +1,169 @@
+//! The small models and samples of the command line's tests.
+
+use std::io::{Cursor, Write};
+
+use bytes::Bytes;
+use octet::onnx::schema::{
+    AttributeProto, AttributeType, DataLocation, DataType, Dimension, DimensionValue, GraphProto,
+    ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
+    TensorShapeProto, TensorTypeProto, TypeProto, TypeValue, ValueInfoProto,
+};
+use zip::write::SimpleFileOptions;
+
+fn value(name: &str, shape: &[i64]) -> ValueInfoProto {
+    let dim = |&d| Dimension {
+        value: Some(DimensionValue::DimValue(d)),
+        ..Default::default()
+    };
+    let tensor = TensorTypeProto {
+        elem_type: Some(DataType::Float as i32),
+        shape: Some(TensorShapeProto {
+            dim: shape.iter().map(dim).collect(),
+        }),
+    };
+    let kind = TypeProto {
+        value: Some(TypeValue::TensorType(tensor)),
+        ..Default::default()
+    };
+    ValueInfoProto {
+        name: Some(name.into()),
+        r#type: Some(kind),
+        ..Default::default()
+    }
+}
+
+fn node(operator: &str, name: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        op_type: Some(operator.into()),
+        name: Some(name.into()),
+        input: inputs.iter().map(|i| i.to_string()).collect(),
+        output: vec![output.into()],
+        ..Default::default()
+    }
+}
+
+fn tensor(name: &str, element: DataType, dims: &[i64], raw: Vec<u8>) -> TensorProto {
+    TensorProto {
+        name: Some(name.into()),
+        data_type: Some(element as i32),
+        dims: dims.to_vec(),
+        raw_data: Some(Bytes::from(raw)),
+        ..Default::default()
+    }
+}
+
+fn model(nodes: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
+    ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![OperatorSetIdProto {
+            domain: Some(String::new()),
+            version: Some(13),
+        }],
+        graph: Some(GraphProto {
+            name: Some("g".into()),
+            node: nodes,
+            initializer,
+            input: vec![value("x", &[1, 3, 4, 4])],
+            output: vec![value("y", &[1, 2, 4, 4])],
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// The bytes of the convolution's weight.
+fn weight() -> Vec<u8> {
+    (0..54)
+        .flat_map(|i| ((i * 11 % 23) as f32 / 11.5 - 1.0).to_le_bytes())
+        .collect()
+}
+
+/// A convolution with bias and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4].
+pub fn convolution() -> ModelProto {
+    let pads = AttributeProto {
+        name: Some("pads".into()),
+        r#type: Some(AttributeType::Ints as i32),
+        ints: vec![1; 4],
+        ..Default::default()
+    };
+    let mut convolution = node("Conv", "conv", &["x", "w", "b"], "c");
+    convolution.attribute.push(pads);
+    let bias = [0.25f32, -0.5]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    let constants = vec![
+        tensor("w", DataType::Float, &[2, 3, 3, 3], weight()),
+        tensor("b", DataType::Float, &[2], bias),
+    ];
+    model(
+        vec![convolution, node("Relu", "relu", &["c"], "y")],
+        constants,
+    )
+}
+
+/// The same with its weight in another file, and that file's content.
+pub fn external(location: &str) -> (ModelProto, Vec<u8>) {
+    let mut model = convolution();
+    let weight_tensor = &mut model.graph.as_mut().unwrap().initializer[0];
+    weight_tensor.raw_data = None;
+    weight_tensor.data_location = Some(DataLocation::External as i32);
+    let entry = StringStringEntryProto {
+        key: Some("location".into()),
+        value: Some(location.into()),
+    };
+    weight_tensor.external_data.push(entry);
+    (model, weight())
+}
+
+/// A model with an operator nobody knows.
+pub fn unknown_operator() -> ModelProto {
+    let mut model = convolution();
+    model.graph.as_mut().unwrap().node[1] = node("Frobnicate", "frob", &["c"], "y");
+    model
+}
+
+/// A model another tool has quantized.
+pub fn already_quantized() -> ModelProto {
+    let nodes = vec![
+        node("QuantizeLinear", "q", &["x", "scale", "zero"], "i"),
+        node("DequantizeLinear", "d", &["i", "scale", "zero"], "f"),
+    ];
+    let constants = vec![
+        tensor("scale", DataType::Float, &[], 0.5f32.to_le_bytes().to_vec()),
+        tensor("zero", DataType::Uint8, &[], vec![3]),
+    ];
+    let mut quantized = convolution();
+    let graph = quantized.graph.as_mut().unwrap();
+    graph.node[0].input[0] = "f".into();
+    graph.node.splice(0..0, nodes);
+    graph.initializer.extend(constants);
+    quantized
+}
+
+/// A `.npy` file.
+pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((text.len() as u16).to_le_bytes());
+    file.extend(text.as_bytes());
+    file.extend(data);
+    file
+}
+
+/// A `.npz` file with one array.
+pub fn zip(name: &str, array: &[u8]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    writer
+        .start_file(format!("{name}.npy"), SimpleFileOptions::default())
+        .unwrap();
+    writer.write_all(array).unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+/// A `.npz` file with one array of `float32`.
+pub fn npz(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
+    let shape = format!("{shape:?}").replace('[', "(").replace(']', ",)");
+    let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    zip(name, &npy("<f4", &shape, &data))
+}
