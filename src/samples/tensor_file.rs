@@ -102,7 +102,7 @@ mod tests {
             (vec![], "empty"),
             (b"<!DOCTYPE html>".to_vec(), "no tensor"),
             (proto(DataType::Float, &[3]).encode_to_vec(), "holds 0"),
-            (proto(DataType::String, &[0]).encode_to_vec(), "string"),
+            (proto(DataType::String, &[0]).encode_to_vec(), "String"),
             (
                 proto(DataType::Float, &[-1]).encode_to_vec(),
                 "impossible shape",
