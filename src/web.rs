@@ -84,8 +84,8 @@ struct Memory {
     peak: usize,
 }
 
-/// What the engine holds now.
-#[wasm_bindgen]
+/// What the engine holds now. (wasm exports its memory itself as `memory`, so that name is taken.)
+#[wasm_bindgen(js_name = memoryUsage)]
 pub fn memory() -> Result<JsValue, JsValue> {
     let pages = core::arch::wasm32::memory_size(0) * 65536;
     // MEMORY

@@ -132,7 +132,7 @@ function reading(report) {
 }
 
 function memory() {
-  return loaded().memory();
+  return loaded().memoryUsage();
 }
 
 /** @param {NamedFile[]} files @returns {{ name: string, files: NamedFile[] }[]} */
