@@ -1,0 +1,154 @@
+"""Given the same ranges, our quantized model is that of `onnxruntime.quantization.quantize_static`.
+
+Not near: the same nodes, the same constants, the same bytes. Where we differ on purpose the test says so and why.
+Stand-alone: OCTET=path/to/octet pytest tests/oracle/test_same_as_onnxruntime.py
+"""
+
+import json
+import logging
+import os
+import subprocess
+from unittest import mock
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+import same_models
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.calibrate import TensorData, TensorsData
+
+ACTIVATIONS = {"u8": QuantType.QUInt8, "i8": QuantType.QInt8}
+# As a person would set them: (activations, symmetric activations, per channel, reduce range)
+SETTINGS = [
+    ("u8", False, True, False),
+    ("i8", False, True, False),
+    ("i8", True, True, False),
+    ("u8", True, False, False),
+    ("u8", False, False, True),
+    ("u8", False, True, True),
+]
+
+
+def find_ranges(model, seed=0, samples=2):
+    """The range of every float value, from running the model on noise."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    known = {v.name: v for v in [*inferred.graph.value_info, *inferred.graph.output, *inferred.graph.input]}
+    is_float = {n for n, v in known.items() if v.type.tensor_type.elem_type == TensorProto.FLOAT}
+    made = [o for node in model.graph.node for o in node.output if o in is_float]
+    probe = onnx.ModelProto.FromString(model.SerializeToString())
+    present = {o.name for o in probe.graph.output}
+    probe.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in made if n not in present)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    random, ranges = np.random.default_rng(seed), {}
+    for _ in range(samples):
+        feeds = {}
+        for value in session.get_inputs():
+            shape = [d if isinstance(d, int) else 1 for d in value.shape]
+            feeds[value.name] = random.standard_normal(shape).astype(np.float32)
+        seen = {**feeds, **dict(zip(made, session.run(made, feeds)))}
+        for name, array in seen.items():
+            low, high = ranges.get(name, (np.inf, -np.inf))
+            array = array[np.isfinite(array)]
+            if array.size:
+                ranges[name] = (min(low, float(array.min())), max(high, float(array.max())))
+            else:
+                ranges.setdefault(name, (0.0, 0.0))
+    return ranges
+
+
+def theirs(model, ranges, settings, path):
+    """What ONNX Runtime makes of the model."""
+    activations, symmetric, per_channel, reduce_range = settings
+    tensors = {
+        name: TensorData(lowest=np.float32(low), highest=np.float32(high)) for name, (low, high) in ranges.items()
+    }
+    calibrator = mock.Mock()
+    calibrator.compute_data.return_value = TensorsData(CalibrationMethod.MinMax, tensors)
+    logging.getLogger().setLevel(logging.ERROR)
+    with mock.patch("onnxruntime.quantization.quantize.create_calibrator", return_value=calibrator):
+        quantize_static(
+            onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=QuantFormat.QDQ,
+            activation_type=ACTIVATIONS[activations], weight_type=QuantType.QInt8, per_channel=per_channel,
+            reduce_range=reduce_range, extra_options={"ActivationSymmetric": symmetric},
+        )  # fmt: skip
+    return onnx.load(path)
+
+
+def ours(model, ranges, settings, folder):
+    """What Octet makes of the model."""
+    activations, symmetric, per_channel, reduce_range = settings
+    source, target = folder / "float.onnx", folder / "octet.onnx"
+    onnx.save(model, source)
+    (folder / "ranges.json").write_text(json.dumps(ranges))
+    config = {
+        "activations": activations, "symmetricActivations": symmetric,
+        "perChannel": per_channel, "reduceRange": reduce_range,
+    }  # fmt: skip
+    (folder / "settings.json").write_text(json.dumps({"quantize": config}))
+    command = [
+        os.environ.get("OCTET", "octet"), "quantize", source, "--ranges", folder / "ranges.json",
+        "--config", folder / "settings.json", "--out", target,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return onnx.load(target)
+
+
+def parts(model):
+    """A graph as comparable parts: constants by name, nodes by what they make."""
+    constants = {}
+    for tensor in model.graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        constants[tensor.name] = (tensor.data_type, tuple(tensor.dims), values.tobytes())
+    nodes = {}
+    for node in model.graph.node:
+        # beta = 1 and axis = 1 say what is so without them.
+        attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        if node.op_type == "Gemm":
+            attributes.setdefault("beta", 1.0)
+        nodes[tuple(node.output)] = (node.op_type, node.name, tuple(node.input), str(sorted(attributes.items())))
+    return constants, nodes
+
+
+def show(tensor):
+    kind, shape, data = tensor
+    values = np.frombuffer(data, helper.tensor_dtype_to_np_dtype(kind))
+    return f"{TensorProto.DataType.Name(kind)}{list(shape)} {values[:6]}"
+
+
+def differences(our_model, their_model):
+    """Every part that is not the same, in words."""
+    found = []
+    for title, mine, other, word in zip(("constant", "node"), parts(our_model), parts(their_model), (show, str)):
+        for name in sorted({*mine, *other}, key=str):
+            if name not in other:
+                found.append(f"{title} {name} is only ours: {word(mine[name])}")
+            elif name not in mine:
+                found.append(f"{title} {name} is only theirs: {word(other[name])}")
+            elif mine[name] != other[name]:
+                found.append(f"{title} {name}: ours {word(mine[name])}, theirs {word(other[name])}")
+    return found
+
+
+def check_same(model, settings, folder, seed=0):
+    ranges = find_ranges(model, seed)
+    mine = ours(model, ranges, settings, folder)
+    onnx.checker.check_model(mine, full_check=True)
+    found = differences(mine, theirs(model, ranges, settings, folder / "theirs.onnx"))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(map(str, s)))
+@pytest.mark.parametrize("name", same_models.MODELS)
+def test_a_small_model_comes_out_the_same(name, settings, tmp_path):
+    check_same(same_models.build(name), settings, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_random_network_comes_out_the_same(seed, tmp_path):
+    check_same(same_models.random_network(seed), SETTINGS[seed % len(SETTINGS)], tmp_path, seed)
