@@ -2,22 +2,20 @@
 
 use super::scale::QuantizationParameters;
 
-/// The scales of a bias: those of input and weight multiplied, and the factor it is taken with.
-pub(super) fn scales(input: f32, weights: &[f32], beta: f32) -> Vec<f32> {
-    weights.iter().map(|weight| input * weight * beta).collect()
+/// The scales of a bias: those of input and weight multiplied.
+pub(super) fn scales(input: f32, weights: &[f32]) -> Vec<f32> {
+    weights.iter().map(|weight| input * weight).collect()
 }
 
-/// The integers of a bias, one scale for each or one for all.
-pub(super) fn integers(values: &[f32], scales: &[f32]) -> Vec<i32> {
-    let scale = |index: usize| {
-        f64::from(if scales.len() == 1 {
-            scales[0]
-        } else {
-            scales[index]
-        })
-    };
+/// The integers of a bias that is taken `beta` times, with a scale for each or one for all.
+///
+/// ONNX Runtime puts `beta` into the scale and then has the node take the bias once, which adds it
+/// whole whatever `beta` is (seen in 1.31.1). Here it goes into the integers; where it is 1, the two
+/// are the same.
+pub(super) fn integers(values: &[f32], scales: &[f32], beta: f32) -> Vec<i32> {
+    let scale = |index: usize| f64::from(*scales.get(index).unwrap_or(&scales[0]));
     let integer = |(index, &value): (usize, &f32)| {
-        let real = (f64::from(value) / scale(index)).round_ties_even();
+        let real = (f64::from(value) * f64::from(beta) / scale(index)).round_ties_even();
         real.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32
     };
     values.iter().enumerate().map(integer).collect()
@@ -35,12 +33,13 @@ pub(super) fn raise_weight_scales(weight: &mut QuantizationParameters, input: f3
     let one = weight.axis.is_none();
     let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
     for (channel, scale) in weight.scales.iter_mut().enumerate() {
-        let bias = if one {
-            largest
+        // ONNX Runtime has the product in f64 for one scale and in f32 for several.
+        let needed = if one {
+            1.0001 * (2.0 * f64::from(largest))
         } else {
-            bias.get(channel).map_or(0.0, |b| b.abs())
+            f64::from(1.0001f32 * (2.0 * bias.get(channel).map_or(0.0, |b| b.abs())))
         };
-        let smallest = 1.0001 * (2.0 * f64::from(bias)) / INTEGERS;
+        let smallest = needed / INTEGERS;
         let found = f64::from(input) * f64::from(*scale);
         if found > 0.0 && found < smallest {
             *scale = (f64::from(*scale) * (smallest / found)) as f32;
@@ -56,10 +55,16 @@ mod tests {
     #[test]
     fn integers_are_rounded_half_to_even_and_end_at_32_bits() {
         assert_eq!(
-            integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0]),
+            integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0], 1.0),
             [0, 2, -2, i32::MAX, i32::MIN]
         );
-        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25]), [2, 4]);
+        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25], 1.0), [2, 4]);
+    }
+
+    #[test]
+    fn the_factor_a_bias_is_taken_with_goes_into_its_integers() {
+        assert_eq!(integers(&[1.0, -3.0], &[0.25], 0.5), [2, -6]);
+        assert_eq!(integers(&[1.0], &[0.25], 0.0), [0]);
     }
 
     #[test]
@@ -73,7 +78,7 @@ mod tests {
         let (input, bias) = (1e-3, [100.0, 100.0]);
         raise_weight_scales(&mut weight, input, &bias);
         assert_eq!(weight.scales[1], 1.0);
-        let fitted = integers(&bias, &scales(input, &weight.scales, 1.0));
+        let fitted = integers(&bias, &scales(input, &weight.scales), 1.0);
         assert!(
             fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999,
             "{fitted:?}"

@@ -158,6 +158,8 @@ struct Writer<'a> {
     replaced: HashMap<String, String>,
     /// The same for constants, but only where the consumer works on integers.
     replaced_constants: HashMap<String, String>,
+    /// Constants whose name what is made of their integers has taken.
+    given_away: HashSet<String>,
     /// What one consumer reads in slot 2 instead.
     replaced_biases: HashMap<usize, String>,
     /// The names of scale and zero point of each quantized value.
@@ -193,6 +195,7 @@ impl<'a> Writer<'a> {
             taken,
             replaced: HashMap::new(),
             replaced_constants: HashMap::new(),
+            given_away: HashSet::new(),
             replaced_biases: HashMap::new(),
             parameter_names: HashMap::new(),
             before: vec![Vec::new(); nodes + 1],
@@ -332,25 +335,26 @@ impl<'a> Writer<'a> {
         let Some(tensor) = self.model.graph.initializers.get(&planned.name) else {
             return Ok(());
         };
-        let scales = bias::scales(input, &weight.scales, planned.beta);
-        let integers = bias::integers(&tensor.to_f32()?, &scales);
-        let base = self.fresh(format!("{}_quantized", planned.name));
+        let scales = bias::scales(input, &weight.scales);
+        let integers = bias::integers(&tensor.to_f32()?, &scales, planned.beta);
+        let output = self.bias_name(planned);
+        let base = self.fresh(format!("{output}_quantized"));
         let scale = self.fresh(format!("{base}_scale"));
         let zero_point = self.fresh(format!("{base}_zero_point"));
-        let output = self.fresh(format!("{}_DequantizeLinear_Output", planned.name));
-        let axis = weight.axis.map(|_| 0);
-        let shape: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
+        // As ONNX Runtime has it: a single scale has the shape [1], its zero point none.
+        let axis = (scales.len() > 1).then_some(0);
+        let zero_points: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
         let initializers = &mut self.out.graph.initializers;
         initializers.insert(TensorProto::from_i32(&base, &tensor.shape()?, &integers));
-        initializers.insert(TensorProto::from_f32(&scale, &shape, &scales));
+        initializers.insert(TensorProto::from_f32(&scale, &[scales.len()], &scales));
         initializers.insert(TensorProto::from_i32(
             &zero_point,
-            &shape,
+            &zero_points,
             &vec![0; scales.len()],
         ));
         let node = linear(
             "DequantizeLinear",
-            &planned.name,
+            &output,
             [&base, &scale, &zero_point],
             &output,
             axis,
@@ -365,6 +369,32 @@ impl<'a> Writer<'a> {
         };
         self.report(&planned.name, Kind::Bias, &found);
         Ok(())
+    }
+
+    /// The name a bias has from now on: its own for the first node that takes it, if nobody takes it for
+    /// anything but a bias; else that of a copy, numbered as ONNX Runtime numbers copies.
+    fn bias_name(&mut self, planned: &Bias) -> String {
+        let name = &planned.name;
+        let mut uses = self.uses.consumers(name).iter();
+        let only_bias = uses.all(|&(node, slot)| {
+            slot == 2
+                && self
+                    .plan
+                    .biases
+                    .iter()
+                    .any(|b| b.node == node && b.name == *name)
+        });
+        if only_bias && !self.uses.is_output(name) && self.given_away.insert(name.clone()) {
+            return name.clone();
+        }
+        let number = |taken: &String| taken.strip_prefix(name.as_str())?.parse::<u64>().ok();
+        let next = self
+            .taken
+            .iter()
+            .filter_map(number)
+            .max()
+            .map_or(0, |largest| largest + 1);
+        self.fresh(format!("{name}{next}"))
     }
 
     fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
@@ -388,6 +418,20 @@ impl<'a> Writer<'a> {
             zero_point,
             min: real(low),
             max: real(high),
+        });
+    }
+
+    /// Takes out the float constants that only what this changed was reading.
+    fn drop_unused_constants(&mut self) {
+        let uses = self.out.graph.uses();
+        let before = self.model.graph.uses();
+        let given_away = &self.given_away;
+        self.out.graph.initializers.retain(|tensor| {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            let was_unused = before.consumers(name).is_empty();
+            let is_used = !uses.consumers(name).is_empty() || uses.is_output(name);
+            !given_away.contains(name)
+                && (is_used || (was_unused && self.model.graph.initializers.contains(name)))
         });
     }
 
@@ -419,16 +463,7 @@ impl<'a> Writer<'a> {
             written.append(&mut self.after[index]);
         }
         self.out.graph.nodes = written;
-        let uses = self.out.graph.uses();
-        let replaced = |name: &str| {
-            self.replaced_constants.contains_key(name)
-                || self.plan.biases.iter().any(|b| b.name == name)
-        };
-        // Only what this changed goes: a float constant that nobody reads any more.
-        self.out.graph.initializers.retain(|tensor| {
-            let name = tensor.name.as_deref().unwrap_or_default();
-            !replaced(name) || !uses.consumers(name).is_empty() || uses.is_output(name)
-        });
+        self.drop_unused_constants();
         self.tensors
             .sort_by_key(|tensor| tensor.kind != Kind::Activation);
         Quantized {
