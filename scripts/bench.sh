@@ -2,6 +2,7 @@
 # make bench: what Octet costs, against the peers. Arguments are names of benches.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
+scripts/setup.sh test
 scripts/build.sh
 scripts/node-modules.sh
 . scripts/environment.sh

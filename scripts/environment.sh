@@ -28,7 +28,8 @@ export OCTET_TOOLCHAIN=${OCTET_TOOLCHAIN:-}
 if [ "$OCTET_TOOLCHAIN" = debian ]; then
     # Only the compiler comes from /usr/bin: python and node stay the ones the person uses.
     mkdir -p "$OCTET_CACHE/debian-bin"
-    for program in cargo rustc rustdoc; do
+    for program in cargo rustc rustdoc rustfmt; do
+        [ -x "/usr/bin/$program" ] || continue # rustfmt may be rustup's
         [ "$(readlink "$OCTET_CACHE/debian-bin/$program" || true)" = "/usr/bin/$program" ] ||
             ln -sfn "/usr/bin/$program" "$OCTET_CACHE/debian-bin/$program"
     done

@@ -15,7 +15,11 @@ need cc gcc libc6-dev
 need node nodejs
 need npm npm
 if [ "$purpose" = test ]; then
-    need rustfmt rustfmt-web
+    # rustup leaves a rustfmt that can't run where it has no toolchain
+    if ! rustfmt --version >/dev/null 2>&1; then
+        missing+=(rustfmt)
+        packages+=(rustfmt-web)
+    fi
     need chromium chromium
     need chromedriver chromium-driver
     need firefox-esr firefox-esr
