@@ -18,7 +18,7 @@ counted() {
         /^(ℹ|#) pass / { passed += $3 }
         /^(ℹ|#) (fail|cancelled) / { failed += $3 }
         /^(ℹ|#) (skipped|todo) / { skipped += $3 }
-        /^(=+ )?[0-9]+ (passed|failed|skipped|errors?|xfailed|xpassed|deselected|warnings?)[, ].* in [0-9.]+s/ {
+        /^(=+ )?[0-9]+ (passed|failed|skipped|errors?|xfailed|xpassed|deselected|warnings?)(,.*)? in [0-9.]+s/ {
             for (i = 1; i < NF; i++) {
                 if ($(i + 1) ~ /^passed/) passed += $i
                 else if ($(i + 1) ~ /^(failed|error)/) failed += $i
