@@ -18,6 +18,8 @@ import { effect } from './store.js';
  */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  // Children first: a select takes only a value that one of its options has.
+  fill(element, children);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) {
       element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
@@ -27,7 +29,6 @@ export function h(tag, attributes = {}, ...children) {
       set(element, name, value);
     }
   }
-  fill(element, children);
   return element;
 }
 

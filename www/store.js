@@ -4,7 +4,7 @@
  * changes made inside `batch` are seen together, once. Nothing here knows the DOM.
  */
 
-/** @typedef {{ run: () => void, sources: Set<Set<Effect>> }} Effect */
+/** @typedef {{ run: () => void, sources: Set<Set<Effect>>, inner: (() => void)[] }} Effect */
 
 /** @type {Effect | null} */
 let reading = null;
@@ -62,7 +62,8 @@ export function computed(work) {
 }
 
 /**
- * Runs `work` now and whenever a signal it read has changed.
+ * Runs `work` now and whenever a signal it read has changed. Effects that `work` itself begins end with the next run,
+ * so what a view drew before leaves nothing behind.
  *
  * @param {() => void} work
  * @returns {() => void} stops it
@@ -71,8 +72,9 @@ export function effect(work) {
   /** @type {Effect} */
   const self = {
     sources: new Set(),
+    inner: [],
     run() {
-      leave(self);
+      end(self);
       const outer = reading;
       reading = self;
       try {
@@ -82,11 +84,30 @@ export function effect(work) {
       }
     },
   };
+  const outer = reading;
   self.run();
-  return () => {
-    leave(self);
-    pending.delete(self);
-  };
+  const stop = () => end(self);
+  outer?.inner.push(stop);
+  return stop;
+}
+
+/**
+ * Reads signals without subscribing the running effect to them.
+ *
+ * @template T
+ * @param {() => T} work
+ * @returns {T}
+ */
+export function untracked(work) {
+  const outer = reading;
+  reading = outer && { run() {}, sources: new Set(), inner: outer.inner };
+  const aside = reading;
+  try {
+    return work();
+  } finally {
+    reading = outer;
+    if (aside) leave(aside);
+  }
 }
 
 /**
@@ -102,6 +123,13 @@ export function batch(changes) {
     depth -= 1;
     if (depth === 0) flush();
   }
+}
+
+/** @param {Effect} ended */
+function end(ended) {
+  leave(ended);
+  pending.delete(ended);
+  for (const stop of ended.inner.splice(0)) stop();
 }
 
 /** @param {Effect} reader */

@@ -6,6 +6,8 @@ import { bytes, plural, real } from '../format.js';
 import { addSamples, clearSamples, model, modelChanged, preview, run, samples } from '../studio.js';
 import { pick } from './pick.js';
 import { table } from './model.js';
+import { pictureSettings } from './settings.js';
+import { computed } from '../store.js';
 
 /** @import { Preview } from '../types.js' */
 
@@ -40,33 +42,48 @@ export function dataPanel() {
   );
 }
 
-/** The first sample, decoded. */
+/** The first sample, decoded, beside the settings that change it. Built once: a field keeps its focus. */
 export function samplePreview() {
-  const now = preview.value;
-  if (!now) {
+  const hasSamples = computed(() => samples.value.refs.length > 0);
+  return () => {
     modelChanged.value;
-    if (samples.value.refs.length > 0 || (model.value?.wanted.length ?? 0) > 0) return null;
-    return h('section', { class: 'panel asks' },
-      h('h2', {}, 'Next: add some samples'),
-      h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
-    );
-  }
+    if ((model.value?.wanted.length ?? 0) > 0) return null;
+    return hasSamples.value ? sample() : invitation();
+  };
+}
+
+function invitation() {
+  return h('section', { class: 'panel asks' },
+    h('h2', {}, 'Next: add some samples'),
+    h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
+  );
+}
+
+function sample() {
   return h('section', { class: 'panel', 'aria-labelledby': 'sample-title' },
     h('h2', { id: 'sample-title' }, 'The first sample, as the model sees it'),
+    h('div', { class: 'sample' }, h('div', {}, () => decoded()), pictureSettings()),
+  );
+}
+
+function decoded() {
+  const now = preview.value;
+  if (!now) return h('p', { class: 'note' }, 'Decoding it.');
+  const { previews = [], first = null } = now.decoded ?? {};
+  return [
     h('p', { class: 'note' }, now.name),
-    now.failure && h('p', { class: 'callout bad', role: 'alert' }, now.failure),
-    h('div', { class: 'pictures' }, now.picture && original(now.picture), now.decoded && seen(now.decoded.previews[0], now.decoded.first)),
-    now.decoded && table(
+    now.failure && h('p', { class: 'callout bad' }, now.failure),
+    h('div', { class: 'pictures' }, now.picture && original(now.picture), seen(previews[0], first)),
+    previews.length > 0 && table(
       ['Input', 'Type', 'Shape', 'Min', 'Max', 'Mean', 'Std'],
-      now.decoded.previews.map((one, index) => [
+      previews.map((one, index) => [
         h('code', {}, one.input || model.value?.card.inputs[index]?.name || ''),
-        typeof one.element === 'string' ? one.element.toLowerCase() : '',
-        one.shape.join('×'), real(one.min), real(one.max), real(one.mean), real(one.std),
+        String(one.element).toLowerCase(), one.shape.join('×'), real(one.min), real(one.max), real(one.mean), real(one.std),
       ]),
       [3, 4, 5, 6],
     ),
-    ...(now.decoded?.previews.flatMap((one) => one.notes ?? []) ?? []).map((text) => h('p', { class: 'note' }, text)),
-  );
+    ...previews.flatMap((one) => one.notes ?? []).map((text) => h('p', { class: 'note' }, text)),
+  ];
 }
 
 /** @param {Blob} picture */

@@ -78,7 +78,7 @@ function theme() {
         // A private window may forbid it; then the choice lasts as long as the page.
       }
     },
-  }, ...themes.map(([value, text]) => h('option', { value, selected: value === chosen.value }, text)));
+  }, ...themes.map(([value, text]) => h('option', { value }, text)));
 }
 
 function stored() {

@@ -90,7 +90,7 @@ function meter(part, whole) {
  */
 export function table(head, rows, numbers = []) {
   /** @param {number} column */
-  const kind = (column) => (numbers.includes(column) ? 'number' : null);
+  const kind = (column) => (numbers.includes(column) ? 'figure' : null);
   // Focusable, so that a keyboard can scroll what is wider than the screen.
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: ${head.filter(Boolean).join(', ')}` },
     h('table', {},

@@ -85,7 +85,7 @@ function left(nodes) {
     groups.set(key, group);
   }
   const rows = [...groups.values()].sort((a, b) => b.names.length - a.names.length);
-  return h('div', {},
+  return h('div', { class: 'gap' },
     h('h3', {}, `${plural(nodes.length, 'operator stays', 'operators stay')} float`),
     table(['Operator', 'Nodes', 'Why', 'Which'], rows.map(({ operator, reason, names }) => [
       operator, count(names.length), reason,

@@ -63,10 +63,8 @@ export function progressPanel() {
     h('div', { class: 'row' }, h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'), h('span', { class: 'note' }, 'Escape does the same. Model, samples and settings are kept.')),
   );
   const timer = setInterval(() => (clock.value = performance.now()), 250);
-  const stop = effect(() => {
-    if (run.value) return;
-    clearInterval(timer);
-    queueMicrotask(() => stop());
+  effect(() => {
+    if (!run.value) clearInterval(timer);
   });
   return panel;
 }

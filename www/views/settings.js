@@ -39,7 +39,6 @@ export function settingsPanel() {
       ),
       threads(),
     ),
-    h('fieldset', { disabled: busy, hidden: () => !hasPictures.value }, h('legend', {}, 'How images are read'), ...pictures()),
   );
 }
 
@@ -61,9 +60,11 @@ function threads() {
   );
 }
 
-function pictures() {
-  return [
-    choice('Values', 'preset', () => settings.value.preset, () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
+/** How images are read; shown beside the picture that it changes. */
+export function pictureSettings() {
+  return h('fieldset', { disabled: busy, hidden: () => !hasPictures.value },
+    h('legend', {}, 'How images are read'),
+    choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
       (preset) => set({ preset, image: {} })),
     choice('Size', 'resize', () => image('resize') ?? 'shorter',
       [['shorter', 'Shorter side, then centre crop'], ['exact', 'Stretch to the input'], ['letterbox', 'Fit, grey around'], ['none', 'Leave as it is']],
@@ -77,7 +78,7 @@ function pictures() {
       triple('Deviation', 'std'),
       h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ deviation.'),
     ),
-  ];
+  );
 }
 
 /**
@@ -88,7 +89,7 @@ function pictures() {
  * @param {(value: string) => void} change
  */
 function choice(label, id, value, options, change) {
-  const list = () => (typeof options === 'function' ? options() : options).map(([key, text]) => h('option', { value: key, selected: key === value() }, text));
+  const list = () => (typeof options === 'function' ? options() : options).map(([key, text]) => h('option', { value: key }, text));
   return h('label', { class: 'field' }, h('span', {}, label),
     h('select', { id, value: value, onchange: (/** @type {Event} */ event) => change(chosen(event)) }, ...(typeof options === 'function' ? [list] : list())));
 }

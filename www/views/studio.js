@@ -2,7 +2,7 @@
 /** The whole below the header: the way in while there is no model, then the panels and what they lead to. */
 
 import { h } from '../dom.js';
-import { computed, effect } from '../store.js';
+import { computed, effect, untracked } from '../store.js';
 import { done, model, opening, problem, run } from '../studio.js';
 import { welcome } from './welcome.js';
 import { modelPanel, modelCard, wantedFiles } from './model.js';
@@ -21,7 +21,7 @@ class Studio extends HTMLElement {
       h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
       h('div', {}, () => {
         if (!hasModel.value) return isOpening.value ? openingPanel() : welcome();
-        return h('div', { class: 'studio' },
+        return untracked(() => h('div', { class: 'studio' },
           h('div', { class: 'side' }, modelPanel(), dataPanel(), settingsPanel(), runPanel()),
           h('div', { class: 'centre' },
             h('div', {}, () => isOpening.value && openingPanel()),
@@ -30,9 +30,9 @@ class Studio extends HTMLElement {
               if (phase.value === 'done' && done.value) return resultPanel(done.value);
               return null;
             }),
-            h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => [wantedFiles(), samplePreview(), modelCard()]),
+            h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => wantedFiles(), samplePreview(), () => modelCard()),
           ),
-        );
+        ));
       }),
     );
     // Focus follows what happened, so that a keyboard or a screen reader is never left on a button that is gone.
