@@ -53,14 +53,22 @@ pub fn install() {
 /// shared memory only, or for at once.
 #[wasm_bindgen]
 pub fn control() -> Int32Array {
-    Int32Array::new_with_byte_offset_and_length(&memory_buffer(), CONTROL.as_ptr() as u32, CONTROL.len() as u32)
+    Int32Array::new_with_byte_offset_and_length(
+        &memory_buffer(),
+        CONTROL.as_ptr() as u32,
+        CONTROL.len() as u32,
+    )
 }
 
 /// The bytes of the last panic's message, under the same rule as [`control`].
 #[wasm_bindgen(js_name = panicText)]
 pub fn panic_text() -> Uint8Array {
     let length = PANIC_TEXT.len() as u32;
-    Uint8Array::new_with_byte_offset_and_length(&memory_buffer(), PANIC_TEXT.as_ptr() as u32, length)
+    Uint8Array::new_with_byte_offset_and_length(
+        &memory_buffer(),
+        PANIC_TEXT.as_ptr() as u32,
+        length,
+    )
 }
 
 /// Forgets an old request to stop.
@@ -72,8 +80,9 @@ pub fn reset_control() -> Result<(), JsValue> {
 }
 
 fn memory_buffer() -> JsValue {
-    let memory: js_sys::WebAssembly::Memory = wasm_bindgen::memory().unchecked_into();
-    memory.buffer()
+    wasm_bindgen::memory()
+        .unchecked_into::<js_sys::WebAssembly::Memory>()
+        .buffer()
 }
 
 /// Memory in bytes: what wasm holds, what of it is in use, and the most that was in use.
@@ -84,26 +93,36 @@ struct Memory {
     peak: usize,
 }
 
-/// What the engine holds now. (wasm exports its memory itself as `memory`, so that name is taken.)
+/// What the engine holds now. (wasm itself exports a `memory`.)
 #[wasm_bindgen(js_name = memoryUsage)]
-pub fn memory() -> Result<JsValue, JsValue> {
+pub fn memory_usage() -> Result<JsValue, JsValue> {
     let pages = core::arch::wasm32::memory_size(0) * 65536;
-    // MEMORY
-    to_js(&Memory { pages, live: pages, peak: pages })
+
+    to_js(&Memory {
+        pages,
+        live: crate::profile::memory::live(),
+        peak: crate::profile::memory::peak(),
+    })
 }
 
 /// Which of these paths make which sample.
 #[wasm_bindgen]
 pub fn group(paths: JsValue) -> Result<JsValue, JsValue> {
     let paths: Vec<String> = from_js(paths, "paths")?;
-    to_js(&samples::group(&paths).map_err(session::Error::from).map_err(error)?)
+    to_js(
+        &samples::group(&paths)
+            .map_err(session::Error::from)
+            .map_err(error)?,
+    )
 }
 
 /// Settings that many image models were trained with, by name.
 #[wasm_bindgen(js_name = imagePresets)]
 pub fn image_presets() -> Result<JsValue, JsValue> {
     let named = samples::ImageSettings::PRESETS.iter();
-    let presets: BTreeMap<_, _> = named.map(|name| (name, samples::ImageSettings::preset(name))).collect();
+    let presets: BTreeMap<_, _> = named
+        .map(|name| (name, samples::ImageSettings::preset(name)))
+        .collect();
     to_js(&presets)
 }
 
@@ -131,7 +150,11 @@ pub struct Session {
 #[wasm_bindgen]
 impl Session {
     /// Reads a model. `progress` is called with the bytes read and their total.
-    pub async fn open(name: String, file: web_sys::Blob, progress: Function) -> Result<Session, JsValue> {
+    pub async fn open(
+        name: String,
+        file: web_sys::Blob,
+        progress: Function,
+    ) -> Result<Session, JsValue> {
         let bytes = read(&name, file, Some(&progress)).await?;
         let inner = session::Session::open(&name, bytes).map_err(error)?;
         Ok(Session { inner })
@@ -158,36 +181,70 @@ impl Session {
     }
 
     /// One sample, decoded: a description of each input, and the values of the first where they are float.
-    pub async fn preview(&self, name: String, files: Array, settings: JsValue) -> Result<JsValue, JsValue> {
+    pub async fn preview(
+        &self,
+        name: String,
+        files: Array,
+        settings: JsValue,
+    ) -> Result<JsValue, JsValue> {
         let settings: samples::Settings = from_js(settings, "sample settings")?;
-        let sample = Encoded { name, parts: parts(&files, None).await? };
+        let sample = Encoded {
+            name,
+            parts: parts(&files, None).await?,
+        };
         let inputs = self.inner.input_specs();
-        let tensors = samples::decode(&sample, &inputs, &settings)
+        let decoded = samples::decode_with_notes(&sample, &inputs, &settings)
             .map_err(session::Error::from)
             .map_err(error)?;
-        let previews = self.inner.preview(&sample, &settings).map_err(error)?;
-        let first = tensors.first().and_then(|tensor| tensor.as_f32()).map(Float32Array::from);
-        let decoded = Object::new();
-        Reflect::set(&decoded, &"previews".into(), &to_js(&previews)?)?;
-        Reflect::set(&decoded, &"first".into(), &first.map_or(JsValue::NULL, JsValue::from))?;
-        Ok(decoded.into())
+        let described = inputs.iter().zip(&decoded.tensors).zip(&decoded.notes);
+        let previews: Vec<_> = described
+            .map(|((input, tensor), notes)| samples::Preview {
+                input: input.name.clone(),
+                notes: notes.clone(),
+                ..samples::describe(tensor)
+            })
+            .collect();
+        let first = decoded
+            .tensors
+            .first()
+            .and_then(|tensor| tensor.as_f32())
+            .map(Float32Array::from);
+        let seen = Object::new();
+        Reflect::set(&seen, &"previews".into(), &to_js(&previews)?)?;
+        Reflect::set(
+            &seen,
+            &"first".into(),
+            &first.map_or(JsValue::NULL, JsValue::from),
+        )?;
+        Ok(seen.into())
     }
 
     /// Prepares the model and begins a calibration.
     #[wasm_bindgen(js_name = beginCalibration)]
-    pub fn begin_calibration(&mut self, settings: JsValue, samples: JsValue) -> Result<(), JsValue> {
+    pub fn begin_calibration(
+        &mut self,
+        settings: JsValue,
+        samples: JsValue,
+    ) -> Result<(), JsValue> {
         let settings: quantize::Settings = from_js(settings, "settings")?;
         let samples = from_js(samples, "sample settings")?;
-        self.inner.begin_calibration(&settings, samples).map_err(error)
+        self.inner
+            .begin_calibration(&settings, samples)
+            .map_err(error)
     }
 
     /// Runs some samples: an array of `{ name, files: [{ path, blob }] }`.
     pub async fn feed(&mut self, samples: Array) -> Result<(), JsValue> {
         let mut encoded = Vec::with_capacity(samples.length() as usize);
         for sample in samples.iter() {
-            let name = Reflect::get(&sample, &"name".into())?.as_string().unwrap_or_default();
+            let name = Reflect::get(&sample, &"name".into())?
+                .as_string()
+                .unwrap_or_default();
             let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
-            encoded.push(Encoded { name, parts: parts(&files, None).await? });
+            encoded.push(Encoded {
+                name,
+                parts: parts(&files, None).await?,
+            });
         }
         self.inner.feed(&encoded, &Shared).map_err(error)
     }
@@ -204,7 +261,11 @@ impl Session {
         let settings: quantize::Settings = from_js(settings, "settings")?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
         let result = Object::new();
-        Reflect::set(&result, &"model".into(), &Uint8Array::from(outcome.model.as_slice()))?;
+        Reflect::set(
+            &result,
+            &"model".into(),
+            &Uint8Array::from(outcome.model.as_slice()),
+        )?;
         Reflect::set(&result, &"summary".into(), &to_js(&outcome.summary)?)?;
         Ok(result.into())
     }
@@ -216,10 +277,15 @@ impl Session {
 }
 
 /// Reads `{ path, blob }`s in order.
-async fn parts(files: &Array, progress: Option<&Function>) -> Result<Vec<(String, Bytes)>, JsValue> {
+async fn parts(
+    files: &Array,
+    progress: Option<&Function>,
+) -> Result<Vec<(String, Bytes)>, JsValue> {
     let mut read_parts = Vec::with_capacity(files.length() as usize);
     for file in files.iter() {
-        let path = Reflect::get(&file, &"path".into())?.as_string().unwrap_or_default();
+        let path = Reflect::get(&file, &"path".into())?
+            .as_string()
+            .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
         let bytes = read(&path, blob, progress).await?;
         read_parts.push((path, bytes));
@@ -228,7 +294,11 @@ async fn parts(files: &Array, progress: Option<&Function>) -> Result<Vec<(String
 }
 
 /// Copies a file into memory once: never more than [`SLICE`] of it is in JS at a time, and the vector does not grow.
-async fn read(name: &str, blob: web_sys::Blob, progress: Option<&Function>) -> Result<Bytes, JsValue> {
+async fn read(
+    name: &str,
+    blob: web_sys::Blob,
+    progress: Option<&Function>,
+) -> Result<Bytes, JsValue> {
     let blob = gloo::file::Blob::from(blob);
     let size = blob.size();
     let too_big = || {
@@ -252,7 +322,11 @@ async fn read(name: &str, blob: web_sys::Blob, progress: Option<&Function>) -> R
         bytes.extend_from_slice(&slice);
         start = end;
         if let Some(progress) = progress {
-            progress.call2(&JsValue::NULL, &(start as f64).into(), &(size as f64).into())?;
+            progress.call2(
+                &JsValue::NULL,
+                &(start as f64).into(),
+                &(size as f64).into(),
+            )?;
         }
     }
     Ok(Bytes::from(bytes))
@@ -260,7 +334,9 @@ async fn read(name: &str, blob: web_sys::Blob, progress: Option<&Function>) -> R
 
 fn to_js<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
     let plain = serde_wasm_bindgen::Serializer::json_compatible();
-    value.serialize(&plain).map_err(|cause| failure("internal", &cause.to_string()))
+    value
+        .serialize(&plain)
+        .map_err(|cause| failure("internal", &cause.to_string()))
 }
 
 fn from_js<T: DeserializeOwned>(value: JsValue, what: &str) -> Result<T, JsValue> {

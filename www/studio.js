@@ -280,7 +280,7 @@ export async function quantize() {
   const mine = (running = new AbortController());
   const { files, refs } = samples.peek();
   const { activations, perChannel } = settings.peek();
-  const choice = { activations, per_channel: perChannel };
+  const choice = { activations, perChannel };
   const reading = { image: imageSettings() };
   const source = JSON.stringify([open.card.sha256, reading, refs, files.map((file) => file.blob.size)]);
   const started = performance.now();

@@ -33,10 +33,10 @@
  * @property {string} [input]
  * @property {string} element
  * @property {number[]} shape
- * @property {number} min
- * @property {number} max
- * @property {number} mean
- * @property {number} std
+ * @property {number | null} min `null`, as the next three, where there is no value
+ * @property {number | null} max
+ * @property {number | null} mean
+ * @property {number | null} std
  * @property {string[]} [notes]
  */
 
@@ -45,10 +45,10 @@
 /**
  * @typedef {object} QuantizeSettings what the quantizer does; every field has a default
  * @property {'u8' | 'i8'} [activations]
- * @property {boolean} [per_channel]
- * @property {boolean} [symmetric_activations]
- * @property {boolean} [reduce_range]
- * @property {string[]} [keep_float] names of nodes
+ * @property {boolean} [perChannel]
+ * @property {boolean} [symmetricActivations]
+ * @property {boolean} [reduceRange]
+ * @property {string[]} [keepFloat] names of nodes
  */
 
 /** @typedef {{ image?: Record<string, unknown> }} SampleSettings how samples are read */
@@ -79,7 +79,7 @@
  * @property {Memory} [memory]
  */
 
-/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zero_point: number, range: unknown }} QuantizedTensor */
+/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number }} QuantizedTensor */
 
 /** @typedef {{ node: string, operator: string, quantized: boolean, reason: string | null }} NodeChoice */
 

@@ -78,7 +78,7 @@ function decoded() {
       ['Input', 'Type', 'Shape', 'Min', 'Max', 'Mean', 'Std'],
       previews.map((one, index) => [
         h('code', {}, one.input || model.value?.card.inputs[index]?.name || ''),
-        String(one.element).toLowerCase(), one.shape.join('×'), real(one.min), real(one.max), real(one.mean), real(one.std),
+        String(one.element).toLowerCase(), one.shape.join('×'), ...[one.min, one.max, one.mean, one.std].map((value) => (value === null ? '' : real(value))),
       ]),
       [3, 4, 5, 6],
     ),
@@ -107,11 +107,12 @@ function seen(described, values) {
   const context = canvas.getContext('2d');
   if (!context) return null;
   const image = context.createImageData(width, height);
-  const spread = 255 / (described.max - described.min || 1);
+  const low = described.min ?? 0;
+  const spread = 255 / ((described.max ?? 1) - low || 1);
   for (let at = 0; at < width * height; at += 1) {
     for (let colour = 0; colour < 3; colour += 1) {
       const value = values[at * pixel + (channels === 3 ? colour : 0) * channel];
-      image.data[at * 4 + colour] = (value - described.min) * spread;
+      image.data[at * 4 + colour] = (value - low) * spread;
     }
     image.data[at * 4 + 3] = 255;
   }

@@ -22,7 +22,7 @@ export function resultPanel(done) {
   const memory = done.memory;
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
-    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify({ activations: settings.value.activations, per_channel: settings.value.perChannel }) },
+    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify({ activations: settings.value.activations, perChannel: settings.value.perChannel }) },
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
     h('div', { class: 'headlines' },
       headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`),
@@ -101,21 +101,10 @@ function tensors(all) {
   details.addEventListener('toggle', () => {
     details.append(
       table(['Tensor', 'Kind', 'Type', 'Scales', 'Scale', 'Zero point', 'Range'], all.slice(0, shown).map((one) => [
-        h('code', {}, one.name), one.kind, String(one.element).toLowerCase(), count(one.scales), number(one.scale), number(one.zero_point), range(one.range),
+        h('code', {}, one.name), one.kind, String(one.element).toLowerCase(), count(one.scales), real(one.scale), String(one.zeroPoint), `${real(one.min)} to ${real(one.max)}`,
       ]), [3, 4, 5]),
       all.length > shown ? h('p', { class: 'note' }, `The first ${shown}; all are in the report.`) : '',
     );
   }, { once: true });
   return details;
-}
-
-/** @param {unknown} value */
-function number(value) {
-  return typeof value === 'number' ? real(value) : Array.isArray(value) ? `${real(value[0])} …` : '';
-}
-
-/** @param {unknown} value */
-function range(value) {
-  const known = /** @type {{ min?: number, max?: number } | null | undefined} */ (value);
-  return typeof known?.min === 'number' && typeof known.max === 'number' ? `${real(known.min)} to ${real(known.max)}` : '';
 }
