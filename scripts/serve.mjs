@@ -42,7 +42,7 @@ const types = {
 
 /**
  * What the page may do. `connect-src 'self'` is the privacy promise; `wasm-unsafe-eval` lets WebAssembly
- * compile and nothing else; `blob:` pictures are the thumbnails of the person's own samples.
+ * compile and nothing else; wasm-bindgen-rayon starts its threads from a `blob:` of its own script; `blob:` pictures are the thumbnails of the person's own samples.
  */
 export const policy = [
   "default-src 'none'",
@@ -50,7 +50,7 @@ export const policy = [
   "style-src 'self'",
   "img-src 'self' blob:",
   "connect-src 'self'",
-  "worker-src 'self'",
+  "worker-src 'self' blob:",
   "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
