@@ -150,7 +150,7 @@ fn the_result_is_the_same_for_any_number_of_threads_and_from_saved_ranges() {
     assert!(one == fs::read(folder.join("again.onnx")).unwrap());
     assert!(one != run(&["--activations", "i8"]));
     assert!(one != run(&["--per-tensor"]));
-    assert!(one != run(&["--keep-float", "conv"]));
+    assert!(one != run(&["--keep-float", "relu"]));
 }
 
 #[test]
@@ -268,6 +268,23 @@ fn a_bad_sample_is_refused_by_name() {
         refused(&folder, &QUANTIZE, &[&["data/s2.npz"], words].concat());
     }
     assert!(!folder.join("q.onnx").exists());
+}
+
+#[test]
+fn what_is_converted_in_a_sample_is_said() {
+    let folder = prepared("converted");
+    let array = npy("<f8", "(1, 3, 4, 4)", &[0.5f64.to_le_bytes(); 48].concat());
+    fs::write(folder.join("data/s0.npz"), models::zip("picture", &array)).unwrap();
+    let output = octet(&folder, &QUANTIZE);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    for part in [
+        "note: data/s0.npz",
+        "float64",
+        "\"picture\" is taken for input \"x\"",
+    ] {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
 }
 
 #[test]

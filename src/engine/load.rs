@@ -155,7 +155,11 @@ fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
         .nodes
         .iter()
         .filter(|n| n.op_is::<UnimplementedOp>())
-        .map(|n| format!("{} (node `{}`)", n.op.name(), n.name))
+        .map(|n| {
+            let name = n.op.name();
+            let operator = name.trim_start_matches("Unimplemented(").trim_end_matches(')');
+            format!("{operator} (node `{}`)", n.name)
+        })
         .collect();
     if unknown.is_empty() {
         return Ok(());

@@ -183,13 +183,11 @@ fn flow(value: &Value) -> String {
 
 /// A key bare where no reader can take it for anything but text.
 fn key(name: &str) -> String {
-    let bare = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    // YAML 1.1 takes these for booleans and null.
-    let reserved = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"].contains(&name);
-    if bare && !reserved {
+    let bare = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // YAML 1.1 takes these for booleans and null, in any case.
+    let reserved = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
+    if bare && !reserved.contains(&name.to_ascii_lowercase().as_str()) {
         name.into()
     } else {
         quoted(name)
@@ -324,8 +322,8 @@ mod tests {
             assert_eq!(quoted(text), wanted);
         }
         assert_eq!(
-            [key("sha256"), key("no"), key("Conv"), key("a: b")],
-            ["sha256", "\"no\"", "\"Conv\"", "\"a: b\""]
+            [key("sha256"), key("No"), key("Conv"), key("a: b")],
+            ["sha256", "\"No\"", "Conv", "\"a: b\""]
         );
     }
 

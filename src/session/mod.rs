@@ -180,8 +180,7 @@ impl Session {
         sample: &Encoded,
         settings: &samples::Settings,
     ) -> Result<Vec<Preview>, Error> {
-        let tensors = samples::decode(sample, &self.input_specs(), settings)?;
-        Ok(tensors.iter().map(samples::describe).collect())
+        Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
 
     /// Prepares the model and begins a calibration, leaving off any begun before.

@@ -23,6 +23,11 @@ impl Progress {
         self.bar.set_message(name.to_string());
     }
 
+    /// Says something to keep, above the bar.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("octet: note: {text}"));
+    }
+
     /// Takes the bar away.
     pub fn clear(&self) {
         self.bar.finish_and_clear();

@@ -7,7 +7,7 @@ use clap::Args;
 use octet::calibrate::Method;
 use octet::quantize::{ActivationType, Settings};
 use octet::samples::{Encoded, SampleRef, group};
-use octet::session::Session;
+use octet::session::{Error, Session};
 
 use super::images::{ImageOptions, one_of};
 use super::progress::Progress;
@@ -90,16 +90,26 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
 
     let mut session = open::open(&options.model)?;
+    let named = |error| about(options, error);
     let before = session.card().bytes;
     let progress = Progress::new(samples.len());
     match &options.ranges {
-        Some(path) => session.set_ranges(ranges::read(path)?)?,
+        Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
         None => {
             progress.stage("Preparing");
-            session.begin_calibration(&settings, image_settings)?;
+            session
+                .begin_calibration(&settings, image_settings.clone())
+                .map_err(named)?;
             progress.stage("Calibrating");
+            if let Some(first) = samples.first() {
+                for seen in session.preview(&encoded(first)?, &image_settings)? {
+                    seen.notes
+                        .iter()
+                        .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
+                }
+            }
             calibrate(&mut session, &samples, threads, options, &progress)?;
-            session.finish_calibration(method)?;
+            session.finish_calibration(method).map_err(named)?;
         }
     }
     report_so_far(&session, options)?;
@@ -108,7 +118,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     progress.clear();
     // Where quantizing fails, the report tells how far it came.
     report_so_far(&session, options)?;
-    let outcome = outcome?;
+    let outcome = outcome.map_err(named)?;
 
     if let (Some(path), Some(found)) = (&options.save_ranges, session.ranges()) {
         files::write(path, ranges::text(found)?.as_bytes(), "--save-ranges")?;
@@ -142,13 +152,23 @@ fn calibrate(
         waiting.push(encoded);
         let last = index + 1 == samples.len();
         if last || waiting.len() >= threads * READ_AHEAD_SAMPLES || bytes >= READ_AHEAD_BYTES {
-            session.feed(&waiting, progress)?;
+            session
+                .feed(&waiting, progress)
+                .map_err(|error| about(options, error))?;
             waiting.clear();
             bytes = 0;
             report_so_far(session, options)?;
         }
     }
     Ok(())
+}
+
+/// The failure of an error, with the model's path unless it is a sample's own, which names that.
+fn about(options: &Options, error: Error) -> Failure {
+    match error.kind() {
+        "sample" => Failure(error.to_string()),
+        _ => Failure(format!("{}: {error}", options.model.display())),
+    }
 }
 
 fn encoded(sample: &SampleRef) -> Result<Encoded, Failure> {
