@@ -5,4 +5,5 @@ cd "$checkout"
 scripts/setup.sh serve
 scripts/tools.sh wasm-bindgen-cli
 scripts/with-environment.sh node scripts/wasm.mjs build
+scripts/with-environment.sh node scripts/demo.mjs
 exec scripts/with-environment.sh node scripts/serve.mjs --port "${PORT:-8000}" --demo "$OCTET_DEMO"

@@ -1,0 +1,136 @@
+// What the tests of the page share: a server, a stock browser, and a person's moves.
+
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import puppeteer from 'puppeteer-core';
+import { serve } from '../../scripts/serve.mjs';
+
+const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
+export const corpus = process.env.OCTET_CORPUS ?? join(cache, 'corpus');
+/** Where downloaded models are left for the oracle. */
+export const out = process.env.OCTET_E2E_OUT ?? join(cache, 'e2e');
+mkdirSync(out, { recursive: true });
+const downloads = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
+process.on('exit', () => rmSync(downloads, { recursive: true, force: true }));
+
+export const model = join(corpus, 'models', 'efficientnet_lite0.onnx');
+export const photos = existsSync(join(corpus, 'photos'))
+  ? readdirSync(join(corpus, 'photos')).filter((name) => /\.jpg$/.test(name)).sort().map((name) => join(corpus, 'photos', name))
+  : [];
+
+export const browsers = /** @type {const} */ (['chromium', 'firefox']);
+
+/** @param {'chromium' | 'firefox'} name */
+export function launch(name) {
+  if (name === 'firefox') {
+    return puppeteer.launch({
+      browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true,
+      extraPrefsFirefox: {
+        'browser.download.folderList': 2,
+        'browser.download.dir': downloads,
+        'browser.download.useDownloadDir': true,
+        'browser.download.always_ask_before_handling_new_types': false,
+      },
+    });
+  }
+  const root = process.getuid?.() === 0;
+  return puppeteer.launch({
+    downloadBehavior: { policy: 'allow', downloadPath: downloads },
+    executablePath: process.env.OCTET_CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    args: [
+      ...(root ? ['--no-sandbox'] : []),
+      '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
+    ],
+  });
+}
+
+/** A page on a server of its own, and everything it asked for. */
+export class Visit {
+  /** @type {string[]} */
+  requests = [];
+  /** @type {string[]} */
+  errors = [];
+
+  /** @param {import('puppeteer-core').Browser} browser @param {{ plain?: boolean }} [options] */
+  static async begin(browser, options = {}) {
+    const visit = new Visit();
+    visit.server = await serve({ port: 0, ...options });
+    visit.page = await browser.newPage();
+    await visit.page.setViewport({ width: 1280, height: 900 });
+    visit.page.setDefaultTimeout(120_000);
+    // Requests of the worker and its threads are seen here too; blobs never leave the browser.
+    visit.page.on('request', (request) => visit.requests.push(request.url()));
+    visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
+    await visit.page.goto(visit.server.url);
+    await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+    return visit;
+  }
+
+  /** @returns {import('puppeteer-core').Page} */
+  get tab() {
+    if (!this.page) throw new Error('The visit has not begun.');
+    return this.page;
+  }
+
+  /** @param {string} id @param {...string} files */
+  async choose(id, ...files) {
+    const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await this.tab.waitForSelector(`input[data-pick=${id}]`));
+    await input.uploadFile(...files);
+  }
+
+  /** Drops files made in the page, as from a desktop. @param {{ name: string, bytes: number[] }[]} files */
+  drop(files) {
+    return this.tab.evaluate((given) => {
+      const transfer = new DataTransfer();
+      for (const { name, bytes } of given) transfer.items.add(new File([new Uint8Array(bytes)], name));
+      window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }, files);
+  }
+
+  /** Opens the model and adds samples. @param {number} count */
+  async ready(count) {
+    await this.choose('choose-model', model);
+    await this.tab.waitForSelector('#card-title');
+    await this.choose('choose-samples', ...photos.slice(0, count));
+    await this.tab.waitForSelector('.pictures canvas');
+    await this.tab.select('#preset', 'lite');
+  }
+
+  /** @param {string} selector */
+  text(selector) {
+    return this.tab.$eval(selector, (element) => element.textContent ?? '');
+  }
+
+  /** Follows a download link and waits for the file. @param {string} ending @returns {Promise<Buffer>} */
+  async downloaded(ending) {
+    const name = await this.tab.$$eval('a[download]', (links, wanted) => {
+      const link = /** @type {HTMLAnchorElement[]} */ (links).find((one) => one.download.endsWith(wanted));
+      link?.click();
+      return link?.download ?? '';
+    }, ending);
+    const file = join(downloads, name);
+    for (let tries = 0; tries < 300; tries += 1) {
+      // Both browsers write under another name first, or leave it empty until the end.
+      const whole = existsSync(file) && statSync(file).size > 0 && !existsSync(`${file}.part`);
+      if (whole) {
+        const bytes = readFileSync(file);
+        rmSync(file);
+        return bytes;
+      }
+      await new Promise((next) => setTimeout(next, 100));
+    }
+    throw new Error(`${name} was not downloaded.`);
+  }
+
+  async end() {
+    await this.page?.close();
+    await this.server?.close();
+  }
+
+  /** @type {Awaited<ReturnType<typeof serve>> | undefined} */
+  server;
+  /** @type {import('puppeteer-core').Page | undefined} */
+  page;
+}
