@@ -44,8 +44,10 @@ export const opening = signal(/** @type {any} */ (null));
 export const model = signal(/** @type {any} */ (null));
 /** Counts the times the model's card or missing files changed. */
 export const modelChanged = signal(0);
-/** @type {import('./store.js').Signal<{ files: NamedFile[], refs: SampleRef[], label: string }>} */
-export const samples = signal({ files: /** @type {NamedFile[]} */ ([]), refs: /** @type {SampleRef[]} */ ([]), label: '' });
+/** @typedef {{ files: NamedFile[], refs: SampleRef[], source: string, labels: Map<string, string> }} Samples `source` and `labels` (by path) are the demo's */
+/** @type {Samples} */
+const noSamples = { files: [], refs: [], source: '', labels: new Map() };
+export const samples = signal(noSamples);
 /** @type {import('./store.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
 /** @type {import('./store.js').Signal<Settings>} */
@@ -211,15 +213,15 @@ async function attach(files) {
 /** @type {NamedFile[]} external data given so far, while more is missing */
 let beside = [];
 
-/** @param {NamedFile[]} files @param {string} [label] */
-export async function addSamples(files, label = '') {
+/** @param {NamedFile[]} files @param {{ source: string, labels: Map<string, string> }} [about] */
+export async function addSamples(files, about = { source: '', labels: new Map() }) {
   const kept = samples.peek().files.filter((old) => !files.some((file) => file.path === old.path));
   const all = [...kept, ...files];
   try {
     const octet = await start();
     const refs = await octet.group(all.map((file) => file.path));
     problem.value = null;
-    samples.value = { files: all, refs, label };
+    samples.value = { files: all, refs, ...about };
     say(`${plural(refs.length, 'sample')} ready.`);
     await look();
   } catch (error) {
@@ -228,7 +230,7 @@ export async function addSamples(files, label = '') {
 }
 
 export function clearSamples() {
-  samples.value = { files: [], refs: [], label: '' };
+  samples.value = noSamples;
   preview.value = null;
   say('Samples removed.');
 }
@@ -361,7 +363,10 @@ export async function openDemo() {
     set({ ...(preset ? { preset } : {}), image: about.settings?.image ?? {} });
     clearSamples();
     await open({ path: baseName(about.model.file), blob });
-    if (model.peek()) await addSamples(files, `Demo data: ${about.source ?? about.name}`);
+    if (model.peek()) {
+      const labels = new Map(about.samples.map(({ file, label }) => [baseName(file), label]));
+      await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels });
+    }
   } catch (error) {
     opening.value = null;
     fail('The demo could not be loaded', error, 'Open a model of your own.');
@@ -382,9 +387,9 @@ function fail(title, error, next, retry) {
   say(`${title}. ${message}`);
 }
 
-/** @param {string} text */
+/** Begins with a capital, unless it begins with a name; ends with a stop. @param {string} text */
 function sentence(text) {
-  const start = text.charAt(0).toUpperCase() + text.slice(1);
+  const start = /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
   return /[.!?]$/.test(start) ? start : `${start}.`;
 }
 

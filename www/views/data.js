@@ -19,17 +19,17 @@ export function dataPanel() {
   return h('section', { class: 'panel', 'aria-labelledby': 'data-title' },
     h('h2', { id: 'data-title' }, 'Data'),
     () => {
-      const { files, refs, label } = samples.value;
+      const { files, refs, source, labels } = samples.value;
       if (refs.length === 0) {
         return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty.');
       }
       const size = files.reduce((sum, file) => sum + file.blob.size, 0);
       return [
         h('p', { class: 'file' }, h('strong', {}, plural(refs.length, 'sample')), h('span', { class: 'note' }, `, ${bytes(size)}`)),
-        label && h('p', { class: 'tag' }, label),
+        source && h('p', { class: 'tag' }, source),
         h('details', {},
           h('summary', {}, 'Names'),
-          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, ref.name))),
+          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}`)))),
           refs.length > shown && h('p', { class: 'note' }, `and ${refs.length - shown} more`),
         ),
       ];
