@@ -16,7 +16,7 @@ mod weights;
 use serde::Serialize;
 
 pub use operators::{float_reason, is_quantized};
-pub use plan::Plan;
+pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use scale::QuantizationParameters;
 pub use settings::{ActivationType, Settings};

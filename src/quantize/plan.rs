@@ -108,7 +108,8 @@ impl Plan {
     }
 }
 
-fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
+/// An error that names the first operator that only quantized models have.
+pub fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
     let quantized =
         |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());
     match model.graph.nodes.iter().find(quantized) {

@@ -60,7 +60,10 @@ struct Ready {
 
 impl Ready {
     fn new(header: &onnx::schema::ModelProto) -> Result<Ready, Error> {
-        let Prepared { mut model, done } = prepare(Model::from_proto(header.clone())?)?;
+        let model = Model::from_proto(header.clone())?;
+        // Before the engine sees operators that only quantized models have.
+        quantize::refuse_quantized(&model)?;
+        let Prepared { mut model, done } = prepare(model)?;
         let types = engine::infer_types(&model)?;
         let declared = model.graph.value_info.clone();
         declare(&mut model, &types);
