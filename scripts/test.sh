@@ -89,7 +89,6 @@ alone check "demo data" node scripts/demo.mjs
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
 alone tests "page" node --test --test-reporter=spec --test-concurrency=1 tests/e2e/*.test.mjs
 alone tests "oracle" scripts/oracle.sh
-# After the page: it also judges the models that the page made.
 
 passed=0 failed=0 skipped=0
 for name in "${steps[@]}"; do
