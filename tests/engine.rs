@@ -17,11 +17,19 @@ fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
             DimensionValue::DimValue(d)
         }),
     };
-    let shape = TensorShapeProto { dim: shape.iter().map(dim).collect() };
-    let tensor = TensorTypeProto { elem_type: Some(DataType::Float as i32), shape: Some(shape) };
+    let shape = TensorShapeProto {
+        dim: shape.iter().map(dim).collect(),
+    };
+    let tensor = TensorTypeProto {
+        elem_type: Some(DataType::Float as i32),
+        shape: Some(shape),
+    };
     ValueInfoProto {
         name: Some(name.into()),
-        r#type: Some(TypeProto { denotation: None, value: Some(TypeValue::TensorType(tensor)) }),
+        r#type: Some(TypeProto {
+            denotation: None,
+            value: Some(TypeValue::TensorType(tensor)),
+        }),
         ..Default::default()
     }
 }
@@ -40,7 +48,12 @@ fn weights(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
         name: Some(name.into()),
         dims: dims.to_vec(),
         data_type: Some(DataType::Float as i32),
-        raw_data: Some(Bytes::from(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>())),
+        raw_data: Some(Bytes::from(
+            values
+                .iter()
+                .flat_map(|v| v.to_le_bytes())
+                .collect::<Vec<_>>(),
+        )),
         ..Default::default()
     }
 }
@@ -58,7 +71,10 @@ fn model(operator: &str) -> Model {
         output: vec![port("z", &[-1, 2])],
         ..Default::default()
     };
-    let opset = OperatorSetIdProto { domain: None, version: Some(13) };
+    let opset = OperatorSetIdProto {
+        domain: None,
+        version: Some(13),
+    };
     Model::from_proto(ModelProto {
         ir_version: Some(8),
         opset_import: vec![opset],
@@ -87,9 +103,20 @@ fn every_watched_value_is_seen_once_a_run_whether_fed_made_or_given_out() {
     let watched: Vec<String> = ["x", "product", "y", "z"].map(String::from).to_vec();
     let engine = Engine::new(model("Relu"), watched);
     let seen = RefCell::new(vec![Vec::new(); 4]);
-    engine.run(&sample(1), |slot, v| seen.borrow_mut()[slot].push(v.to_vec()), || false).unwrap();
-    let expected =
-        [vec![-1.0, 0.0], vec![-1.0, 1.0], vec![0.0, 1.0], vec![0.0, 2.0]].map(|v| vec![v]);
+    engine
+        .run(
+            &sample(1),
+            |slot, v| seen.borrow_mut()[slot].push(v.to_vec()),
+            || false,
+        )
+        .unwrap();
+    let expected = [
+        vec![-1.0, 0.0],
+        vec![-1.0, 1.0],
+        vec![0.0, 1.0],
+        vec![0.0, 2.0],
+    ]
+    .map(|v| vec![v]);
     assert_eq!(seen.into_inner(), expected);
 }
 
@@ -98,7 +125,9 @@ fn samples_of_ever_new_shapes_run() {
     let engine = Engine::new(model("Relu"), vec!["y".into()]);
     for rows in (1..8).chain(1..3) {
         let mut elements = 0;
-        let outputs = engine.run(&sample(rows), |_, v| elements += v.len(), || false).unwrap();
+        let outputs = engine
+            .run(&sample(rows), |_, v| elements += v.len(), || false)
+            .unwrap();
         assert_eq!((outputs[0].shape(), elements), (&[rows, 2][..], rows * 2));
     }
 }
@@ -113,18 +142,29 @@ fn a_run_can_be_stopped() {
 #[test]
 fn an_operator_nobody_knows_is_refused_by_name() {
     let engine = Engine::new(model("Frobnicate"), vec![]);
-    let error = engine.run(&sample(1), |_, _| {}, || false).unwrap_err().to_string();
-    assert!(error.contains("Frobnicate") && error.contains("`y`"), "{error}");
+    let error = engine
+        .run(&sample(1), |_, _| {}, || false)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("Frobnicate") && error.contains("`y`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn types_are_inferred_for_every_value() {
     let types = infer_types(&model("Relu")).unwrap();
     for name in ["x", "product", "y", "z"] {
-        let found = types.get(name).unwrap_or_else(|| panic!("{name} has no type"));
+        let found = types
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} has no type"));
         assert_eq!(found.element, DataType::Float, "{name}");
         let shape = found.shape.as_ref().unwrap();
         assert_eq!(shape[1], Dim::Known(2), "{name}");
-        assert!(matches!(&shape[0], Dim::Named(n) if n == "n"), "{name}: {shape:?}");
+        assert!(
+            matches!(&shape[0], Dim::Named(n) if n == "n"),
+            "{name}: {shape:?}"
+        );
     }
 }

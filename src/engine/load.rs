@@ -157,7 +157,9 @@ fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
         .filter(|n| n.op_is::<UnimplementedOp>())
         .map(|n| {
             let name = n.op.name();
-            let operator = name.trim_start_matches("Unimplemented(").trim_end_matches(')');
+            let operator = name
+                .trim_start_matches("Unimplemented(")
+                .trim_end_matches(')');
             format!("{operator} (node `{}`)", n.name)
         })
         .collect();

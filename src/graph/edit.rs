@@ -32,10 +32,18 @@ impl Names {
 
     fn nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeProto>) {
         for node in nodes {
-            self.0.extend(node.name.iter().chain(&node.output).chain(&node.input).cloned());
+            self.0.extend(
+                node.name
+                    .iter()
+                    .chain(&node.output)
+                    .chain(&node.input)
+                    .cloned(),
+            );
             for inner in node.subgraphs() {
-                self.0.extend(inner.initializer.iter().filter_map(|t| t.name.clone()));
-                self.0.extend(inner.input.iter().filter_map(|v| v.name.clone()));
+                self.0
+                    .extend(inner.initializer.iter().filter_map(|t| t.name.clone()));
+                self.0
+                    .extend(inner.input.iter().filter_map(|v| v.name.clone()));
                 self.nodes(inner.node.iter());
             }
         }
@@ -46,10 +54,20 @@ impl Graph {
     /// Every name that is taken, to make fresh ones.
     pub fn names(&self) -> Names {
         let mut names = Names::default();
-        let values = self.inputs.iter().chain(&self.outputs).chain(&self.value_info);
+        let values = self
+            .inputs
+            .iter()
+            .chain(&self.outputs)
+            .chain(&self.value_info);
         names.0.extend(values.filter_map(|v| v.name.clone()));
-        names.0.extend(self.initializers.iter().filter_map(|t| t.name.clone()));
-        let sparse = self.rest.sparse_initializer.iter().filter_map(|s| s.values.as_ref());
+        names
+            .0
+            .extend(self.initializers.iter().filter_map(|t| t.name.clone()));
+        let sparse = self
+            .rest
+            .sparse_initializer
+            .iter()
+            .filter_map(|s| s.values.as_ref());
         names.0.extend(sparse.filter_map(|t| t.name.clone()));
         names.nodes(self.nodes.iter());
         names
@@ -106,7 +124,13 @@ impl Graph {
                 continue;
             }
             let captured = self.nodes[i].captured();
-            open.extend(self.nodes[i].input.iter().chain(&captured).filter_map(|v| uses.producer(v)));
+            open.extend(
+                self.nodes[i]
+                    .input
+                    .iter()
+                    .chain(&captured)
+                    .filter_map(|v| uses.producer(v)),
+            );
         }
         let before = self.nodes.len();
         self.remove_nodes(&(0..before).filter(|&i| !wanted[i]).collect());
@@ -117,19 +141,23 @@ impl Graph {
             known.extend(node.captured());
         }
         known.extend(self.outputs.iter().filter_map(|v| v.name.clone()));
-        self.initializers.retain(|t| known.contains(t.name.as_deref().unwrap_or_default()));
-        self.value_info.retain(|v| known.contains(v.name.as_deref().unwrap_or_default()));
+        self.initializers
+            .retain(|t| known.contains(t.name.as_deref().unwrap_or_default()));
+        self.value_info
+            .retain(|v| known.contains(v.name.as_deref().unwrap_or_default()));
         before - self.nodes.len()
     }
 }
 
 /// Renames what a node uses, down into its subgraphs as far as they don't define the name anew.
-fn rename(
-    node: &mut NodeProto,
-    new: &impl Fn(&str) -> Option<String>,
-    hidden: &HashSet<String>,
-) {
-    let fresh = |name: &str| if hidden.contains(name) { None } else { new(name) };
+fn rename(node: &mut NodeProto, new: &impl Fn(&str) -> Option<String>, hidden: &HashSet<String>) {
+    let fresh = |name: &str| {
+        if hidden.contains(name) {
+            None
+        } else {
+            new(name)
+        }
+    };
     for input in &mut node.input {
         if let Some(name) = fresh(input) {
             *input = name;
@@ -167,7 +195,9 @@ impl Model {
     /// Says which version of ONNX's own operators the nodes are written for.
     pub fn set_opset(&mut self, version: i64) {
         let imports = &mut self.header.opset_import;
-        match imports.iter_mut().find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))
+        match imports
+            .iter_mut()
+            .find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))
         {
             Some(import) => import.version = Some(version),
             None => imports.push(OperatorSetIdProto {
@@ -206,7 +236,10 @@ impl NodeProto {
 
     /// Takes an attribute out.
     pub fn take(&mut self, name: &str) -> Option<AttributeProto> {
-        let at = self.attribute.iter().position(|a| a.name.as_deref() == Some(name))?;
+        let at = self
+            .attribute
+            .iter()
+            .position(|a| a.name.as_deref() == Some(name))?;
         Some(self.attribute.remove(at))
     }
 }
@@ -222,17 +255,26 @@ impl AttributeProto {
 
     /// An integer.
     pub fn int(name: &str, value: i64) -> AttributeProto {
-        AttributeProto { i: Some(value), ..AttributeProto::of(name, AttributeType::Int) }
+        AttributeProto {
+            i: Some(value),
+            ..AttributeProto::of(name, AttributeType::Int)
+        }
     }
 
     /// A float.
     pub fn float(name: &str, value: f32) -> AttributeProto {
-        AttributeProto { f: Some(value), ..AttributeProto::of(name, AttributeType::Float) }
+        AttributeProto {
+            f: Some(value),
+            ..AttributeProto::of(name, AttributeType::Float)
+        }
     }
 
     /// A list of integers.
     pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
-        AttributeProto { ints: values.to_vec(), ..AttributeProto::of(name, AttributeType::Ints) }
+        AttributeProto {
+            ints: values.to_vec(),
+            ..AttributeProto::of(name, AttributeType::Ints)
+        }
     }
 
     /// A text.
@@ -245,7 +287,10 @@ impl AttributeProto {
 
     /// A tensor.
     pub fn tensor(name: &str, value: TensorProto) -> AttributeProto {
-        AttributeProto { t: Some(value), ..AttributeProto::of(name, AttributeType::Tensor) }
+        AttributeProto {
+            t: Some(value),
+            ..AttributeProto::of(name, AttributeType::Tensor)
+        }
     }
 }
 
@@ -260,11 +305,13 @@ impl ValueInfoProto {
             },
             denotation: None,
         };
-        let shape = tensor
-            .shape
-            .as_ref()
-            .map(|dims| TensorShapeProto { dim: dims.iter().map(dimension).collect() });
-        let value = TensorTypeProto { elem_type: Some(tensor.element as i32), shape };
+        let shape = tensor.shape.as_ref().map(|dims| TensorShapeProto {
+            dim: dims.iter().map(dimension).collect(),
+        });
+        let value = TensorTypeProto {
+            elem_type: Some(tensor.element as i32),
+            shape,
+        };
         ValueInfoProto {
             name: Some(name.to_owned()),
             r#type: Some(TypeProto {

@@ -27,7 +27,9 @@ pub enum GraphError {
     NoOperator { node: String },
     #[error("node {node} makes the value {value}, which exists already: export the model again")]
     MadeTwice { value: String, node: String },
-    #[error("node {node} uses the value {value}, which nothing makes: the file is damaged or was cut out of a larger model wrongly; export it again")]
+    #[error(
+        "node {node} uses the value {value}, which nothing makes: the file is damaged or was cut out of a larger model wrongly; export it again"
+    )]
     Dangling { value: String, node: String },
     #[error("the model's output {value} is made by no node: export the model again")]
     NoOutput { value: String },
@@ -99,7 +101,10 @@ impl Initializers {
     /// Takes a tensor out.
     pub fn remove(&mut self, name: &str) -> Option<TensorProto> {
         let at = self.index.remove(name)?;
-        self.index.values_mut().filter(|i| **i > at).for_each(|i| *i -= 1);
+        self.index
+            .values_mut()
+            .filter(|i| **i > at)
+            .for_each(|i| *i -= 1);
         Some(self.tensors.remove(at))
     }
 
@@ -232,10 +237,16 @@ impl Graph {
                 uses.producers.insert(output.clone(), i);
             }
             for (slot, input) in node.input.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
-                uses.consumers.entry(input.clone()).or_default().push((i, slot));
+                uses.consumers
+                    .entry(input.clone())
+                    .or_default()
+                    .push((i, slot));
             }
             for captured in node.captured() {
-                uses.consumers.entry(captured).or_default().push((i, usize::MAX));
+                uses.consumers
+                    .entry(captured)
+                    .or_default()
+                    .push((i, usize::MAX));
             }
         }
         uses.outputs = self.outputs.iter().filter_map(|o| o.name.clone()).collect();
@@ -245,9 +256,16 @@ impl Graph {
     /// Type and shape of a value: of an initializer, input, output or `value_info`.
     pub fn tensor_type(&self, name: &str) -> Option<TensorType> {
         if let Some(t) = self.initializers.get(name) {
-            let shape = t.dims.iter().map(|&d| Dim::Known(d.max(0) as usize)).collect();
+            let shape = t
+                .dims
+                .iter()
+                .map(|&d| Dim::Known(d.max(0) as usize))
+                .collect();
             let element = DataType::try_from(t.data_type.unwrap_or(0)).ok()?;
-            return Some(TensorType { element, shape: Some(shape) });
+            return Some(TensorType {
+                element,
+                shape: Some(shape),
+            });
         }
         [&self.inputs, &self.outputs, &self.value_info]
             .into_iter()

@@ -29,7 +29,9 @@ impl NodeProto {
 
     /// The attribute of that name.
     pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
-        self.attribute.iter().find(|a| a.name.as_deref() == Some(name))
+        self.attribute
+            .iter()
+            .find(|a| a.name.as_deref() == Some(name))
     }
 
     /// An integer attribute.
@@ -59,12 +61,17 @@ impl NodeProto {
 
     /// The name in an input slot; `None` where the slot is absent or left empty.
     pub fn input_at(&self, slot: usize) -> Option<&str> {
-        self.input.get(slot).map(String::as_str).filter(|n| !n.is_empty())
+        self.input
+            .get(slot)
+            .map(String::as_str)
+            .filter(|n| !n.is_empty())
     }
 
     /// The subgraphs in the attributes.
     pub fn subgraphs(&self) -> impl Iterator<Item = &GraphProto> {
-        self.attribute.iter().flat_map(|a| a.g.iter().chain(&a.graphs))
+        self.attribute
+            .iter()
+            .flat_map(|a| a.g.iter().chain(&a.graphs))
     }
 
     /// The values of the outer graph that the subgraphs use.

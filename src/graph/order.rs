@@ -15,11 +15,15 @@ pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, Graph
             return Err(GraphError::NamelessConstant);
         }
         if !seen.insert(name) {
-            return Err(GraphError::TwoConstants { value: name.to_owned() });
+            return Err(GraphError::TwoConstants {
+                value: name.to_owned(),
+            });
         }
     }
     let mut initializers = Initializers::default();
-    tensors.into_iter().for_each(|tensor| initializers.insert(tensor));
+    tensors
+        .into_iter()
+        .for_each(|tensor| initializers.insert(tensor));
     Ok(initializers)
 }
 
@@ -30,14 +34,20 @@ pub(super) fn sorted(
     initializers: &Initializers,
     rest: &GraphProto,
 ) -> Result<Vec<NodeProto>, GraphError> {
-    let mut given: HashSet<&str> = rest.input.iter().filter_map(|v| v.name.as_deref()).collect();
+    let mut given: HashSet<&str> = rest
+        .input
+        .iter()
+        .filter_map(|v| v.name.as_deref())
+        .collect();
     given.extend(initializers.iter().filter_map(|t| t.name.as_deref()));
     given.extend(rest.sparse_initializer.iter().filter_map(sparse_name));
 
     let mut producers: HashMap<&str, usize> = HashMap::new();
     for (i, node) in nodes.iter().enumerate() {
         if node.op_type.as_deref().unwrap_or_default().is_empty() {
-            return Err(GraphError::NoOperator { node: node.title().to_owned() });
+            return Err(GraphError::NoOperator {
+                node: node.title().to_owned(),
+            });
         }
         for output in node.output.iter().filter(|o| !o.is_empty()) {
             if given.contains(output.as_str()) || producers.insert(output, i).is_some() {
@@ -48,7 +58,9 @@ pub(super) fn sorted(
     }
     for output in rest.output.iter().filter_map(|v| v.name.as_deref()) {
         if !producers.contains_key(output) && !given.contains(output) {
-            return Err(GraphError::NoOutput { value: output.to_owned() });
+            return Err(GraphError::NoOutput {
+                value: output.to_owned(),
+            });
         }
     }
 
@@ -63,12 +75,17 @@ pub(super) fn sorted(
                 users[producer].push(i);
             } else if !given.contains(value.as_str()) {
                 let node = format!("{} ({})", node.title(), node.operator());
-                return Err(GraphError::Dangling { value: value.clone(), node });
+                return Err(GraphError::Dangling {
+                    value: value.clone(),
+                    node,
+                });
             }
         }
     }
-    let mut ready: BinaryHeap<Reverse<usize>> =
-        (0..nodes.len()).filter(|&i| waits[i] == 0).map(Reverse).collect();
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..nodes.len())
+        .filter(|&i| waits[i] == 0)
+        .map(Reverse)
+        .collect();
     let mut order = Vec::with_capacity(nodes.len());
     while let Some(Reverse(i)) = ready.pop() {
         order.push(i);
@@ -80,7 +97,9 @@ pub(super) fn sorted(
         }
     }
     if let Some(i) = (0..nodes.len()).find(|&i| waits[i] > 0) {
-        return Err(GraphError::Cycle { node: nodes[i].title().to_owned() });
+        return Err(GraphError::Cycle {
+            node: nodes[i].title().to_owned(),
+        });
     }
     let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
     Ok(order.into_iter().filter_map(|i| nodes[i].take()).collect())

@@ -17,14 +17,30 @@ use super::tensors;
 pub enum ExternalError {
     #[error("the model keeps weights in {}, which {} not here: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
     Missing { files: Vec<String> },
-    #[error("tensor {tensor} is kept in another file, but the model doesn't say in which: export it again")]
+    #[error(
+        "tensor {tensor} is kept in another file, but the model doesn't say in which: export it again"
+    )]
     NoLocation { tensor: String },
-    #[error("tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it")]
+    #[error(
+        "tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it"
+    )]
     Path { tensor: String, path: String },
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
-    Number { tensor: String, key: &'static str, value: String },
-    #[error("tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model")]
-    TooShort { tensor: String, file: String, start: u64, end: u64, given: usize },
+    Number {
+        tensor: String,
+        key: &'static str,
+        value: String,
+    },
+    #[error(
+        "tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model"
+    )]
+    TooShort {
+        tensor: String,
+        file: String,
+        start: u64,
+        end: u64,
+        given: usize,
+    },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -47,17 +63,26 @@ pub fn attach(
     model: &mut ModelProto,
     given: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
-    let missing: Vec<_> =
-        files(model).into_iter().filter(|path| find(given, path).is_none()).collect();
+    let missing: Vec<_> = files(model)
+        .into_iter()
+        .filter(|path| find(given, path).is_none())
+        .collect();
     if let Some(path) = missing.iter().find(|path| !is_inside(path)) {
         let tensor = String::from("of the model");
-        return Err(ExternalError::Path { tensor, path: path.clone() });
+        return Err(ExternalError::Path {
+            tensor,
+            path: path.clone(),
+        });
     }
     if !missing.is_empty() {
         return Err(ExternalError::Missing { files: missing });
     }
     tensors::each_mut(model, &mut |tensor| {
-        if tensor.is_external() { attach_one(tensor, given) } else { Ok(()) }
+        if tensor.is_external() {
+            attach_one(tensor, given)
+        } else {
+            Ok(())
+        }
     })
 }
 
@@ -67,13 +92,16 @@ fn attach_one(
 ) -> Result<(), ExternalError> {
     let name = tensor.title().to_owned();
     let path = entry(tensor, "location")
-        .ok_or_else(|| ExternalError::NoLocation { tensor: name.clone() })?
+        .ok_or_else(|| ExternalError::NoLocation {
+            tensor: name.clone(),
+        })?
         .to_owned();
     if !is_inside(&path) {
         return Err(ExternalError::Path { tensor: name, path });
     }
-    let bytes = find(given, &path)
-        .ok_or_else(|| ExternalError::Missing { files: vec![path.clone()] })?;
+    let bytes = find(given, &path).ok_or_else(|| ExternalError::Missing {
+        files: vec![path.clone()],
+    })?;
     let start = number(tensor, "offset")?.unwrap_or(0);
     let length = match number(tensor, "length")? {
         Some(length) => length,
@@ -82,7 +110,13 @@ fn attach_one(
     let end = start.saturating_add(length);
     if end > bytes.len() as u64 {
         let given = bytes.len();
-        return Err(ExternalError::TooShort { tensor: name, file: path, start, end, given });
+        return Err(ExternalError::TooShort {
+            tensor: name,
+            file: path,
+            start,
+            end,
+            given,
+        });
     }
     tensor.raw_data = Some(bytes.slice(start as usize..end as usize));
     tensor.external_data.clear();
@@ -93,7 +127,10 @@ fn attach_one(
 fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
-    given.get(path).or_else(|| given.get(plain)).or_else(|| given.get(last))
+    given
+        .get(path)
+        .or_else(|| given.get(plain))
+        .or_else(|| given.get(last))
 }
 
 /// Whether a path stays in the folder of the model, on every system.
@@ -105,7 +142,12 @@ fn is_inside(path: &str) -> bool {
 }
 
 fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
-    tensor.external_data.iter().find(|e| e.key.as_deref() == Some(key))?.value.as_deref()
+    tensor
+        .external_data
+        .iter()
+        .find(|e| e.key.as_deref() == Some(key))?
+        .value
+        .as_deref()
 }
 
 fn number(tensor: &TensorProto, key: &'static str) -> Result<Option<u64>, ExternalError> {

@@ -18,7 +18,10 @@ pub enum ReadError {
     #[error("the file is empty: choose the .onnx file again, or export it again")]
     Empty,
     #[error("the file is {format}, not an ONNX model: {advice}")]
-    OtherFormat { format: &'static str, advice: &'static str },
+    OtherFormat {
+        format: &'static str,
+        advice: &'static str,
+    },
     #[error(
         "the file has {given} bytes; one ONNX file ends at 2 GiB: export it with external data, the weights in a file beside it"
     )]
@@ -51,13 +54,18 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         return Err(ReadError::TooLarge { given: bytes.len() });
     }
     scan(&bytes, LIMITS)?;
-    let model =
-        ModelProto::decode(bytes).map_err(|e| ReadError::Damaged { reason: e.to_string() })?;
+    let model = ModelProto::decode(bytes).map_err(|e| ReadError::Damaged {
+        reason: e.to_string(),
+    })?;
     if model.graph.is_none() {
         return Err(ReadError::NotAModel { missing: "graph" });
     }
     match model.ir_version {
-        None | Some(0) => return Err(ReadError::NotAModel { missing: "IR version" }),
+        None | Some(0) => {
+            return Err(ReadError::NotAModel {
+                missing: "IR version",
+            });
+        }
         Some(given) if given > NEWEST_IR_VERSION => return Err(ReadError::TooNew { given }),
         // Before IR version 3 there were no operator sets.
         Some(given) if given >= 3 && model.opset_import.is_empty() => {
@@ -66,7 +74,11 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         Some(_) => {}
     }
     tensors::each(&model, &mut |tensor| {
-        if tensor.is_external() { Ok(()) } else { tensor.check() }
+        if tensor.is_external() {
+            Ok(())
+        } else {
+            tensor.check()
+        }
     })?;
     Ok(model)
 }
@@ -74,25 +86,47 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
 /// Refuses, by name, what people choose by mistake.
 fn other_format(bytes: &[u8]) -> Result<(), ReadError> {
     let export = "export it to ONNX from the framework that wrote it";
-    let at = |offset: usize, magic: &[u8]| bytes.get(offset..).is_some_and(|b| b.starts_with(magic));
-    let text = bytes.iter().position(|b| !b.is_ascii_whitespace()).map_or(&[][..], |i| &bytes[i..]);
+    let at =
+        |offset: usize, magic: &[u8]| bytes.get(offset..).is_some_and(|b| b.starts_with(magic));
+    let text = bytes
+        .iter()
+        .position(|b| !b.is_ascii_whitespace())
+        .map_or(&[][..], |i| &bytes[i..]);
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let (format, advice) = if text.starts_with(b"<") {
-        ("a web page (HTML or XML)", "download the model itself, not the page that shows it")
+        (
+            "a web page (HTML or XML)",
+            "download the model itself, not the page that shows it",
+        )
     } else if at(0, b"version https://git-lfs") {
-        ("a Git LFS pointer", "fetch the file itself with `git lfs pull`, or download it")
+        (
+            "a Git LFS pointer",
+            "fetch the file itself with `git lfs pull`, or download it",
+        )
     } else if at(0, b"PK\x03\x04") {
-        ("a zip archive (perhaps a PyTorch checkpoint)", "unpack it, or export it with torch.onnx")
+        (
+            "a zip archive (perhaps a PyTorch checkpoint)",
+            "unpack it, or export it with torch.onnx",
+        )
     } else if at(0, b"\x1f\x8b") {
         ("a gzip archive", "unpack it first")
     } else if at(0, b"\x80\x02") || at(0, b"\x80\x03") || at(0, b"\x80\x04") {
-        ("a Python pickle (perhaps a PyTorch checkpoint)", "export it with torch.onnx")
+        (
+            "a Python pickle (perhaps a PyTorch checkpoint)",
+            "export it with torch.onnx",
+        )
     } else if at(4, b"TFL3") {
         ("a TensorFlow Lite model", "convert it with tf2onnx")
     } else if at(4, b"ORTM") {
-        ("a model in ONNX Runtime's own format", "use the .onnx file it was made from")
+        (
+            "a model in ONNX Runtime's own format",
+            "use the .onnx file it was made from",
+        )
     } else if at(0, b"\x89HDF") {
-        ("an HDF5 file (perhaps a Keras model)", "convert it with tf2onnx")
+        (
+            "an HDF5 file (perhaps a Keras model)",
+            "convert it with tf2onnx",
+        )
     } else if at(0, b"GGUF") {
         ("a GGUF model", export)
     } else if at(8, b"{\"") {

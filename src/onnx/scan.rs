@@ -30,7 +30,9 @@ pub enum ScanError {
         "the file ends {missing} bytes too early (it has {given}): it was cut short; download or export it again"
     )]
     Truncated { missing: usize, given: usize },
-    #[error("byte {at} can't be part of an ONNX model: the file is damaged or of another format; download or export it again")]
+    #[error(
+        "byte {at} can't be part of an ONNX model: the file is damaged or of another format; download or export it again"
+    )]
     Malformed { at: usize },
     #[error(
         "its messages are nested more than {limit} deep (byte {at}): no real model is, so it is not opened"

@@ -9,19 +9,36 @@ use crate::tensor::{Tensor, Values};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum TensorError {
-    #[error("tensor {tensor} is of element type {given}, which is not known: export the model again")]
+    #[error(
+        "tensor {tensor} is of element type {given}, which is not known: export the model again"
+    )]
     Element { tensor: String, given: i32 },
-    #[error("tensor {tensor} has the impossible shape {dims:?}: the file is damaged; export it again")]
+    #[error(
+        "tensor {tensor} has the impossible shape {dims:?}: the file is damaged; export it again"
+    )]
     Shape { tensor: String, dims: Vec<i64> },
     #[error(
         "tensor {tensor} holds {given} {unit}, its shape and type want {wanted}: the file is damaged; download or export it again"
     )]
-    Length { tensor: String, given: usize, wanted: usize, unit: &'static str },
-    #[error("tensor {tensor} is kept in another file that is not here: add the file beside the model")]
+    Length {
+        tensor: String,
+        given: usize,
+        wanted: usize,
+        unit: &'static str,
+    },
+    #[error(
+        "tensor {tensor} is kept in another file that is not here: add the file beside the model"
+    )]
     External { tensor: String },
     #[error("tensor {tensor} is {given:?}, where {wanted} were needed")]
-    Unsupported { tensor: String, given: DataType, wanted: &'static str },
-    #[error("tensor {tensor} is stored in segments, which no known tool writes: export the model again")]
+    Unsupported {
+        tensor: String,
+        given: DataType,
+        wanted: &'static str,
+    },
+    #[error(
+        "tensor {tensor} is stored in segments, which no known tool writes: export the model again"
+    )]
     Segment { tensor: String },
 }
 
@@ -82,7 +99,10 @@ impl DataType {
 impl TensorProto {
     /// The name, for a person: nameless ones (attributes have them) say so.
     pub fn title(&self) -> &str {
-        self.name.as_deref().filter(|n| !n.is_empty()).unwrap_or("(without a name)")
+        self.name
+            .as_deref()
+            .filter(|n| !n.is_empty())
+            .unwrap_or("(without a name)")
     }
 
     /// Whether the bytes are in another file.
@@ -96,7 +116,10 @@ impl TensorProto {
         DataType::try_from(given)
             .ok()
             .filter(|&e| e != DataType::Undefined)
-            .ok_or_else(|| TensorError::Element { tensor: self.title().to_owned(), given })
+            .ok_or_else(|| TensorError::Element {
+                tensor: self.title().to_owned(),
+                given,
+            })
     }
 
     /// The size of each axis.
@@ -125,7 +148,10 @@ impl TensorProto {
     }
 
     fn impossible(&self) -> TensorError {
-        TensorError::Shape { tensor: self.title().to_owned(), dims: self.dims.clone() }
+        TensorError::Shape {
+            tensor: self.title().to_owned(),
+            dims: self.dims.clone(),
+        }
     }
 
     /// That the tensor holds as much as its shape and type say.
@@ -133,13 +159,20 @@ impl TensorProto {
         let element = self.element()?;
         let count = self.element_count()?;
         if self.segment.is_some() {
-            return Err(TensorError::Segment { tensor: self.title().to_owned() });
+            return Err(TensorError::Segment {
+                tensor: self.title().to_owned(),
+            });
         }
         let length = |given, wanted, unit| {
             if given == wanted {
                 return Ok(());
             }
-            Err(TensorError::Length { tensor: self.title().to_owned(), given, wanted, unit })
+            Err(TensorError::Length {
+                tensor: self.title().to_owned(),
+                given,
+                wanted,
+                unit,
+            })
         };
         if let (Some(raw), true) = (&self.raw_data, element != DataType::String) {
             return length(raw.len(), self.byte_len()?, "bytes");
@@ -208,13 +241,19 @@ impl TensorProto {
 
     fn present(&self) -> Result<(), TensorError> {
         if self.is_external() {
-            return Err(TensorError::External { tensor: self.title().to_owned() });
+            return Err(TensorError::External {
+                tensor: self.title().to_owned(),
+            });
         }
         self.check()
     }
 
     fn unsupported(&self, given: DataType, wanted: &'static str) -> TensorError {
-        TensorError::Unsupported { tensor: self.title().to_owned(), given, wanted }
+        TensorError::Unsupported {
+            tensor: self.title().to_owned(),
+            given,
+            wanted,
+        }
     }
 
     /// The tensor as numbers in memory.
@@ -303,7 +342,11 @@ from_numbers! {
 
 /// Every `N` bytes as one number.
 fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
-    raw.as_chunks::<N>().0.iter().map(|&chunk| number(chunk)).collect()
+    raw.as_chunks::<N>()
+        .0
+        .iter()
+        .map(|&chunk| number(chunk))
+        .collect()
 }
 
 /// IEEE half precision to single, exactly.

@@ -12,7 +12,9 @@ pub enum WriteError {
         "the model would be a file of {bytes} bytes; one ONNX file ends at 2 GiB: keep fewer layers in float, or quantize a smaller model"
     )]
     TooLarge { bytes: usize },
-    #[error("there is no memory for a file of {bytes} bytes: close other pages or programs and try again")]
+    #[error(
+        "there is no memory for a file of {bytes} bytes: close other pages or programs and try again"
+    )]
     Memory { bytes: usize },
 }
 
@@ -23,8 +25,11 @@ pub fn write(model: &ModelProto) -> Result<Vec<u8>, WriteError> {
         return Err(WriteError::TooLarge { bytes });
     }
     let mut file = Vec::new();
-    file.try_reserve_exact(bytes).map_err(|_| WriteError::Memory { bytes })?;
+    file.try_reserve_exact(bytes)
+        .map_err(|_| WriteError::Memory { bytes })?;
     // The buffer grows as needed, so the only error of `encode` can't occur.
-    model.encode(&mut file).map_err(|_| WriteError::Memory { bytes })?;
+    model
+        .encode(&mut file)
+        .map_err(|_| WriteError::Memory { bytes })?;
     Ok(file)
 }
