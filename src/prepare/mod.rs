@@ -1,11 +1,36 @@
 //! Float to float: a model of any age and writing becomes one that the later stages can count on.
-//! The passes land next; until then a model goes through as it is.
+//!
+//! After [`prepare`]: every constant is an initializer and none is an input; the opset is at least
+//! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
+//! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
+//! was inferred anew. Outputs keep their names and values.
+
+mod batch_norm;
+mod constants;
+mod fold;
+mod identity;
+mod opset;
+mod shapes;
+
+pub use opset::raise_opset;
 
 use crate::graph::Model;
+use crate::onnx::tensor::TensorError;
+
+/// The opset that per-channel quantization needs, and that every prepared model has at least.
+pub const OPSET: i64 = 13;
 
 /// Why a model could not be prepared.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {}
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PrepareError {
+    #[error(
+        "node {node} ({operator}) can't be raised from opset {from} to {OPSET}: {reason}; export the model with opset {OPSET} or newer"
+    )]
+    Opset { node: String, operator: String, from: i64, reason: String },
+    #[error(transparent)]
+    Tensor(#[from] TensorError),
+}
 
 /// A prepared model and what was done to it.
 #[derive(Clone, Debug)]
@@ -17,7 +42,37 @@ pub struct Prepared {
 }
 
 /// Runs every pass.
-pub fn prepare(model: Model) -> Result<Prepared, PrepareError> {
-    let done = Vec::new();
+pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
+    let mut done = Vec::new();
+    let from = model.opset();
+    raise_opset(&mut model, OPSET)?;
+    if model.opset() != from {
+        done.push(format!("Raised the opset from {from} to {}", model.opset()));
+    }
+    let graph = &mut model.graph;
+    let mut note = |count: usize, one: &str, many: &str| {
+        if count > 0 {
+            done.push(format!("{count} {}", if count == 1 { one } else { many }));
+        }
+    };
+    note(
+        constants::inputs(graph),
+        "input that is a constant is no input any more",
+        "inputs that are constants are no inputs any more",
+    );
+    note(
+        constants::nodes(graph)?,
+        "Constant node became an initializer",
+        "Constant nodes became initializers",
+    );
+    note(fold::fold(graph)?, "node of shape arithmetic computed", "nodes of shape arithmetic computed");
+    note(
+        identity::remove(graph),
+        "node that does nothing removed",
+        "nodes that do nothing removed",
+    );
+    note(batch_norm::fold(graph)?, "batch norm folded", "batch norms folded");
+    note(graph.sweep(), "node that nothing uses removed", "nodes that nothing uses removed");
+    shapes::annotate(graph);
     Ok(Prepared { model, done })
 }

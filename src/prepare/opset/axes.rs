@@ -1,0 +1,43 @@
+//! What opset 13 changed: axes as inputs, and softmax along one axis.
+
+use super::{Adapter, Outcome, set_input};
+use crate::onnx::schema::{AttributeProto, NodeProto};
+
+/// The list of an attribute becomes the second input.
+pub(super) fn as_input(to: &mut Adapter, mut node: NodeProto, key: &str) -> Outcome {
+    if let Some(attribute) = node.take(key) {
+        let name = to.integers(&node, key, &attribute.ints);
+        set_input(&mut node, 1, name);
+    }
+    to.write(node);
+    Ok(())
+}
+
+/// Before opset 13 softmax ran over all axes from `axis` (1) on, taken as one. Along the last axis
+/// that is the same; else the value is flattened for it and takes its shape again.
+pub(super) fn softmax(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+    let axis = node.take("axis").and_then(|a| a.i).unwrap_or(1);
+    let last = to
+        .shape(node.input_at(0))
+        .is_some_and(|shape| axis == -1 || axis == shape.len() as i64 - 1)
+        || axis == -1;
+    node.set(AttributeProto::int("axis", -1));
+    if last {
+        to.write(node);
+        return Ok(());
+    }
+    let input = node.input_at(0).ok_or("it has no input")?.to_owned();
+    let output = node.output.first().ok_or("it has no output")?.clone();
+    let shape = to.value(&node, "shape");
+    let flat = to.value(&node, "flat");
+    let flat_result = to.value(&node, "flat_result");
+    to.write(NodeProto::new("Shape", &shape, &[&input], &[&shape]));
+    let flatten = NodeProto::new("Flatten", &flat, &[&input], &[&flat]);
+    to.write(flatten.with(AttributeProto::int("axis", axis)));
+    node.input[0] = flat;
+    node.output[0] = flat_result.clone();
+    to.write(node);
+    let name = to.value(&NodeProto::default(), &format!("{output}_unflatten"));
+    to.write(NodeProto::new("Reshape", &name, &[&flat_result, &shape], &[&output]));
+    Ok(())
+}

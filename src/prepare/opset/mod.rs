@@ -1,0 +1,175 @@
+//! Raising the opset: each operator whose writing or meaning changed is written anew.
+//!
+//! An adapter takes a node of the old opset and gives the nodes that mean the same in the new one.
+//! What can't be written so is an error that names the node; nothing is approximated.
+
+mod arithmetic;
+mod attributes;
+mod axes;
+mod resize;
+
+use std::collections::BTreeMap;
+
+use super::PrepareError;
+use super::shapes::{self, Types};
+use crate::graph::{Dim, Model, Names};
+use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
+
+/// What an adapter knows and may do.
+struct Adapter<'a> {
+    from: i64,
+    names: &'a mut Names,
+    types: &'a Types,
+    /// The nodes written so far for the node at hand, constants first.
+    written: Vec<NodeProto>,
+}
+
+/// What an adapter says: how it went, or why it could not be.
+type Outcome = Result<(), String>;
+
+impl Adapter<'_> {
+    /// A constant integer list; gives its name. A Constant node, so that it serves in subgraphs too.
+    fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
+        self.constant(node, role, TensorProto::from_i64("", &[values.len()], values))
+    }
+
+    fn constant(&mut self, node: &NodeProto, role: &str, tensor: TensorProto) -> String {
+        let name = self.names.fresh(&format!("{}_{role}", node.title()));
+        let constant = NodeProto::new("Constant", &name, &[], &[&name]);
+        self.written.push(constant.with(AttributeProto::tensor("value", tensor)));
+        name
+    }
+
+    /// A name for a value between the nodes that are written.
+    fn value(&mut self, node: &NodeProto, role: &str) -> String {
+        self.names.fresh(&format!("{}_{role}", node.title()))
+    }
+
+    fn shape(&self, value: Option<&str>) -> Option<&[Dim]> {
+        self.types.get(value?)?.shape.as_deref()
+    }
+
+    fn write(&mut self, node: NodeProto) {
+        self.written.push(node);
+    }
+}
+
+/// Sets an input slot, empty ones before it filled with nothing.
+fn set_input(node: &mut NodeProto, slot: usize, name: String) {
+    if node.input.len() <= slot {
+        node.input.resize(slot + 1, String::new());
+    }
+    node.input[slot] = name;
+}
+
+/// Raises ONNX's own operators to the opset `to` (13); a model at or above it stays as it is.
+pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
+    let from = model.opset();
+    if from >= to {
+        return Ok(());
+    }
+    let types = shapes::infer(&model.graph);
+    let mut names = model.graph.names();
+    let nodes = std::mem::take(&mut model.graph.nodes);
+    model.graph.nodes = raise(nodes, from, &mut names, &types)?;
+    model.set_opset(to);
+    // Opset 13 came with IR version 7; initializers that are no inputs came with 4.
+    let header = model.header_mut();
+    header.ir_version = Some(header.ir_version.unwrap_or(0).max(7));
+    Ok(())
+}
+
+fn raise(
+    nodes: Vec<NodeProto>,
+    from: i64,
+    names: &mut Names,
+    types: &Types,
+) -> Result<Vec<NodeProto>, PrepareError> {
+    let mut raised = Vec::with_capacity(nodes.len());
+    for mut node in nodes {
+        for attribute in &mut node.attribute {
+            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+                raise_inside(graph, from, names)?;
+            }
+        }
+        if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+            raised.push(node);
+            continue;
+        }
+        let (title, operator) = (node.title().to_owned(), node.operator());
+        let mut adapter = Adapter { from, names, types, written: Vec::new() };
+        adapt(&mut adapter, node)
+            .map_err(|reason| PrepareError::Opset { node: title, operator, from, reason })?;
+        raised.append(&mut adapter.written);
+    }
+    Ok(raised)
+}
+
+fn raise_inside(graph: &mut GraphProto, from: i64, names: &mut Names) -> Result<(), PrepareError> {
+    // Shapes inside subgraphs are not followed.
+    let nodes = std::mem::take(&mut graph.node);
+    graph.node = raise(nodes, from, names, &BTreeMap::new())?;
+    Ok(())
+}
+
+/// Writes one node anew.
+fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
+    let operator = node.op_type.clone().unwrap_or_default();
+    // Before opset 7 operators said which input they may overwrite.
+    node.take("consumed_inputs");
+    match operator.as_str() {
+        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater" | "Less"
+        | "PRelu"
+            if to.from < 7 =>
+        {
+            arithmetic::broadcast(to, node)
+        }
+        "Gemm" if to.from < 7 => {
+            node.take("broadcast");
+            to.write(node);
+            Ok(())
+        }
+        "Cast" if to.from < 6 => attributes::cast(to, node),
+        "Reshape" if to.from < 5 => attributes::reshape(to, node),
+        "Concat" if to.from < 4 => {
+            if node.int("axis").is_none() {
+                node.set(AttributeProto::int("axis", 1));
+            }
+            to.write(node);
+            Ok(())
+        }
+        "BatchNormalization" if to.from < 9 => attributes::batch_norm(to, node),
+        "Dropout" if to.from < 12 => attributes::dropout(to, node),
+        "Clip" if to.from < 11 => attributes::clip(to, node),
+        "Pad" if to.from < 11 => attributes::pad(to, node),
+        "Slice" if to.from < 10 => attributes::slice(to, node),
+        "TopK" if to.from < 10 => attributes::top_k(to, node),
+        "Scatter" => {
+            node.op_type = Some("ScatterElements".to_owned());
+            to.write(node);
+            Ok(())
+        }
+        "Upsample" => resize::upsample(to, node),
+        "Resize" if to.from < 11 => resize::resize(to, node),
+        "Softmax" | "LogSoftmax" | "Hardmax" => axes::softmax(to, node),
+        "Squeeze" | "Unsqueeze" | "ReduceSum" => axes::as_input(to, node, "axes"),
+        "Split" if to.from < 2 => Err("its first form had no meaning of its own".to_owned()),
+        "Split" => axes::as_input(to, node, "split"),
+        "Scan" if to.from < 9 => Err("Scan had another form then".to_owned()),
+        "RNN" | "GRU" | "LSTM" if to.from < 7 => {
+            // The attribute only said whether the outputs, now optional, are there.
+            node.take("output_sequence");
+            if operator == "GRU" && to.from < 3 && node.int("linear_before_reset").is_none() {
+                node.set(AttributeProto::int("linear_before_reset", 0));
+            }
+            to.write(node);
+            Ok(())
+        }
+        "Crop" | "Affine" | "ImageScaler" | "GivenTensorFill" | "ParametricSoftplus" | "ScaledTanh"
+        | "Scale" | "GRUUnit" | "ATen" => Err("it was an experiment that ONNX gave up".to_owned()),
+        _ => {
+            to.write(node);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Types, shapes and small integer values, followed through the graph.
+//!
+//! Nothing is guessed: what the graph's inputs and constants don't imply is unknown. `value_info`
+//! of the file is not believed, for real files carry wrong ones. An operator without a rule here
+//! makes values of which nothing is known.
+
+mod numbers;
+mod rules;
+mod windows;
+
+use std::collections::BTreeMap;
+
+use crate::graph::{Dim, Graph, TensorType};
+use crate::onnx::schema::{DataType, TensorProto, ValueInfoProto};
+
+/// Values of more elements are not followed.
+const LARGEST: usize = 4096;
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known {
+    pub element: DataType,
+    pub shape: Option<Vec<Dim>>,
+    /// Its numbers where it is an integer or bool and small; each may be unknown.
+    pub integers: Option<Vec<Option<i64>>>,
+    /// Its numbers where it is `f32` and small.
+    pub floats: Option<Vec<f32>>,
+}
+
+/// What is known of each value; values of which nothing is known are not in it.
+pub(super) type Types = BTreeMap<String, Known>;
+
+impl Known {
+    fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
+        Known { element, shape, integers: None, floats: None }
+    }
+
+    /// The shape where every size of it is known.
+    pub(super) fn sizes(&self) -> Option<Vec<usize>> {
+        sizes(self.shape.as_deref()?)
+    }
+
+    fn of_constant(tensor: &TensorProto) -> Option<Known> {
+        let shape = tensor.shape().ok()?;
+        let dims = shape.into_iter().map(Dim::Known).collect();
+        let mut known = Known::new(tensor.element().ok()?, Some(dims));
+        if tensor.element_count().ok()? <= LARGEST && !tensor.is_external() {
+            known.integers = tensor.to_i64().ok().map(|v| v.into_iter().map(Some).collect());
+            if known.element == DataType::Float {
+                known.floats = tensor.to_f32().ok();
+            }
+        }
+        Some(known)
+    }
+}
+
+fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
+    shape
+        .iter()
+        .map(|d| match d {
+            Dim::Known(size) => Some(*size),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Follows the whole graph.
+pub(super) fn infer(graph: &Graph) -> Types {
+    let mut types = Types::new();
+    for input in &graph.inputs {
+        let (Some(name), Some(found)) = (&input.name, crate::graph::tensor_type_of(input)) else {
+            continue;
+        };
+        // Old exporters write 0 for a size they don't know.
+        let open = |d| if d == Dim::Known(0) { Dim::Unknown } else { d };
+        let shape = found.shape.map(|s| s.into_iter().map(open).collect());
+        types.insert(name.clone(), Known::new(found.element, shape));
+    }
+    for tensor in graph.initializers.iter() {
+        if let (Some(name), Some(known)) = (&tensor.name, Known::of_constant(tensor)) {
+            types.insert(name.clone(), known);
+        }
+    }
+    for node in &graph.nodes {
+        if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+            continue;
+        }
+        let outputs = match super::constants::value(node) {
+            Ok(Some(tensor)) => vec![Known::of_constant(&tensor)],
+            _ => rules::outputs(node, &types),
+        };
+        for (name, known) in node.output.iter().zip(outputs) {
+            if let (false, Some(known)) = (name.is_empty(), known) {
+                types.insert(name.clone(), known);
+            }
+        }
+    }
+    types
+}
+
+/// Writes `value_info` anew: what follows from the graph, and of the rest at most type and rank.
+pub(super) fn annotate(graph: &mut Graph) {
+    let types = infer(graph);
+    let old: BTreeMap<String, TensorType> = graph
+        .value_info
+        .iter()
+        .filter_map(|v| Some((v.name.clone()?, crate::graph::tensor_type_of(v)?)))
+        .collect();
+    let outputs: Vec<_> = graph.outputs.iter().filter_map(|v| v.name.clone()).collect();
+    let mut fresh: Vec<ValueInfoProto> = Vec::new();
+    for name in graph.nodes.iter().flat_map(|n| &n.output).filter(|n| !n.is_empty()) {
+        if outputs.contains(name) {
+            continue;
+        }
+        let known = match (types.get(name), old.get(name)) {
+            (Some(known), _) => TensorType { element: known.element, shape: known.shape.clone() },
+            (None, Some(old)) => {
+                let shape = old.shape.as_ref().map(|s| vec![Dim::Unknown; s.len()]);
+                TensorType { element: old.element, shape }
+            }
+            (None, None) => continue,
+        };
+        fresh.push(ValueInfoProto::of(name, &known));
+    }
+    graph.value_info = fresh;
+}
