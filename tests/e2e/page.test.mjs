@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { withExternalData } from './model.mjs';
 import { browsers, launch, out, photos, Visit } from './walk.mjs';
 
 for (const name of browsers) {
@@ -94,6 +95,18 @@ for (const name of browsers) {
         await visit.tab.waitForSelector('.pictures canvas');
         await visit.tab.click('#run');
         await visit.tab.waitForSelector('#done-title');
+      });
+    });
+
+    test('external data is asked for by name, and taken from a drop', async () => {
+      await visit({}, async (visit) => {
+        await visit.drop([{ name: 'beside.onnx', bytes: [...withExternalData('weights.bin')] }]);
+        await visit.tab.waitForSelector('#choose-external');
+        assert.match(await visit.text('.asks'), /weights\.bin/);
+        assert.match(await visit.text('#run-why'), /weights\.bin/);
+        await visit.drop([{ name: 'weights.bin', bytes: new Array(16).fill(0) }]);
+        await visit.tab.waitForFunction(() => !document.querySelector('#choose-external'));
+        assert.match(await visit.text('#run-why'), /at least one sample/);
       });
     });
 
