@@ -8,7 +8,7 @@
  *     await model.calibrate(samples, { method: 'minmax' }, console.log);
  *     const { model: bytes, report, summary } = await model.quantize({ activations: 'u8' });
  *
- * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends at once with an
+ * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a second with an
  * `AbortError`. A call that can't be stopped in time, and a worker that dies, cost the worker and not the
  * model: the next call starts another one and opens the file again by itself.
  */
@@ -107,7 +107,7 @@ class Engine {
     if (!pending) return;
     if (this.#shared) {
       Atomics.store(this.#shared.control, slot.cancel, 1);
-      // The person is answered at once; the worker gets a moment to keep what it holds.
+      // The worker gets a moment to stop by itself, and so to keep what it holds.
       this.#pending.set(id, { ...pending, onProgress: undefined });
       setTimeout(() => this.#pending.has(id) && this.end(aborted()), patience);
     } else {
