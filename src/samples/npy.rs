@@ -1,6 +1,8 @@
 //! numpy's `.npy`, versions 1 to 3: either byte order, C and Fortran order, booleans, integers and
 //! floats of 2, 4 and 8 bytes. The values come out in row-major order.
 
+use std::borrow::Cow;
+
 use super::{Array, LARGEST_ARRAY, Problem};
 use crate::tensor::{Tensor, Values};
 
@@ -130,15 +132,18 @@ fn element(descr: &str) -> Option<(u8, usize)> {
     }
 }
 
-/// The values in little-endian bytes and row-major order.
-fn little_endian_rows(data: &[u8], size: usize, header: &Header) -> Vec<u8> {
+/// The values in little-endian bytes and row-major order; mostly they lie so in the file.
+fn little_endian_rows<'a>(data: &'a [u8], size: usize, header: &Header) -> Cow<'a, [u8]> {
     let mut bytes = if header.fortran && header.shape.len() > 1 {
-        row_major(data, size, &header.shape)
+        Cow::Owned(row_major(data, size, &header.shape))
     } else {
-        data.to_vec()
+        Cow::Borrowed(data)
     };
-    if header.descr.starts_with('>') {
-        bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+    if header.descr.starts_with('>') && size > 1 {
+        bytes
+            .to_mut()
+            .chunks_exact_mut(size)
+            .for_each(<[u8]>::reverse);
     }
     bytes
 }
