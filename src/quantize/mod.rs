@@ -49,6 +49,11 @@ pub enum QuantizeError {
          layer that makes it float, or check the samples for extreme values"
     )]
     RangeNotFinite { value: String, min: f32, max: f32 },
+    #[error(
+        "the model is written for operator set {opset}, in which no weight can have a scale for each channel; raise it \
+         to 13 or later first, or quantize with one scale a weight"
+    )]
+    Opset { opset: i64 },
     #[error("{0}")]
     Tensor(#[from] TensorError),
 }

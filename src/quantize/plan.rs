@@ -53,6 +53,8 @@ pub struct Plan {
     /// Nodes that read integers: the only ones whose weights are replaced.
     pub(super) quantized: HashSet<usize>,
     pub(super) ranges: HashMap<String, RangeSource>,
+    /// For a value that shares another's scale: the value at the end of that chain.
+    pub(super) sources: HashMap<String, String>,
     pub(super) choices: Vec<NodeChoice>,
 }
 
@@ -60,6 +62,10 @@ impl Plan {
     /// Plans for a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
+        let opset = model.opset();
+        if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
+            return Err(QuantizeError::Opset { opset });
+        }
         check_names(model, settings)?;
         let mut planner = Planner::new(model, settings);
         for (index, node) in model.graph.nodes.iter().enumerate() {
@@ -139,6 +145,29 @@ fn check_names(model: &Model, settings: &Settings) -> Result<(), QuantizeError> 
     Ok(())
 }
 
+/// The operator set since which DequantizeLinear has an axis.
+const FIRST_OPSET_WITH_AXIS: i64 = 13;
+
+/// Where each chain of values that share a scale begins.
+fn sources(forms: &BTreeMap<String, Form>) -> HashMap<String, String> {
+    let next = |name: &String| match forms.get(name) {
+        Some(Form::Shared(source)) => Some(source),
+        _ => None,
+    };
+    let mut found = HashMap::new();
+    for name in forms.keys() {
+        // As many steps as there are values end any chain that ends at all.
+        let end = std::iter::successors(next(name), |&source| next(source))
+            .take(forms.len())
+            .last();
+        if let Some(end) = end {
+            found.insert(name.clone(), end.clone());
+        }
+    }
+    found
+}
+
+const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
 const FLOAT_INPUT: &str = "what it reads is not quantized";
 const NOT_FLOAT: &str = "it does not work on float32 values";
 
@@ -214,6 +243,12 @@ impl<'a> Planner<'a> {
             return Err(reason);
         }
         let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
+        // The bounds of a Clip may be infinite: they become no integers.
+        if !matches!(treatment, Treatment::Clamp | Treatment::Share)
+            && node.input.iter().any(|name| !self.is_finite(name))
+        {
+            return Err(NOT_FINITE);
+        }
         let input = node.input_at(0).unwrap_or_default();
         let output = node.output.first().map_or("", String::as_str);
         match treatment {
@@ -323,6 +358,25 @@ impl<'a> Planner<'a> {
         self.element.get(name) == Some(&DataType::Float)
     }
 
+    /// Whether a float value, if it is a constant, has no infinity and no NaN in it.
+    fn is_finite(&self, name: &str) -> bool {
+        let Some(tensor) = self
+            .model
+            .graph
+            .initializers
+            .get(name)
+            .filter(|_| self.is_float(name))
+        else {
+            return true;
+        };
+        // Looked at where they lie: weights are large, and this is asked of every one.
+        let number = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        match &tensor.raw_data {
+            Some(raw) => raw.chunks_exact(4).all(|bytes| number(bytes).is_finite()),
+            None => tensor.float_data.iter().all(|value| value.is_finite()),
+        }
+    }
+
     fn is_marked(&self, name: &str) -> bool {
         self.forms.contains_key(name)
     }
@@ -408,6 +462,7 @@ impl<'a> Planner<'a> {
             || !alone
             || self.uses.is_output(input)
             || !self.is_float(output)
+            || !self.leaves_zero_alone(index)
         {
             return false;
         }
@@ -416,6 +471,27 @@ impl<'a> Planner<'a> {
         self.renamed.insert(input.to_string(), output.to_string());
         self.removed.insert(index);
         true
+    }
+
+    /// Whether a Relu or Clip is known to let zero pass. The integers always reach down or up to zero, so
+    /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
+    /// these too, and then the model gives values outside the bounds.)
+    fn leaves_zero_alone(&self, index: usize) -> bool {
+        let node = &self.model.graph.nodes[index];
+        let bound = |slot, open: f32| match node.input_at(slot) {
+            None => Some(open),
+            Some(name) => self
+                .model
+                .graph
+                .initializers
+                .get(name)?
+                .to_f32()
+                .ok()?
+                .first()
+                .copied(),
+        };
+        let low = bound(1, f32::NEG_INFINITY).is_some_and(|low| low <= 0.0);
+        node.is("Relu") || (low && bound(2, f32::INFINITY).is_some_and(|high| high >= 0.0))
     }
 
     fn pads_with_input(&self, node: &NodeProto) -> bool {
@@ -488,6 +564,7 @@ impl<'a> Planner<'a> {
             };
             forms.insert(name, form);
         }
+        let sources = sources(&forms);
         let ordered = self.order.into_iter();
         Plan {
             settings: self.settings.clone(),
@@ -499,6 +576,7 @@ impl<'a> Planner<'a> {
             renamed: self.renamed,
             quantized: self.quantized,
             ranges,
+            sources,
             choices: self.choices,
         }
     }

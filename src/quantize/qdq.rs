@@ -54,19 +54,7 @@ pub fn quantize(
 
 /// The value whose scale another shares, through any number of steps.
 fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
-    let mut source = name;
-    for _ in 0..plan.forms.len() {
-        let form = plan
-            .forms
-            .iter()
-            .find(|(known, _)| known == source)
-            .map(|(_, form)| form);
-        match form {
-            Some(Form::Shared(next)) => source = next,
-            _ => break,
-        }
-    }
-    source
+    plan.sources.get(name).map_or(name, String::as_str)
 }
 
 fn activation_element(plan: &Plan) -> DataType {

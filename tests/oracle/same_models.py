@@ -223,7 +223,7 @@ def normalizations(b):
 
 def left_in_float(b):
     """Operators without a quantized form between those that have one; integers that look like data."""
-    x = b.input("x", [1, 4, 4, 4])
+    x = b.input("x", ["n", 4, 4, 4])
     y = b.node("Conv", [x, b.weight("w", [4, 4, 1, 1])])
     y = b.node("Exp", [b.node("Tanh", [y])])
     y = b.node("Sub", [y, b.weight("w_sub", [4, 1, 1])])

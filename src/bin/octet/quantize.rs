@@ -46,6 +46,12 @@ pub struct Options {
     /// One scale for each weight tensor instead of one for each of its channels
     #[arg(long)]
     per_tensor: bool,
+    /// Ranges of activations mirrored at zero
+    #[arg(long)]
+    symmetric_activations: bool,
+    /// Weights in 7 bits, for processors whose 8-bit products overflow
+    #[arg(long)]
+    reduce_range: bool,
     /// A node that stays float (can be given again)
     #[arg(long, value_name = "NAME")]
     keep_float: Vec<String>,
@@ -244,7 +250,9 @@ fn settings(options: &Options) -> Result<Settings, Failure> {
     };
     Ok(Settings {
         activations,
+        symmetric_activations: options.symmetric_activations,
         per_channel: !options.per_tensor,
+        reduce_range: options.reduce_range,
         keep_float: options.keep_float.clone(),
         ..Settings::default()
     })
