@@ -186,7 +186,8 @@ def extremes(b):
 
 def picking(b):
     x = b.input("x", [1, 3, 4])
-    picked = b.node("Gather", [b.weight("table", [9, 4]), b.constant("rows", np.array([3, 1, 1], np.int64))])
+    rows = b.node("ArgMax", [x], axis=-1, keepdims=0)
+    picked = b.node("Gather", [b.weight("table", [9, 4]), rows])
     y = b.node("Add", [x, picked])
     y = b.node("Gather", [y, b.constant("one", np.array([0, 2], np.int64))], axis=1)
     condition = b.constant("mask", np.array([True, False, True, True]))
