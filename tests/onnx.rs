@@ -12,7 +12,10 @@ fn some(text: &str) -> Option<String> {
 }
 
 fn entry(key: &str, value: &str) -> StringStringEntryProto {
-    StringStringEntryProto { key: some(key), value: some(value) }
+    StringStringEntryProto {
+        key: some(key),
+        value: some(value),
+    }
 }
 
 fn external_tensor(entries: &[(&str, &str)]) -> TensorProto {
@@ -30,13 +33,19 @@ fn model(graph: GraphProto) -> ModelProto {
     ModelProto {
         ir_version: Some(8),
         graph: Some(graph),
-        opset_import: vec![OperatorSetIdProto { domain: some(""), version: Some(13) }],
+        opset_import: vec![OperatorSetIdProto {
+            domain: some(""),
+            version: Some(13),
+        }],
         ..ModelProto::default()
     }
 }
 
 fn with_tensor(tensor: TensorProto) -> ModelProto {
-    model(GraphProto { initializer: vec![tensor], ..GraphProto::default() })
+    model(GraphProto {
+        initializer: vec![tensor],
+        ..GraphProto::default()
+    })
 }
 
 /// A model in which every kind of message and every field of a node stands.
@@ -50,16 +59,34 @@ fn full() -> ModelProto {
         ..TensorProto::default()
     };
     let tensors = vec![
-        TensorProto { float_data: vec![1.5, -0.0], ..numbers(DataType::Float) },
-        TensorProto { int32_data: vec![-1, 7], ..numbers(DataType::Int8) },
-        TensorProto { int64_data: vec![i64::MIN, 7], ..numbers(DataType::Int64) },
-        TensorProto { double_data: vec![1e300, 0.0], ..numbers(DataType::Double) },
-        TensorProto { uint64_data: vec![u64::MAX, 0], ..numbers(DataType::Uint64) },
+        TensorProto {
+            float_data: vec![1.5, -0.0],
+            ..numbers(DataType::Float)
+        },
+        TensorProto {
+            int32_data: vec![-1, 7],
+            ..numbers(DataType::Int8)
+        },
+        TensorProto {
+            int64_data: vec![i64::MIN, 7],
+            ..numbers(DataType::Int64)
+        },
+        TensorProto {
+            double_data: vec![1e300, 0.0],
+            ..numbers(DataType::Double)
+        },
+        TensorProto {
+            uint64_data: vec![u64::MAX, 0],
+            ..numbers(DataType::Uint64)
+        },
         TensorProto {
             string_data: vec![Bytes::from_static(b"\xff"), Bytes::new()],
             ..numbers(DataType::String)
         },
-        TensorProto { raw_data: Some(vec![7; 4].into()), ..numbers(DataType::Float16) },
+        TensorProto {
+            raw_data: Some(vec![7; 4].into()),
+            ..numbers(DataType::Float16)
+        },
     ];
     let tensor = tensors[0].clone();
     let sparse = SparseTensorProto {
@@ -77,7 +104,10 @@ fn full() -> ModelProto {
                         denotation: some("N"),
                         value: Some(DimensionValue::DimParam("batch".into())),
                     },
-                    Dimension { denotation: None, value: Some(DimensionValue::DimValue(0)) },
+                    Dimension {
+                        denotation: None,
+                        value: Some(DimensionValue::DimValue(0)),
+                    },
                     Dimension::default(),
                 ],
             }),
@@ -86,13 +116,22 @@ fn full() -> ModelProto {
     let boxed = || Some(Box::new(float_type.clone()));
     let kinds = vec![
         TypeValue::SequenceType(Box::new(SequenceTypeProto { elem_type: boxed() })),
-        TypeValue::MapType(Box::new(MapTypeProto { key_type: Some(7), value_type: boxed() })),
+        TypeValue::MapType(Box::new(MapTypeProto {
+            key_type: Some(7),
+            value_type: boxed(),
+        })),
         TypeValue::OptionalType(Box::new(OptionalTypeProto { elem_type: boxed() })),
-        TypeValue::OpaqueType(OpaqueTypeProto { domain: some("d"), name: some("n") }),
+        TypeValue::OpaqueType(OpaqueTypeProto {
+            domain: some("d"),
+            name: some("n"),
+        }),
     ];
     let kinds: Vec<_> = kinds
         .into_iter()
-        .map(|value| TypeProto { denotation: None, value: Some(value) })
+        .map(|value| TypeProto {
+            denotation: None,
+            value: Some(value),
+        })
         .chain([float_type.clone()])
         .collect();
     let value = ValueInfoProto {
@@ -101,7 +140,11 @@ fn full() -> ModelProto {
         doc_string: some("doc"),
         metadata_props: vec![entry("k", "v")],
     };
-    let inner = GraphProto { name: some("inner"), input: vec![value.clone()], ..GraphProto::default() };
+    let inner = GraphProto {
+        name: some("inner"),
+        input: vec![value.clone()],
+        ..GraphProto::default()
+    };
     let attribute = AttributeProto {
         name: some("all"),
         f: Some(0.0),
@@ -125,7 +168,10 @@ fn full() -> ModelProto {
     let spec = ShardingSpecProto {
         tensor_name: some("x"),
         device: vec![0, 1],
-        index_to_device_group_map: vec![IntIntListEntryProto { key: Some(1), value: vec![2, 3] }],
+        index_to_device_group_map: vec![IntIntListEntryProto {
+            key: Some(1),
+            value: vec![2, 3],
+        }],
         sharded_dim: vec![ShardedDimProto {
             axis: Some(0),
             simple_sharding: vec![SimpleShardedDimProto {
@@ -150,7 +196,10 @@ fn full() -> ModelProto {
             pipeline_stage: Some(0),
         }],
     };
-    let opset = OperatorSetIdProto { domain: some("my.domain"), version: Some(1) };
+    let opset = OperatorSetIdProto {
+        domain: some("my.domain"),
+        version: Some(1),
+    };
     let mut full = model(GraphProto {
         node: vec![node.clone()],
         name: some("g"),
@@ -215,7 +264,10 @@ fn tensors_share_the_memory_of_the_file() {
     let tensor = TensorProto::from_f32("w", &[100], &[1.0; 100]);
     let file = Bytes::from(write(&with_tensor(tensor)).unwrap());
     let model = read(file.clone()).unwrap();
-    let raw = model.graph.unwrap().initializer[0].raw_data.clone().unwrap();
+    let raw = model.graph.unwrap().initializer[0]
+        .raw_data
+        .clone()
+        .unwrap();
     let memory = file.as_ptr_range();
     assert!(memory.contains(&raw.as_ptr()) && raw.len() == 400);
 }
@@ -228,10 +280,16 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
         (&b"<!DOCTYPE html><html>"[..], "web page"),
         (b"\n  <html>", "web page"),
         (b"PK\x03\x04....", "zip"),
-        (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
+        (
+            b"version https://git-lfs.github.com/spec/v1",
+            "git lfs pull",
+        ),
         (b"{\"a\": 1}", "JSON"),
         (b"\x08\x08", "no graph"),
-        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "damaged"),
+        (
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+            "damaged",
+        ),
     ] {
         let error = read(Bytes::copy_from_slice(bytes)).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
@@ -243,9 +301,20 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
             assert!(cut.graph.is_some() && !cut.opset_import.is_empty());
         }
     }
-    let whole = write(&with_tensor(TensorProto::from_f32("w", &[100], &[1.0; 100]))).unwrap();
+    let whole = write(&with_tensor(TensorProto::from_f32(
+        "w",
+        &[100],
+        &[1.0; 100],
+    )))
+    .unwrap();
     let error = read(Bytes::copy_from_slice(&whole[..200])).unwrap_err();
-    assert!(matches!(error, ReadError::Scan(ScanError::Truncated { given: 200, .. })), "{error}");
+    assert!(
+        matches!(
+            error,
+            ReadError::Scan(ScanError::Truncated { given: 200, .. })
+        ),
+        "{error}"
+    );
 }
 
 #[test]
@@ -253,24 +322,46 @@ fn a_model_of_a_later_version_is_refused() {
     let mut model = full();
     model.ir_version = Some(NEWEST_IR_VERSION + 1);
     let error = read(write(&model).unwrap().into()).unwrap_err();
-    assert_eq!(error, ReadError::TooNew { given: NEWEST_IR_VERSION + 1 });
+    assert_eq!(
+        error,
+        ReadError::TooNew {
+            given: NEWEST_IR_VERSION + 1
+        }
+    );
 }
 
 #[test]
 fn nesting_ends_before_the_stack_does() {
     let mut graph = GraphProto::default();
     for _ in 0..40 {
-        let attribute = AttributeProto { g: Some(graph), ..AttributeProto::default() };
-        let node = NodeProto { attribute: vec![attribute], ..NodeProto::default() };
-        graph = GraphProto { node: vec![node], ..GraphProto::default() };
+        let attribute = AttributeProto {
+            g: Some(graph),
+            ..AttributeProto::default()
+        };
+        let node = NodeProto {
+            attribute: vec![attribute],
+            ..NodeProto::default()
+        };
+        graph = GraphProto {
+            node: vec![node],
+            ..GraphProto::default()
+        };
     }
     let error = read(write(&model(graph)).unwrap().into()).unwrap_err();
-    assert!(matches!(error, ReadError::Scan(ScanError::TooDeep { .. })), "{error}");
+    assert!(
+        matches!(error, ReadError::Scan(ScanError::TooDeep { .. })),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_tensor_holds_what_its_shape_says() {
-    for (given, dims) in [(12, vec![2]), (4, vec![2]), (8, vec![-2]), (8, vec![i64::MAX, 4])] {
+    for (given, dims) in [
+        (12, vec![2]),
+        (4, vec![2]),
+        (8, vec![-2]),
+        (8, vec![i64::MAX, 4]),
+    ] {
         let mut tensor = TensorProto::from_raw("w", DataType::Float, &[], vec![0; given].into());
         tensor.dims = dims;
         let error = read(write(&with_tensor(tensor)).unwrap().into()).unwrap_err();
@@ -280,17 +371,32 @@ fn a_tensor_holds_what_its_shape_says() {
 
 #[test]
 fn external_tensors_become_slices_of_their_file() {
-    let entries = [("location", "sub/weights.bin"), ("offset", "4"), ("length", "8")];
+    let entries = [
+        ("location", "sub/weights.bin"),
+        ("offset", "4"),
+        ("length", "8"),
+    ];
     let mut model = with_tensor(external_tensor(&entries));
     assert_eq!(external::files(&model), ["sub/weights.bin"]);
-    let file: Bytes = [0f32, 1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>().into();
+    let file: Bytes = [0f32, 1.0, 2.0]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect::<Vec<_>>()
+        .into();
     let error = external::attach(&mut model, &BTreeMap::new()).unwrap_err();
     assert!(error.to_string().contains("sub/weights.bin"), "{error}");
     // A page knows a file by its last name only.
-    external::attach(&mut model, &BTreeMap::from([("weights.bin".to_owned(), file.clone())])).unwrap();
+    external::attach(
+        &mut model,
+        &BTreeMap::from([("weights.bin".to_owned(), file.clone())]),
+    )
+    .unwrap();
     let tensor = &model.graph.as_ref().unwrap().initializer[0];
     assert_eq!(tensor.to_f32().unwrap(), [1.0, 2.0]);
-    assert_eq!(tensor.raw_data.as_ref().unwrap().as_ptr(), file[4..].as_ptr());
+    assert_eq!(
+        tensor.raw_data.as_ref().unwrap().as_ptr(),
+        file[4..].as_ptr()
+    );
     assert!(external::files(&model).is_empty());
 }
 
@@ -308,7 +414,9 @@ fn external_data_that_is_wrong_is_refused() {
         let mut model = with_tensor(external_tensor(&entries));
         let given = entries.iter().filter(|e| e.0 == "location");
         let given = given.map(|e| (e.1.to_owned(), file.clone())).collect();
-        let error = external::attach(&mut model, &given).unwrap_err().to_string();
+        let error = external::attach(&mut model, &given)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(says), "{error}");
     }
 }
@@ -317,9 +425,14 @@ fn external_data_that_is_wrong_is_refused() {
 fn numbers_are_the_same_from_every_field() {
     let half = |bits: &[u16]| {
         let raw: Vec<u8> = bits.iter().flat_map(|b| b.to_le_bytes()).collect();
-        TensorProto::from_raw("h", DataType::Float16, &[bits.len()], raw.into()).to_f32().unwrap()
+        TensorProto::from_raw("h", DataType::Float16, &[bits.len()], raw.into())
+            .to_f32()
+            .unwrap()
     };
-    assert_eq!(half(&[0x3c00, 0xc000, 0x0001, 0x7bff]), [1.0, -2.0, 5.960_464_5e-8, 65504.0]);
+    assert_eq!(
+        half(&[0x3c00, 0xc000, 0x0001, 0x7bff]),
+        [1.0, -2.0, 5.960_464_5e-8, 65504.0]
+    );
     assert!(half(&[0x7e00])[0].is_nan() && half(&[0xfc00])[0] == f32::NEG_INFINITY);
     let packed = TensorProto {
         dims: vec![2],
@@ -327,7 +440,13 @@ fn numbers_are_the_same_from_every_field() {
         int32_data: vec![-1, 5],
         ..TensorProto::default()
     };
-    assert_eq!(packed.to_i64().unwrap(), TensorProto::from_i8("", &[2], &[-1, 5]).to_i64().unwrap());
+    assert_eq!(
+        packed.to_i64().unwrap(),
+        TensorProto::from_i8("", &[2], &[-1, 5]).to_i64().unwrap()
+    );
     let tensor = packed.to_tensor().unwrap();
-    assert_eq!(TensorProto::from_tensor("t", &tensor).to_tensor().unwrap(), tensor);
+    assert_eq!(
+        TensorProto::from_tensor("t", &tensor).to_tensor().unwrap(),
+        tensor
+    );
 }

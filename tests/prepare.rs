@@ -11,7 +11,13 @@ fn value(name: &str, dims: &[i64]) -> ValueInfoProto {
         Err(_) => Dim::Named("batch".to_owned()),
     };
     let shape = Some(dims.iter().map(dim).collect());
-    ValueInfoProto::of(name, &TensorType { element: DataType::Float, shape })
+    ValueInfoProto::of(
+        name,
+        &TensorType {
+            element: DataType::Float,
+            shape,
+        },
+    )
 }
 
 struct Sketch {
@@ -25,13 +31,19 @@ impl Sketch {
     fn proto(self) -> ModelProto {
         ModelProto {
             ir_version: Some(4),
-            opset_import: vec![OperatorSetIdProto { domain: None, version: Some(self.opset) }],
+            opset_import: vec![OperatorSetIdProto {
+                domain: None,
+                version: Some(self.opset),
+            }],
             graph: Some(GraphProto {
                 name: Some("g".into()),
                 node: self.nodes,
                 initializer: self.constants,
                 input: vec![value("x", &self.input)],
-                output: vec![ValueInfoProto { name: Some("y".into()), ..Default::default() }],
+                output: vec![ValueInfoProto {
+                    name: Some("y".into()),
+                    ..Default::default()
+                }],
                 ..GraphProto::default()
             }),
             ..ModelProto::default()
@@ -39,7 +51,9 @@ impl Sketch {
     }
 
     fn prepared(self) -> Model {
-        prepare(Model::from_proto(self.proto()).unwrap()).unwrap().model
+        prepare(Model::from_proto(self.proto()).unwrap())
+            .unwrap()
+            .model
     }
 }
 
@@ -54,14 +68,22 @@ fn operators(model: &Model) -> Vec<String> {
 #[test]
 fn a_graph_that_contradicts_itself_is_refused_by_name() {
     let error = |nodes: Vec<NodeProto>| {
-        let sketch = Sketch { opset: 13, input: vec![1], nodes, constants: vec![] };
+        let sketch = Sketch {
+            opset: 13,
+            input: vec![1],
+            nodes,
+            constants: vec![],
+        };
         Model::from_proto(sketch.proto()).unwrap_err()
     };
     let twice = error(vec![node("Relu", &["x"], "y"), node("Relu", &["x"], "y")]);
     assert!(matches!(twice, GraphError::MadeTwice { value, .. } if value == "y"));
     let dangling = error(vec![node("Add", &["x", "lost"], "y")]);
     assert!(matches!(dangling, GraphError::Dangling { value, .. } if value == "lost"));
-    let cycle = error(vec![node("Add", &["x", "y"], "a"), node("Relu", &["a"], "y")]);
+    let cycle = error(vec![
+        node("Add", &["x", "y"], "a"),
+        node("Relu", &["a"], "y"),
+    ]);
     assert!(matches!(cycle, GraphError::Cycle { .. }));
     assert!(matches!(error(vec![]), GraphError::NoOutput { value } if value == "y"));
 }
@@ -69,7 +91,13 @@ fn a_graph_that_contradicts_itself_is_refused_by_name() {
 #[test]
 fn nodes_in_any_order_are_sorted() {
     let nodes = vec![node("Relu", &["a"], "y"), node("Neg", &["x"], "a")];
-    let model = Sketch { opset: 13, input: vec![1], nodes, constants: vec![] }.prepared();
+    let model = Sketch {
+        opset: 13,
+        input: vec![1],
+        nodes,
+        constants: vec![],
+    }
+    .prepared();
     assert_eq!(operators(&model), ["Neg", "Relu"]);
 }
 
@@ -82,12 +110,21 @@ fn constants_are_initializers_and_no_inputs() {
         node("Add", &["a", "w"], "y"),
     ];
     let constants = vec![TensorProto::from_f32("w", &[1], &[3.0])];
-    let mut proto = Sketch { opset: 13, input: vec![1], nodes, constants }.proto();
+    let mut proto = Sketch {
+        opset: 13,
+        input: vec![1],
+        nodes,
+        constants,
+    }
+    .proto();
     proto.graph.as_mut().unwrap().input.push(value("w", &[1]));
     let model = prepare(Model::from_proto(proto).unwrap()).unwrap().model;
     assert_eq!(operators(&model), ["Mul", "Add"]);
     assert_eq!(model.graph.inputs.len(), 1);
-    assert_eq!(model.graph.initializers.get("c").unwrap().to_f32().unwrap(), [2.0]);
+    assert_eq!(
+        model.graph.initializers.get("c").unwrap().to_f32().unwrap(),
+        [2.0]
+    );
 }
 
 #[test]
@@ -100,7 +137,13 @@ fn nodes_that_do_nothing_go_and_outputs_keep_their_names() {
         node("Cast", &["d"], "e").with(AttributeProto::int("to", 1)),
         node("Identity", &["e"], "y"),
     ];
-    let model = Sketch { opset: 13, input: vec![1], nodes, constants: vec![] }.prepared();
+    let model = Sketch {
+        opset: 13,
+        input: vec![1],
+        nodes,
+        constants: vec![],
+    }
+    .prepared();
     assert_eq!(operators(&model), ["Relu", "Neg"]);
     assert_eq!(model.graph.nodes[0].input, ["x"]);
     assert_eq!(model.graph.nodes[1].output, ["y"]);
@@ -126,7 +169,13 @@ fn reshape_by_arithmetic(input: Vec<i64>) -> Model {
         TensorProto::from_i64("zero", &[1], &[0]),
         TensorProto::from_i64("open", &[1], &[-1]),
     ];
-    Sketch { opset: 13, input, nodes, constants }.prepared()
+    Sketch {
+        opset: 13,
+        input,
+        nodes,
+        constants,
+    }
+    .prepared()
 }
 
 #[test]
@@ -170,13 +219,29 @@ fn batch_norm_becomes_part_of_the_layer_before_it() {
             numbers("m", &[1.0, 1.0]),
             numbers("v", &[4.0, 4.0]),
         ];
-        let model = Sketch { opset: 13, input, nodes, constants }.prepared();
+        let model = Sketch {
+            opset: 13,
+            input,
+            nodes,
+            constants,
+        }
+        .prepared();
         assert_eq!(operators(&model), [operator]);
         let input = |slot: usize| {
             let name = model.graph.nodes[0].input_at(slot).unwrap();
-            model.graph.initializers.get(name).unwrap().to_f32().unwrap()
+            model
+                .graph
+                .initializers
+                .get(name)
+                .unwrap()
+                .to_f32()
+                .unwrap()
         };
-        assert_eq!((input(1), input(2)), (vec![6.0, 2.0], vec![8.0, 9.5]), "{operator}");
+        assert_eq!(
+            (input(1), input(2)),
+            (vec![6.0, 2.0], vec![8.0, 9.5]),
+            "{operator}"
+        );
         assert_eq!(model.graph.initializers.len(), 2);
     }
 }
@@ -189,8 +254,17 @@ fn a_value_others_use_keeps_its_layer() {
         node("BatchNormalization", &["a", "s", "s", "s", "s"], "b"),
         node("Add", &["a", "b"], "y"),
     ];
-    let constants = vec![TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0]), numbers("s")];
-    let model = Sketch { opset: 13, input: vec![1, 1, 2, 2], nodes, constants }.prepared();
+    let constants = vec![
+        TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0]),
+        numbers("s"),
+    ];
+    let model = Sketch {
+        opset: 13,
+        input: vec![1, 1, 2, 2],
+        nodes,
+        constants,
+    }
+    .prepared();
     assert_eq!(operators(&model), ["Conv", "BatchNormalization", "Add"]);
 }
 
@@ -203,23 +277,52 @@ fn old_operators_are_written_anew() {
         ..AttributeProto::default()
     };
     for (opset, old, inputs) in [
-        (9, node("Slice", &["x"], "y").with(ints("starts", &[0])).with(ints("ends", &[1])), 3),
-        (9, node("Clip", &["x"], "y").with(AttributeProto::float("min", 0.0)), 2),
+        (
+            9,
+            node("Slice", &["x"], "y")
+                .with(ints("starts", &[0]))
+                .with(ints("ends", &[1])),
+            3,
+        ),
+        (
+            9,
+            node("Clip", &["x"], "y").with(AttributeProto::float("min", 0.0)),
+            2,
+        ),
         (9, node("Pad", &["x"], "y").with(ints("pads", &[0; 8])), 2),
-        (9, node("TopK", &["x"], "y").with(AttributeProto::int("k", 1)), 2),
+        (
+            9,
+            node("TopK", &["x"], "y").with(AttributeProto::int("k", 1)),
+            2,
+        ),
         (8, node("Upsample", &["x"], "y").with(scales), 3),
         (11, node("Squeeze", &["x"], "y").with(ints("axes", &[0])), 2),
-        (11, node("Unsqueeze", &["x"], "y").with(ints("axes", &[0])), 2),
-        (12, node("ReduceSum", &["x"], "y").with(ints("axes", &[1])), 2),
+        (
+            11,
+            node("Unsqueeze", &["x"], "y").with(ints("axes", &[0])),
+            2,
+        ),
+        (
+            12,
+            node("ReduceSum", &["x"], "y").with(ints("axes", &[1])),
+            2,
+        ),
         (12, node("Split", &["x"], "y").with(ints("split", &[1])), 2),
     ] {
         let name = old.operator();
-        let model =
-            Sketch { opset, input: vec![1, 3, 4, 4], nodes: vec![old], constants: vec![] }.prepared();
+        let model = Sketch {
+            opset,
+            input: vec![1, 3, 4, 4],
+            nodes: vec![old],
+            constants: vec![],
+        }
+        .prepared();
         assert_eq!(model.opset(), 13);
         let raised = &model.graph.nodes[0];
         assert_eq!(raised.input.len(), inputs, "{name}");
-        for key in ["axes", "starts", "ends", "min", "pads", "k", "scales", "split"] {
+        for key in [
+            "axes", "starts", "ends", "min", "pads", "k", "scales", "split",
+        ] {
             assert!(raised.attribute(key).is_none(), "{name} keeps {key}");
         }
     }
@@ -229,7 +332,15 @@ fn old_operators_are_written_anew() {
 fn softmax_over_several_axes_keeps_its_meaning() {
     let softmax = |dims: Vec<i64>| {
         let nodes = vec![node("Softmax", &["x"], "y")];
-        operators(&Sketch { opset: 11, input: dims, nodes, constants: vec![] }.prepared())
+        operators(
+            &Sketch {
+                opset: 11,
+                input: dims,
+                nodes,
+                constants: vec![],
+            }
+            .prepared(),
+        )
     };
     assert_eq!(softmax(vec![1, 5]), ["Softmax"]);
     // The shape to return to is known, so it is a constant.
@@ -241,15 +352,32 @@ fn what_cannot_be_raised_is_refused_by_name() {
     let norm = node("BatchNormalization", &["x", "s", "s", "s", "s"], "y");
     let nodes = vec![norm.with(AttributeProto::int("spatial", 0))];
     let constants = vec![TensorProto::from_f32("s", &[1], &[1.0])];
-    let proto = Sketch { opset: 7, input: vec![1, 1, 2, 2], nodes, constants }.proto();
-    let error = prepare(Model::from_proto(proto).unwrap()).unwrap_err().to_string();
-    assert!(error.contains("node y (BatchNormalization)") && error.contains("spatial"), "{error}");
+    let proto = Sketch {
+        opset: 7,
+        input: vec![1, 1, 2, 2],
+        nodes,
+        constants,
+    }
+    .proto();
+    let error = prepare(Model::from_proto(proto).unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("node y (BatchNormalization)") && error.contains("spatial"),
+        "{error}"
+    );
 }
 
 #[test]
 fn value_info_of_the_file_is_not_believed() {
     let nodes = vec![node("Relu", &["x"], "a"), node("Neg", &["a"], "y")];
-    let mut proto = Sketch { opset: 13, input: vec![-1, 3], nodes, constants: vec![] }.proto();
+    let mut proto = Sketch {
+        opset: 13,
+        input: vec![-1, 3],
+        nodes,
+        constants: vec![],
+    }
+    .proto();
     proto.graph.as_mut().unwrap().value_info = vec![value("a", &[1, 3]), value("gone", &[7])];
     let model = prepare(Model::from_proto(proto).unwrap()).unwrap().model;
     assert_eq!(model.graph.value_info.len(), 1);

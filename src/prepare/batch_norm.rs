@@ -16,7 +16,9 @@ pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
     let mut names = graph.names();
     let mut gone = HashSet::new();
     for i in 0..graph.nodes.len() {
-        if !graph.nodes[i].is("BatchNormalization") || graph.nodes[i].int("training_mode") == Some(1) {
+        if !graph.nodes[i].is("BatchNormalization")
+            || graph.nodes[i].int("training_mode") == Some(1)
+        {
             continue;
         }
         let Some(source) = graph.nodes[i].input_at(0).and_then(|x| uses.producer(x)) else {
@@ -25,7 +27,9 @@ pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
         if gone.contains(&source) || !only_user(graph, &uses, source, i) {
             continue;
         }
-        let Some(layer) = folded(graph, source, i)? else { continue };
+        let Some(layer) = folded(graph, source, i)? else {
+            continue;
+        };
         replace(graph, &uses, &mut names, source, i, layer);
         gone.insert(i);
     }
@@ -36,9 +40,11 @@ pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
 /// Whether the layer's result goes to the batch norm only, and only its first output is used.
 fn only_user(graph: &Graph, uses: &Uses, layer: usize, norm: usize) -> bool {
     let value = &graph.nodes[layer].output[0];
-    let extra = graph.nodes[norm].output.iter().skip(1).any(|o| {
-        !o.is_empty() && (uses.is_output(o) || !uses.consumers(o).is_empty())
-    });
+    let extra = graph.nodes[norm]
+        .output
+        .iter()
+        .skip(1)
+        .any(|o| !o.is_empty() && (uses.is_output(o) || !uses.consumers(o).is_empty()));
     !extra && !uses.is_output(value) && uses.consumers(value) == [(norm, 0)]
 }
 
@@ -55,27 +61,48 @@ fn folded(graph: &Graph, layer: usize, norm: usize) -> Result<Option<Layer>, Ten
             .and_then(|name| graph.initializers.get(name))
             .filter(|t| t.element() == Ok(DataType::Float))
     };
-    let (Some(scale), Some(shift), Some(mean), Some(variance), Some(weight)) =
-        (float(norm, 1), float(norm, 2), float(norm, 3), float(norm, 4), float(layer, 1))
-    else {
+    let (Some(scale), Some(shift), Some(mean), Some(variance), Some(weight)) = (
+        float(norm, 1),
+        float(norm, 2),
+        float(norm, 3),
+        float(norm, 4),
+        float(layer, 1),
+    ) else {
         return Ok(None);
     };
     let shape = weight.shape()?;
-    let Some(channel) = channels(layer, &shape) else { return Ok(None) };
+    let Some(channel) = channels(layer, &shape) else {
+        return Ok(None);
+    };
     let count = scale.element_count()?;
     let bias = match (layer.input_at(2), float(layer, 2)) {
         (None, _) => vec![0.0; count],
         (Some(_), Some(bias)) => bias.to_f32()?,
         (Some(_), None) => return Ok(None),
     };
-    let (scale, shift, mean, variance) =
-        (scale.to_f32()?, shift.to_f32()?, mean.to_f32()?, variance.to_f32()?);
-    let sizes = [shift.len(), mean.len(), variance.len(), bias.len(), channel.count];
+    let (scale, shift, mean, variance) = (
+        scale.to_f32()?,
+        shift.to_f32()?,
+        mean.to_f32()?,
+        variance.to_f32()?,
+    );
+    let sizes = [
+        shift.len(),
+        mean.len(),
+        variance.len(),
+        bias.len(),
+        channel.count,
+    ];
     if sizes.iter().any(|&size| size != count) {
         return Ok(None);
     }
     let epsilon = f64::from(norm.float("epsilon").unwrap_or(1e-5));
-    let beta = f64::from(layer.float("beta").filter(|_| layer.is("Gemm")).unwrap_or(1.0));
+    let beta = f64::from(
+        layer
+            .float("beta")
+            .filter(|_| layer.is("Gemm"))
+            .unwrap_or(1.0),
+    );
     let factor: Vec<f64> = scale
         .iter()
         .zip(&variance)
@@ -126,7 +153,9 @@ fn channels(layer: &NodeProto, shape: &[usize]) -> Option<Channels> {
         Some(plain(0))
     } else if layer.is("ConvTranspose") && shape.len() >= 3 {
         // [inputs, outputs / group, …]: the group is told by the input.
-        let group = usize::try_from(layer.int("group").unwrap_or(1)).ok().filter(|&g| g > 0)?;
+        let group = usize::try_from(layer.int("group").unwrap_or(1))
+            .ok()
+            .filter(|&g| g > 0)?;
         (shape[0] % group == 0).then(|| Channels {
             count: shape[1] * group,
             step: after(1),
@@ -138,7 +167,11 @@ fn channels(layer: &NodeProto, shape: &[usize]) -> Option<Channels> {
             },
         })
     } else if layer.is("Gemm") && shape.len() == 2 {
-        Some(plain(if layer.int("transB").unwrap_or(0) != 0 { 0 } else { 1 }))
+        Some(plain(if layer.int("transB").unwrap_or(0) != 0 {
+            0
+        } else {
+            1
+        }))
     } else {
         None
     }
@@ -155,7 +188,10 @@ fn replace(
 ) {
     let output = graph.nodes[norm].output[0].clone();
     let shared = |name: &str| uses.consumers(name).len() > 1 || uses.is_output(name);
-    let Layer { mut weight, mut bias } = folded;
+    let Layer {
+        mut weight,
+        mut bias,
+    } = folded;
     let old = weight.name.clone().unwrap_or_default();
     if shared(&old) {
         weight.name = Some(names.fresh(&format!("{old}_folded")));

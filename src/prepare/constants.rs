@@ -9,7 +9,9 @@ use crate::onnx::tensor::TensorError;
 pub(super) fn inputs(graph: &mut Graph) -> usize {
     let before = graph.inputs.len();
     let initializers = &graph.initializers;
-    graph.inputs.retain(|v| !initializers.contains(v.name.as_deref().unwrap_or_default()));
+    graph
+        .inputs
+        .retain(|v| !initializers.contains(v.name.as_deref().unwrap_or_default()));
     before - graph.inputs.len()
 }
 
@@ -34,7 +36,9 @@ pub(super) fn value(node: &NodeProto) -> Result<Option<TensorProto>, TensorError
     let (Some(attribute), Some(name)) = (node.attribute.first(), node.output.first()) else {
         return Ok(None);
     };
-    let kind = attribute.r#type.and_then(|t| AttributeType::try_from(t).ok());
+    let kind = attribute
+        .r#type
+        .and_then(|t| AttributeType::try_from(t).ok());
     Ok(match (attribute.name.as_deref(), kind) {
         (Some("value"), _) => match attribute.t.clone() {
             Some(mut tensor) => {
@@ -44,23 +48,35 @@ pub(super) fn value(node: &NodeProto) -> Result<Option<TensorProto>, TensorError
             }
             None => None,
         },
-        (Some("value_float"), _) => {
-            Some(TensorProto::from_f32(name, &[], &[attribute.f.unwrap_or_default()]))
-        }
-        (Some("value_int"), _) => {
-            Some(TensorProto::from_i64(name, &[], &[attribute.i.unwrap_or_default()]))
-        }
-        (Some("value_floats"), _) => {
-            Some(TensorProto::from_f32(name, &[attribute.floats.len()], &attribute.floats))
-        }
-        (Some("value_ints"), _) => {
-            Some(TensorProto::from_i64(name, &[attribute.ints.len()], &attribute.ints))
-        }
+        (Some("value_float"), _) => Some(TensorProto::from_f32(
+            name,
+            &[],
+            &[attribute.f.unwrap_or_default()],
+        )),
+        (Some("value_int"), _) => Some(TensorProto::from_i64(
+            name,
+            &[],
+            &[attribute.i.unwrap_or_default()],
+        )),
+        (Some("value_floats"), _) => Some(TensorProto::from_f32(
+            name,
+            &[attribute.floats.len()],
+            &attribute.floats,
+        )),
+        (Some("value_ints"), _) => Some(TensorProto::from_i64(
+            name,
+            &[attribute.ints.len()],
+            &attribute.ints,
+        )),
         (Some("value_string" | "value_strings"), Some(kind)) => {
             let one = kind == AttributeType::String;
             Some(TensorProto {
                 name: Some(name.clone()),
-                dims: if one { vec![] } else { vec![attribute.strings.len() as i64] },
+                dims: if one {
+                    vec![]
+                } else {
+                    vec![attribute.strings.len() as i64]
+                },
                 data_type: Some(DataType::String as i32),
                 string_data: if one {
                     vec![attribute.s.clone().unwrap_or_default()]

@@ -11,7 +11,11 @@ use crate::tensor::{Tensor, Values};
 /// Replaces every node whose results are known. Returns how many.
 pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
     let types = shapes::infer(graph);
-    let outputs: HashSet<String> = graph.outputs.iter().filter_map(|v| v.name.clone()).collect();
+    let outputs: HashSet<String> = graph
+        .outputs
+        .iter()
+        .filter_map(|v| v.name.clone())
+        .collect();
     let mut gone = HashSet::new();
     let mut made = Vec::new();
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -31,7 +35,8 @@ pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
         }
     }
     graph.remove_nodes(&gone);
-    made.into_iter().for_each(|tensor| graph.initializers.insert(tensor));
+    made.into_iter()
+        .for_each(|tensor| graph.initializers.insert(tensor));
     Ok(gone.len())
 }
 

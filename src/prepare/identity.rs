@@ -17,18 +17,27 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
     let mut moved: HashMap<String, String> = HashMap::new();
     for (i, node) in graph.nodes.iter().enumerate() {
         let same_type = |node: &NodeProto| {
-            let input = node.input_at(0).and_then(|n| types.get(n)).map(|t| t.element as i64);
+            let input = node
+                .input_at(0)
+                .and_then(|n| types.get(n))
+                .map(|t| t.element as i64);
             input.is_some() && input == node.int("to")
         };
         let idle = node.is("Identity")
             || node.is("Cast") && same_type(node)
             || node.is("Dropout") && is_inference(node, graph, &uses)
             || node.input.len() == 1
-                && ["Concat", "Sum", "Max", "Min", "Mean"].iter().any(|o| node.is(o));
-        let (Some(input), Some(output), true) = (node.input_at(0), node.output.first(), idle) else {
+                && ["Concat", "Sum", "Max", "Min", "Mean"]
+                    .iter()
+                    .any(|o| node.is(o));
+        let (Some(input), Some(output), true) = (node.input_at(0), node.output.first(), idle)
+        else {
             continue;
         };
-        let source = renamed.get(input).cloned().unwrap_or_else(|| input.to_owned());
+        let source = renamed
+            .get(input)
+            .cloned()
+            .unwrap_or_else(|| input.to_owned());
         if !uses.is_output(output) {
             renamed.insert(output.clone(), source);
             gone.insert(i);
@@ -56,12 +65,15 @@ pub(super) fn remove(graph: &mut Graph) -> usize {
 
 /// Whether a Dropout does nothing: no training mode, no use of its mask.
 fn is_inference(node: &NodeProto, graph: &Graph, uses: &crate::graph::Uses) -> bool {
-    let mask_unused = node
-        .output
-        .get(1)
-        .is_none_or(|mask| mask.is_empty() || uses.consumers(mask).is_empty() && !uses.is_output(mask));
+    let mask_unused = node.output.get(1).is_none_or(|mask| {
+        mask.is_empty() || uses.consumers(mask).is_empty() && !uses.is_output(mask)
+    });
     let training = node.input_at(2).is_some_and(|name| {
-        graph.initializers.get(name).and_then(|t| t.to_i64().ok()).is_none_or(|v| v != [0])
+        graph
+            .initializers
+            .get(name)
+            .and_then(|t| t.to_i64().ok())
+            .is_none_or(|v| v != [0])
     });
     mask_unused && !training
 }

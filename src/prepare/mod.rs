@@ -27,7 +27,12 @@ pub enum PrepareError {
     #[error(
         "node {node} ({operator}) can't be raised from opset {from} to {OPSET}: {reason}; export the model with opset {OPSET} or newer"
     )]
-    Opset { node: String, operator: String, from: i64, reason: String },
+    Opset {
+        node: String,
+        operator: String,
+        from: i64,
+        reason: String,
+    },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -65,14 +70,26 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "Constant node became an initializer",
         "Constant nodes became initializers",
     );
-    note(fold::fold(graph)?, "node of shape arithmetic computed", "nodes of shape arithmetic computed");
+    note(
+        fold::fold(graph)?,
+        "node of shape arithmetic computed",
+        "nodes of shape arithmetic computed",
+    );
     note(
         identity::remove(graph),
         "node that does nothing removed",
         "nodes that do nothing removed",
     );
-    note(batch_norm::fold(graph)?, "batch norm folded", "batch norms folded");
-    note(graph.sweep(), "node that nothing uses removed", "nodes that nothing uses removed");
+    note(
+        batch_norm::fold(graph)?,
+        "batch norm folded",
+        "batch norms folded",
+    );
+    note(
+        graph.sweep(),
+        "node that nothing uses removed",
+        "nodes that nothing uses removed",
+    );
     shapes::annotate(graph);
     Ok(Prepared { model, done })
 }

@@ -8,7 +8,11 @@ pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     let wanted = node.take("broadcast").and_then(|a| a.i).unwrap_or(0) != 0;
     let axis = node.take("axis").and_then(|a| a.i);
     // PRelu's slope was one number a channel, at axis 1.
-    let axis = if node.is("PRelu") { Some(1) } else { axis.filter(|_| wanted) };
+    let axis = if node.is("PRelu") {
+        Some(1)
+    } else {
+        axis.filter(|_| wanted)
+    };
     let Some(axis) = axis else {
         // Without an axis the shapes are aligned at their ends, as now.
         to.write(node);
@@ -23,12 +27,19 @@ pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         to.write(node);
         return Ok(());
     }
-    let after = left.checked_sub(axis + right).ok_or("its axis lies outside the shape")?;
+    let after = left
+        .checked_sub(axis + right)
+        .ok_or("its axis lies outside the shape")?;
     if after > 0 {
         let axes: Vec<i64> = (right as i64..(right + after) as i64).collect();
         let axes = to.integers(&node, "axes", &axes);
         let aligned = to.value(&node, "aligned");
-        to.write(NodeProto::new("Unsqueeze", &aligned, &[&node.input[1], &axes], &[&aligned]));
+        to.write(NodeProto::new(
+            "Unsqueeze",
+            &aligned,
+            &[&node.input[1], &axes],
+            &[&aligned],
+        ));
         node.input[1] = aligned;
     }
     to.write(node);

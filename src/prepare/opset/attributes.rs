@@ -9,9 +9,9 @@ pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         let upper = name.to_ascii_uppercase();
         let element = match upper.as_str() {
             "BFLOAT16" => Some(DataType::Bfloat16),
-            _ => (1..=15).filter_map(|i| DataType::try_from(i).ok()).find(|e| {
-                format!("{e:?}").to_ascii_uppercase() == upper
-            }),
+            _ => (1..=15)
+                .filter_map(|i| DataType::try_from(i).ok())
+                .find(|e| format!("{e:?}").to_ascii_uppercase() == upper),
         };
         let element = element.ok_or_else(|| format!("its type {name} is not known"))?;
         node.set(AttributeProto::int("to", element as i64));
@@ -54,7 +54,9 @@ pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
 pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     // The old defaults, the ends of f32, cut nothing.
     for (slot, key) in [(1, "min"), (2, "max")] {
-        let Some(value) = node.take(key).and_then(|a| a.f) else { continue };
+        let Some(value) = node.take(key).and_then(|a| a.f) else {
+            continue;
+        };
         if value == f32::MIN || value == f32::MAX {
             continue;
         }
@@ -68,7 +70,10 @@ pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
 
 /// A number of the element type of the node's input, f32 where that is not known.
 fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto, String> {
-    let element = node.input_at(0).and_then(|x| to.types.get(x)).map(|t| t.element);
+    let element = node
+        .input_at(0)
+        .and_then(|x| to.types.get(x))
+        .map(|t| t.element);
     match element {
         None | Some(DataType::Float) => Ok(TensorProto::from_f32("", &[], &[value])),
         Some(DataType::Double) => Ok(TensorProto::from_f64("", &[], &[value.into()])),
@@ -77,7 +82,11 @@ fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto,
 }
 
 pub(super) fn pad(to: &mut Adapter, mut node: NodeProto) -> Outcome {
-    let pads = node.take("pads").or_else(|| node.take("paddings")).ok_or("it has no pads")?.ints;
+    let pads = node
+        .take("pads")
+        .or_else(|| node.take("paddings"))
+        .ok_or("it has no pads")?
+        .ints;
     let pads = to.integers(&node, "pads", &pads);
     set_input(&mut node, 1, pads);
     if let Some(value) = node.take("value").and_then(|a| a.f).filter(|&v| v != 0.0) {

@@ -38,6 +38,11 @@ pub(super) fn softmax(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     node.output[0] = flat_result.clone();
     to.write(node);
     let name = to.value(&NodeProto::default(), &format!("{output}_unflatten"));
-    to.write(NodeProto::new("Reshape", &name, &[&flat_result, &shape], &[&output]));
+    to.write(NodeProto::new(
+        "Reshape",
+        &name,
+        &[&flat_result, &shape],
+        &[&output],
+    ));
     Ok(())
 }

@@ -30,13 +30,18 @@ type Outcome = Result<(), String>;
 impl Adapter<'_> {
     /// A constant integer list; gives its name. A Constant node, so that it serves in subgraphs too.
     fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
-        self.constant(node, role, TensorProto::from_i64("", &[values.len()], values))
+        self.constant(
+            node,
+            role,
+            TensorProto::from_i64("", &[values.len()], values),
+        )
     }
 
     fn constant(&mut self, node: &NodeProto, role: &str, tensor: TensorProto) -> String {
         let name = self.names.fresh(&format!("{}_{role}", node.title()));
         let constant = NodeProto::new("Constant", &name, &[], &[&name]);
-        self.written.push(constant.with(AttributeProto::tensor("value", tensor)));
+        self.written
+            .push(constant.with(AttributeProto::tensor("value", tensor)));
         name
     }
 
@@ -97,9 +102,18 @@ fn raise(
             continue;
         }
         let (title, operator) = (node.title().to_owned(), node.operator());
-        let mut adapter = Adapter { from, names, types, written: Vec::new() };
-        adapt(&mut adapter, node)
-            .map_err(|reason| PrepareError::Opset { node: title, operator, from, reason })?;
+        let mut adapter = Adapter {
+            from,
+            names,
+            types,
+            written: Vec::new(),
+        };
+        adapt(&mut adapter, node).map_err(|reason| PrepareError::Opset {
+            node: title,
+            operator,
+            from,
+            reason,
+        })?;
         raised.append(&mut adapter.written);
     }
     Ok(raised)
@@ -118,8 +132,8 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     // Before opset 7 operators said which input they may overwrite.
     node.take("consumed_inputs");
     match operator.as_str() {
-        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater" | "Less"
-        | "PRelu"
+        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater"
+        | "Less" | "PRelu"
             if to.from < 7 =>
         {
             arithmetic::broadcast(to, node)
@@ -165,8 +179,10 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
             to.write(node);
             Ok(())
         }
-        "Crop" | "Affine" | "ImageScaler" | "GivenTensorFill" | "ParametricSoftplus" | "ScaledTanh"
-        | "Scale" | "GRUUnit" | "ATen" => Err("it was an experiment that ONNX gave up".to_owned()),
+        "Crop" | "Affine" | "ImageScaler" | "GivenTensorFill" | "ParametricSoftplus"
+        | "ScaledTanh" | "Scale" | "GRUUnit" | "ATen" => {
+            Err("it was an experiment that ONNX gave up".to_owned())
+        }
         _ => {
             to.write(node);
             Ok(())

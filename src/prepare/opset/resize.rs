@@ -16,10 +16,19 @@ pub(super) fn upsample(to: &mut Adapter, mut node: NodeProto) -> Outcome {
             None => {
                 let mut scale = |key: &str| node.take(key).and_then(|a| a.f);
                 let (height, width) = (scale("height_scale"), scale("width_scale"));
-                vec![1.0, 1.0, height.ok_or("it has no scales")?, width.ok_or("it has no scales")?]
+                vec![
+                    1.0,
+                    1.0,
+                    height.ok_or("it has no scales")?,
+                    width.ok_or("it has no scales")?,
+                ]
             }
         };
-        to.constant(&node, "scales", TensorProto::from_f32("", &[scales.len()], &scales))
+        to.constant(
+            &node,
+            "scales",
+            TensorProto::from_f32("", &[scales.len()], &scales),
+        )
     };
     write(to, node, scales, "floor")
 }
@@ -44,7 +53,10 @@ fn write(to: &mut Adapter, mut node: NodeProto, scales: String, rounding: &str) 
     };
     let nearest = mode == "nearest";
     node.set(AttributeProto::text("mode", &mode));
-    node.set(AttributeProto::text("coordinate_transformation_mode", "asymmetric"));
+    node.set(AttributeProto::text(
+        "coordinate_transformation_mode",
+        "asymmetric",
+    ));
     if nearest {
         node.set(AttributeProto::text("nearest_mode", rounding));
     }

@@ -32,7 +32,12 @@ pub(super) type Types = BTreeMap<String, Known>;
 
 impl Known {
     fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
-        Known { element, shape, integers: None, floats: None }
+        Known {
+            element,
+            shape,
+            integers: None,
+            floats: None,
+        }
     }
 
     /// The shape where every size of it is known.
@@ -45,7 +50,10 @@ impl Known {
         let dims = shape.into_iter().map(Dim::Known).collect();
         let mut known = Known::new(tensor.element().ok()?, Some(dims));
         if tensor.element_count().ok()? <= LARGEST && !tensor.is_external() {
-            known.integers = tensor.to_i64().ok().map(|v| v.into_iter().map(Some).collect());
+            known.integers = tensor
+                .to_i64()
+                .ok()
+                .map(|v| v.into_iter().map(Some).collect());
             if known.element == DataType::Float {
                 known.floats = tensor.to_f32().ok();
             }
@@ -106,17 +114,32 @@ pub(super) fn annotate(graph: &mut Graph) {
         .iter()
         .filter_map(|v| Some((v.name.clone()?, crate::graph::tensor_type_of(v)?)))
         .collect();
-    let outputs: Vec<_> = graph.outputs.iter().filter_map(|v| v.name.clone()).collect();
+    let outputs: Vec<_> = graph
+        .outputs
+        .iter()
+        .filter_map(|v| v.name.clone())
+        .collect();
     let mut fresh: Vec<ValueInfoProto> = Vec::new();
-    for name in graph.nodes.iter().flat_map(|n| &n.output).filter(|n| !n.is_empty()) {
+    for name in graph
+        .nodes
+        .iter()
+        .flat_map(|n| &n.output)
+        .filter(|n| !n.is_empty())
+    {
         if outputs.contains(name) {
             continue;
         }
         let known = match (types.get(name), old.get(name)) {
-            (Some(known), _) => TensorType { element: known.element, shape: known.shape.clone() },
+            (Some(known), _) => TensorType {
+                element: known.element,
+                shape: known.shape.clone(),
+            },
             (None, Some(old)) => {
                 let shape = old.shape.as_ref().map(|s| vec![Dim::Unknown; s.len()]);
-                TensorType { element: old.element, shape }
+                TensorType {
+                    element: old.element,
+                    shape,
+                }
             }
             (None, None) => continue,
         };

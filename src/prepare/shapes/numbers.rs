@@ -24,7 +24,12 @@ impl Known {
     /// The value with its elements taken from those of `source` at these places.
     pub(super) fn picked(mut self, source: &Known, places: &[usize]) -> Known {
         if places.len() <= LARGEST {
-            let take = |v: &Vec<Option<i64>>| places.iter().map(|&p| v.get(p).copied().flatten()).collect();
+            let take = |v: &Vec<Option<i64>>| {
+                places
+                    .iter()
+                    .map(|&p| v.get(p).copied().flatten())
+                    .collect()
+            };
             self.integers = source.integers.as_ref().map(take);
             self.floats = source
                 .floats
@@ -67,7 +72,9 @@ pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> 
 
 /// Elements from one index of each axis to the next.
 pub(super) fn strides(shape: &[usize]) -> Vec<usize> {
-    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
+    (0..shape.len())
+        .map(|axis| shape[axis + 1..].iter().product())
+        .collect()
 }
 
 /// The places in `from` that make up `from` broadcast to `to`; `None` where that is too large.
@@ -78,14 +85,22 @@ pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     let steps = strides(from);
     let offset = to.len() - from.len();
     Some(places(to, |index| {
-        let axis = |(a, &step): (usize, &usize)| if from[a] == 1 { 0 } else { index[a + offset] * step };
+        let axis = |(a, &step): (usize, &usize)| {
+            if from[a] == 1 {
+                0
+            } else {
+                index[a + offset] * step
+            }
+        };
         steps.iter().enumerate().map(axis).sum()
     }))
 }
 
 /// Computes an elementwise node into `result`, whose type and shape are known already.
 pub(super) fn elementwise(node: &NodeProto, inputs: &[&Known], mut result: Known) -> Known {
-    let Some(shape) = result.shape.as_deref().and_then(sizes) else { return result };
+    let Some(shape) = result.shape.as_deref().and_then(sizes) else {
+        return result;
+    };
     let inputs: Option<Vec<Known>> = inputs
         .iter()
         .map(|k| {
@@ -141,7 +156,11 @@ fn integer(operator: &str, node: &NodeProto, row: &[Option<i64>]) -> Option<i64>
         ("Mod", Some(b)) => {
             let rest = first.checked_rem(b)?;
             let python = node.int("fmod").unwrap_or(0) == 0;
-            if python && rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
+            if python && rest != 0 && (rest < 0) != (b < 0) {
+                rest + b
+            } else {
+                rest
+            }
         }
         ("Equal", Some(b)) => (first == b).into(),
         ("Less", Some(b)) => (first < b).into(),

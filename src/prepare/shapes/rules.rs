@@ -48,25 +48,40 @@ impl Context<'_> {
         let node = self.node;
         match operator {
             "Identity" => self.input(0).cloned(),
-            "Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "Erf" | "Exp" | "Log" | "Sqrt" | "Neg" | "Abs"
-            | "Floor" | "Ceil" | "Round" | "HardSigmoid" | "HardSwish" | "Elu" | "Selu" | "Celu"
-            | "Gelu" | "Mish" | "Softplus" | "Softsign" | "Sign" | "Reciprocal" | "Sin" | "Cos" | "Tan"
-            | "ThresholdedRelu" | "Not" => {
+            "Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "Erf" | "Exp" | "Log" | "Sqrt" | "Neg"
+            | "Abs" | "Floor" | "Ceil" | "Round" | "HardSigmoid" | "HardSwish" | "Elu" | "Selu"
+            | "Celu" | "Gelu" | "Mish" | "Softplus" | "Softsign" | "Sign" | "Reciprocal"
+            | "Sin" | "Cos" | "Tan" | "ThresholdedRelu" | "Not" => {
                 let input = self.input(0)?;
                 Some(elementwise(node, &[input], self.same(0)?))
             }
-            "Softmax" | "LogSoftmax" | "Hardmax" | "Clip" | "BatchNormalization"
-            | "InstanceNormalization" | "LayerNormalization" | "GroupNormalization" | "PRelu" | "CumSum"
-            | "LpNormalization" | "LRN" | "MeanVarianceNormalization" | "ScatterElements" | "ScatterND"
+            "Softmax"
+            | "LogSoftmax"
+            | "Hardmax"
+            | "Clip"
+            | "BatchNormalization"
+            | "InstanceNormalization"
+            | "LayerNormalization"
+            | "GroupNormalization"
+            | "PRelu"
+            | "CumSum"
+            | "LpNormalization"
+            | "LRN"
+            | "MeanVarianceNormalization"
+            | "ScatterElements"
+            | "ScatterND"
             | "Scatter" => self.same(0),
-            "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "Min" | "Max" | "Sum" | "Mean" | "And" | "Or"
-            | "Xor" | "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "Where" => {
-                self.broadcast(operator)
-            }
+            "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "Min" | "Max" | "Sum" | "Mean"
+            | "And" | "Or" | "Xor" | "Equal" | "Less" | "LessOrEqual" | "Greater"
+            | "GreaterOrEqual" | "Where" => self.broadcast(operator),
             "Cast" => {
                 let element = DataType::try_from(i32::try_from(node.int("to")?).ok()?).ok()?;
                 let input = self.input(0)?;
-                Some(elementwise(node, &[input], Known::new(element, input.shape.clone())))
+                Some(elementwise(
+                    node,
+                    &[input],
+                    Known::new(element, input.shape.clone()),
+                ))
             }
             "Shape" => self.shape_of(),
             "Size" => {
@@ -87,12 +102,14 @@ impl Context<'_> {
             "Concat" => self.concat(),
             "Slice" => self.slice(),
             "Gather" => self.gather(),
-            "GatherElements" => {
-                Some(Known::new(self.input(0)?.element, self.input(1)?.shape.clone()))
-            }
-            "Conv" | "ConvTranspose" | "MaxPool" | "AveragePool" | "LpPool" => {
-                Some(Known::new(self.input(0)?.element, windows::shape(node, self.types)))
-            }
+            "GatherElements" => Some(Known::new(
+                self.input(0)?.element,
+                self.input(1)?.shape.clone(),
+            )),
+            "Conv" | "ConvTranspose" | "MaxPool" | "AveragePool" | "LpPool" => Some(Known::new(
+                self.input(0)?.element,
+                windows::shape(node, self.types),
+            )),
             "GlobalAveragePool" | "GlobalMaxPool" => {
                 let mut result = self.same(0)?;
                 if let Some(shape) = &mut result.shape {
@@ -117,7 +134,8 @@ impl Context<'_> {
     }
 
     fn broadcast(&self, operator: &str) -> Option<Known> {
-        let inputs: Option<Vec<&Known>> = (0..self.node.input.len()).map(|i| self.input(i)).collect();
+        let inputs: Option<Vec<&Known>> =
+            (0..self.node.input.len()).map(|i| self.input(i)).collect();
         let element = match operator {
             "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" => DataType::Bool,
             "Where" => self.input(1).or(self.input(2))?.element,
@@ -139,7 +157,13 @@ impl Context<'_> {
         let start = clamp(self.node.int("start").unwrap_or(0));
         let end = clamp(self.node.int("end").unwrap_or(rank)).max(start);
         let mut result = Known::new(DataType::Int64, known(&[end - start]));
-        let size = |d: &Dim| if let Dim::Known(size) = d { Some(*size as i64) } else { None };
+        let size = |d: &Dim| {
+            if let Dim::Known(size) = d {
+                Some(*size as i64)
+            } else {
+                None
+            }
+        };
         result.integers = Some(shape[start..end].iter().map(size).collect());
         Some(result)
     }
@@ -149,7 +173,8 @@ impl Context<'_> {
         let input = self.input(slot)?;
         if let Some(integers) = &input.integers {
             let size = |v: &Option<i64>| {
-                v.and_then(|v| usize::try_from(v).ok()).map_or(Dim::Unknown, Dim::Known)
+                v.and_then(|v| usize::try_from(v).ok())
+                    .map_or(Dim::Unknown, Dim::Known)
             };
             return Some(integers.iter().map(size).collect());
         }
@@ -170,7 +195,9 @@ impl Context<'_> {
             }
         };
         let result = Known::new(constant.element, self.told(0));
-        let Some(shape) = result.sizes() else { return Some(result) };
+        let Some(shape) = result.sizes() else {
+            return Some(result);
+        };
         let count: usize = shape.iter().product();
         if count > LARGEST {
             return Some(result);
@@ -192,7 +219,9 @@ impl Context<'_> {
                 return Some(result);
             }
             numbers.push(Some(at));
-            let Some(next) = at.checked_add(delta) else { break };
+            let Some(next) = at.checked_add(delta) else {
+                break;
+            };
             at = next;
         }
         result.shape = known(&[numbers.len()]);
@@ -207,7 +236,10 @@ impl Context<'_> {
             _ => None,
         };
         let result = Known::new(input.element, shape);
-        let places = input.sizes().zip(result.sizes()).and_then(|(from, to)| spread(&from, &to));
+        let places = input
+            .sizes()
+            .zip(result.sizes())
+            .and_then(|(from, to)| spread(&from, &to));
         Some(match places {
             Some(places) => result.picked(input, &places),
             None => result,
@@ -250,7 +282,10 @@ impl Context<'_> {
         for (axis, &size) in target.iter().enumerate() {
             dims.push(match size {
                 Some(0) if keeps => {
-                    let size = from.and_then(|f| f.get(axis)).cloned().unwrap_or(Dim::Unknown);
+                    let size = from
+                        .and_then(|f| f.get(axis))
+                        .cloned()
+                        .unwrap_or(Dim::Unknown);
                     if let Some(rest) = rest.as_mut().and_then(|r| r.get_mut(axis)) {
                         *rest = Dim::Known(1);
                     }
@@ -270,7 +305,9 @@ impl Context<'_> {
                 }
             });
         }
-        if let (Some(axis), Some(taken), Some(rest)) = (open, taken, rest.as_deref().and_then(sizes)) {
+        if let (Some(axis), Some(taken), Some(rest)) =
+            (open, taken, rest.as_deref().and_then(sizes))
+        {
             let count: usize = rest.iter().product();
             if taken > 0 && count % taken == 0 {
                 dims[axis] = Dim::Known(count / taken);
@@ -282,9 +319,15 @@ impl Context<'_> {
     fn flatten(&self) -> Option<Known> {
         let input = self.input(0)?;
         let result = |dims| Some(Known::new(input.element, Some(dims)).reshaped(input));
-        let Some(shape) = &input.shape else { return result(vec![Dim::Unknown; 2]) };
+        let Some(shape) = &input.shape else {
+            return result(vec![Dim::Unknown; 2]);
+        };
         let axis = self.node.int("axis").unwrap_or(1);
-        let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
+        let axis = if axis < 0 {
+            axis + shape.len() as i64
+        } else {
+            axis
+        };
         let (left, right) = shape.split_at_checked(usize::try_from(axis).ok()?)?;
         result(vec![product(left), product(right)])
     }
@@ -292,13 +335,15 @@ impl Context<'_> {
     fn squeeze(&self) -> Option<Known> {
         let input = self.input(0)?;
         let unknown = Some(Known::new(input.element, None));
-        let Some(shape) = &input.shape else { return unknown };
+        let Some(shape) = &input.shape else {
+            return unknown;
+        };
         let axes = match (self.list("axes", 1), self.is_given("axes", 1)) {
             (Some(axes), _) => positions(&axes, shape.len())?,
             (None, true) => return unknown,
-            (None, false) if shape.iter().all(|d| matches!(d, Dim::Known(_))) => {
-                (0..shape.len()).filter(|&a| shape[a] == Dim::Known(1)).collect()
-            }
+            (None, false) if shape.iter().all(|d| matches!(d, Dim::Known(_))) => (0..shape.len())
+                .filter(|&a| shape[a] == Dim::Known(1))
+                .collect(),
             (None, false) => return unknown,
         };
         let kept = shape.iter().enumerate().filter(|(a, _)| !axes.contains(a));
@@ -315,35 +360,54 @@ impl Context<'_> {
         let axes = positions(&axes, rank)?;
         let mut old = shape.iter();
         let dims: Option<Vec<Dim>> = (0..rank)
-            .map(|a| if axes.contains(&a) { Some(Dim::Known(1)) } else { old.next().cloned() })
+            .map(|a| {
+                if axes.contains(&a) {
+                    Some(Dim::Known(1))
+                } else {
+                    old.next().cloned()
+                }
+            })
             .collect();
         Some(Known::new(input.element, dims).reshaped(input))
     }
 
     fn transpose(&self) -> Option<Known> {
         let input = self.input(0)?;
-        let Some(shape) = &input.shape else { return Some(Known::new(input.element, None)) };
+        let Some(shape) = &input.shape else {
+            return Some(Known::new(input.element, None));
+        };
         let order: Vec<usize> = match self.node.ints("perm") {
             Some(order) => positions(order, shape.len())?,
             None => (0..shape.len()).rev().collect(),
         };
         let dims: Vec<Dim> = order.iter().map(|&a| shape[a].clone()).collect();
         let result = Known::new(input.element, Some(dims));
-        let (Some(from), Some(to)) = (input.sizes(), result.sizes()) else { return Some(result) };
+        let (Some(from), Some(to)) = (input.sizes(), result.sizes()) else {
+            return Some(result);
+        };
         if to.iter().product::<usize>() > LARGEST {
             return Some(result);
         }
         let steps = strides(&from);
-        let places = places(&to, |index| order.iter().zip(index).map(|(&a, i)| steps[a] * i).sum());
+        let places = places(&to, |index| {
+            order.iter().zip(index).map(|(&a, i)| steps[a] * i).sum()
+        });
         Some(result.picked(input, &places))
     }
 
     fn concat(&self) -> Option<Known> {
-        let inputs: Option<Vec<&Known>> = (0..self.node.input.len()).map(|i| self.input(i)).collect();
-        let element = (0..self.node.input.len()).find_map(|i| self.input(i))?.element;
+        let inputs: Option<Vec<&Known>> =
+            (0..self.node.input.len()).map(|i| self.input(i)).collect();
+        let element = (0..self.node.input.len())
+            .find_map(|i| self.input(i))?
+            .element;
         let unknown = Some(Known::new(element, None));
         let Some(inputs) = inputs else { return unknown };
-        let Some(shapes) = inputs.iter().map(|k| k.shape.as_ref()).collect::<Option<Vec<_>>>() else {
+        let Some(shapes) = inputs
+            .iter()
+            .map(|k| k.shape.as_ref())
+            .collect::<Option<Vec<_>>>()
+        else {
             return unknown;
         };
         let rank = shapes.first()?.len();
@@ -356,21 +420,32 @@ impl Context<'_> {
             if a == axis {
                 return sizes(&along).map_or(Dim::Unknown, |s| Dim::Known(s.iter().sum()));
             }
-            let known = shapes.iter().map(|s| &s[a]).find(|d| matches!(d, Dim::Known(_)));
+            let known = shapes
+                .iter()
+                .map(|s| &s[a])
+                .find(|d| matches!(d, Dim::Known(_)));
             known.unwrap_or(&shapes[0][a]).clone()
         });
         let mut result = Known::new(element, Some(dims.collect()));
         // Values are joined where they are lists, which is what shapes are made of.
         if rank == 1 {
-            let integers = inputs.iter().zip(&shapes).map(|(k, s)| match (&k.integers, &s[0]) {
-                (Some(integers), _) => Some(integers.clone()),
-                (None, Dim::Known(size)) if *size <= LARGEST => Some(vec![None; *size]),
-                _ => None,
-            });
+            let integers = inputs
+                .iter()
+                .zip(&shapes)
+                .map(|(k, s)| match (&k.integers, &s[0]) {
+                    (Some(integers), _) => Some(integers.clone()),
+                    (None, Dim::Known(size)) if *size <= LARGEST => Some(vec![None; *size]),
+                    _ => None,
+                });
             let integers: Option<Vec<_>> = integers.collect();
-            let is_integer = !matches!(element, DataType::Float | DataType::Double | DataType::Float16);
-            result.integers =
-                integers.filter(|_| is_integer).map(|v| v.concat()).filter(|v| v.len() <= LARGEST);
+            let is_integer = !matches!(
+                element,
+                DataType::Float | DataType::Double | DataType::Float16
+            );
+            result.integers = integers
+                .filter(|_| is_integer)
+                .map(|v| v.concat())
+                .filter(|v| v.len() <= LARGEST);
             let floats: Option<Vec<_>> = inputs.iter().map(|k| k.floats.clone()).collect();
             result.floats = floats.map(|v| v.concat()).filter(|v| v.len() <= LARGEST);
         }
@@ -412,7 +487,9 @@ impl Context<'_> {
             };
         }
         let result = Known::new(input.element, Some(dims));
-        let (Some(old), Some(new)) = (input.sizes(), result.sizes()) else { return Some(result) };
+        let (Some(old), Some(new)) = (input.sizes(), result.sizes()) else {
+            return Some(result);
+        };
         if old.iter().product::<usize>() > LARGEST {
             return Some(result);
         }
@@ -432,7 +509,8 @@ impl Context<'_> {
         let axis = position(self.node.int("axis").unwrap_or(0), shape.len())?;
         let dims = [&shape[..axis], index_shape, &shape[axis + 1..]].concat();
         let result = Known::new(input.element, Some(dims));
-        let (Some(old), Some(new), Some(at)) = (input.sizes(), result.sizes(), indices.all_integers())
+        let (Some(old), Some(new), Some(at)) =
+            (input.sizes(), result.sizes(), indices.all_integers())
         else {
             return Some(result);
         };
@@ -442,7 +520,11 @@ impl Context<'_> {
         let size = old[axis] as i64;
         let at: Option<Vec<usize>> = at
             .iter()
-            .map(|&i| usize::try_from(if i < 0 { i + size } else { i }).ok().filter(|&i| i < old[axis]))
+            .map(|&i| {
+                usize::try_from(if i < 0 { i + size } else { i })
+                    .ok()
+                    .filter(|&i| i < old[axis])
+            })
             .collect();
         let Some(at) = at else { return Some(result) };
         let after: usize = old[axis + 1..].iter().product();
@@ -460,9 +542,10 @@ impl Context<'_> {
     fn matmul(&self) -> Option<Known> {
         let (a, b) = (self.input(0), self.input(1));
         let element = a.or(b)?.element;
-        let (Some(left), Some(right)) =
-            (a.and_then(|k| k.shape.as_deref()), b.and_then(|k| k.shape.as_deref()))
-        else {
+        let (Some(left), Some(right)) = (
+            a.and_then(|k| k.shape.as_deref()),
+            b.and_then(|k| k.shape.as_deref()),
+        ) else {
             return Some(Known::new(element, None));
         };
         let batch = |s: &[Dim]| s[..s.len().saturating_sub(2)].to_vec();
@@ -478,13 +561,20 @@ impl Context<'_> {
 
     fn gemm(&self) -> Option<Known> {
         let side = |slot: usize, key: &str, axis: usize| {
-            let axis = if self.node.int(key).unwrap_or(0) != 0 { 1 - axis } else { axis };
+            let axis = if self.node.int(key).unwrap_or(0) != 0 {
+                1 - axis
+            } else {
+                axis
+            };
             self.input(slot)
                 .and_then(|k| k.shape.as_ref()?.get(axis).cloned())
                 .unwrap_or(Dim::Unknown)
         };
         let element = self.input(0).or(self.input(1))?.element;
-        Some(Known::new(element, Some(vec![side(0, "transA", 0), side(1, "transB", 1)])))
+        Some(Known::new(
+            element,
+            Some(vec![side(0, "transA", 0), side(1, "transB", 1)]),
+        ))
     }
 
     fn pad(&self) -> Option<Known> {
@@ -504,15 +594,24 @@ impl Context<'_> {
             (dim, Some(pads)) if pads[axis] == 0 && pads[axis + rank] == 0 => dim.clone(),
             _ => Dim::Unknown,
         };
-        Some(Known::new(input.element, Some((0..rank).map(size).collect())))
+        Some(Known::new(
+            input.element,
+            Some((0..rank).map(size).collect()),
+        ))
     }
 
     fn resize(&self) -> Option<Known> {
         let input = self.input(0)?;
         let shape = input.shape.as_ref()?;
-        let unknown = Some(Known::new(input.element, Some(vec![Dim::Unknown; shape.len()])));
+        let unknown = Some(Known::new(
+            input.element,
+            Some(vec![Dim::Unknown; shape.len()]),
+        ));
         if self.node.attribute("axes").is_some()
-            || self.node.text("keep_aspect_ratio_policy").is_some_and(|p| p != "stretch")
+            || self
+                .node
+                .text("keep_aspect_ratio_policy")
+                .is_some_and(|p| p != "stretch")
             || self.node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize")
         {
             return unknown;
@@ -525,21 +624,30 @@ impl Context<'_> {
             Some(attribute) => Some(attribute.floats.clone()),
             None => self.input(slot).and_then(|k| k.floats.clone()),
         };
-        let Some(scales) = scales.filter(|s| s.len() == shape.len()) else { return unknown };
+        let Some(scales) = scales.filter(|s| s.len() == shape.len()) else {
+            return unknown;
+        };
         let size = |(dim, &scale): (&Dim, &f32)| match dim {
             Dim::Known(size) => Dim::Known((*size as f32 * scale).floor() as usize),
             dim if scale == 1.0 => dim.clone(),
             _ => Dim::Unknown,
         };
-        Some(Known::new(input.element, Some(shape.iter().zip(&scales).map(size).collect())))
+        Some(Known::new(
+            input.element,
+            Some(shape.iter().zip(&scales).map(size).collect()),
+        ))
     }
 
     /// DepthToSpace and back.
     fn blocks(&self, to_space: bool) -> Option<Known> {
         let input = self.input(0)?;
         let shape = input.shape.as_deref()?;
-        let block = usize::try_from(self.node.int("blocksize")?).ok().filter(|&b| b > 0)?;
-        let [batch, channel, height, width] = shape else { return None };
+        let block = usize::try_from(self.node.int("blocksize")?)
+            .ok()
+            .filter(|&b| b > 0)?;
+        let [batch, channel, height, width] = shape else {
+            return None;
+        };
         let times = |d: &Dim, by: usize, up: bool| match d {
             Dim::Known(size) => Dim::Known(if up { size * by } else { size / by }),
             _ => Dim::Unknown,
@@ -578,7 +686,10 @@ impl Context<'_> {
         }
         let axes = axes.or_else(|| rank.map(|r| (0..r as i64).collect()));
         let mut result = Known::new(input.element, self.reduced(axes));
-        if result.sizes().is_some_and(|s| s.iter().product::<usize>() == 1) {
+        if result
+            .sizes()
+            .is_some_and(|s| s.iter().product::<usize>() == 1)
+        {
             if let Some(all) = input.all_integers() {
                 let number = match operator {
                     "ReduceProd" => all.iter().try_fold(1i64, |a, &v| a.checked_mul(v)),
@@ -595,9 +706,13 @@ impl Context<'_> {
 
     fn split(&self) -> Vec<Option<Known>> {
         let count = self.node.output.len();
-        let Some(input) = self.input(0) else { return vec![None; count] };
+        let Some(input) = self.input(0) else {
+            return vec![None; count];
+        };
         let unknown = vec![Some(Known::new(input.element, None)); count];
-        let Some(shape) = &input.shape else { return unknown };
+        let Some(shape) = &input.shape else {
+            return unknown;
+        };
         let Some(axis) = position(self.node.int("axis").unwrap_or(0), shape.len()) else {
             return unknown;
         };
@@ -606,7 +721,11 @@ impl Context<'_> {
             (None, Dim::Known(size)) if !self.is_given("split", 1) && count > 0 => {
                 // Even parts, the last one the smaller.
                 let part = size.div_ceil(count);
-                Some((0..count).map(|i| part.min(size.saturating_sub(i * part))).collect())
+                Some(
+                    (0..count)
+                        .map(|i| part.min(size.saturating_sub(i * part)))
+                        .collect(),
+                )
             }
             _ => None,
         };
@@ -617,7 +736,9 @@ impl Context<'_> {
                 let mut dims = shape.clone();
                 dims[axis] = parts.as_ref().map_or(Dim::Unknown, |p| Dim::Known(p[i]));
                 let result = Known::new(input.element, Some(dims));
-                let (Some(parts), 1) = (&parts, shape.len()) else { return Some(result) };
+                let (Some(parts), 1) = (&parts, shape.len()) else {
+                    return Some(result);
+                };
                 let places: Vec<usize> = (start..start + parts[i]).collect();
                 start += parts[i];
                 Some(result.picked(input, &places))
@@ -626,12 +747,18 @@ impl Context<'_> {
     }
 
     fn top_k(&self) -> Vec<Option<Known>> {
-        let Some(input) = self.input(0) else { return vec![None; 2] };
+        let Some(input) = self.input(0) else {
+            return vec![None; 2];
+        };
         let k = match self.node.int("k") {
             Some(k) => Some(k),
-            None => self.input(1).and_then(|k| k.all_integers()?.first().copied()),
+            None => self
+                .input(1)
+                .and_then(|k| k.all_integers()?.first().copied()),
         };
-        let k = k.and_then(|k| usize::try_from(k).ok()).map_or(Dim::Unknown, Dim::Known);
+        let k = k
+            .and_then(|k| usize::try_from(k).ok())
+            .map_or(Dim::Unknown, Dim::Known);
         let shape = input.shape.clone().and_then(|mut shape| {
             let axis = position(self.node.int("axis").unwrap_or(-1), shape.len())?;
             shape[axis] = k;
@@ -644,9 +771,14 @@ impl Context<'_> {
     }
 
     fn recurrent(&self) -> Vec<Option<Known>> {
-        let Some(input) = self.input(0) else { return vec![] };
+        let Some(input) = self.input(0) else {
+            return vec![];
+        };
         let element = input.element;
-        let hidden = self.node.int("hidden_size").and_then(|h| usize::try_from(h).ok());
+        let hidden = self
+            .node
+            .int("hidden_size")
+            .and_then(|h| usize::try_from(h).ok());
         let both = self.node.text("direction") == Some("bidirectional");
         let shape = input.shape.as_deref().filter(|s| s.len() == 3);
         let (Some(hidden), Some(shape), 0) = (hidden, shape, self.node.int("layout").unwrap_or(0))
@@ -654,9 +786,16 @@ impl Context<'_> {
             return vec![Some(Known::new(element, None)); 3];
         };
         let (sides, hidden) = (Dim::Known(if both { 2 } else { 1 }), Dim::Known(hidden));
-        let all = vec![shape[0].clone(), sides.clone(), shape[1].clone(), hidden.clone()];
+        let all = vec![
+            shape[0].clone(),
+            sides.clone(),
+            shape[1].clone(),
+            hidden.clone(),
+        ];
         let last = vec![sides, shape[1].clone(), hidden];
-        [all, last.clone(), last].map(|s| Some(Known::new(element, Some(s)))).into()
+        [all, last.clone(), last]
+            .map(|s| Some(Known::new(element, Some(s))))
+            .into()
     }
 }
 
@@ -666,7 +805,9 @@ fn broadcast(shapes: &[&[Dim]]) -> Vec<Dim> {
     let at = |axis: usize| {
         let mut found = Dim::Known(1);
         for shape in shapes {
-            let Some(own) = (axis + shape.len()).checked_sub(rank) else { continue };
+            let Some(own) = (axis + shape.len()).checked_sub(rank) else {
+                continue;
+            };
             found = match (&found, &shape[own]) {
                 (Dim::Known(1), dim) => dim.clone(),
                 (dim, Dim::Known(1)) => dim.clone(),
@@ -709,6 +850,10 @@ fn cut(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
         from_front(end).clamp(-1, size - 1)
     };
     let distance = if step > 0 { last - first } else { first - last };
-    let count = if distance <= 0 || size == 0 { 0 } else { (distance - 1) / step.saturating_abs() + 1 };
+    let count = if distance <= 0 || size == 0 {
+        0
+    } else {
+        (distance - 1) / step.saturating_abs() + 1
+    };
     (first, count as usize)
 }

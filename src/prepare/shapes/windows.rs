@@ -7,7 +7,10 @@ use crate::onnx::schema::NodeProto;
 /// The shape a sliding window gives, or `None` where not even the rank is known.
 pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
     let input = types.get(node.input_at(0)?)?.shape.clone()?;
-    let weight = node.input_at(1).and_then(|w| types.get(w)).and_then(Known::sizes);
+    let weight = node
+        .input_at(1)
+        .and_then(|w| types.get(w))
+        .and_then(Known::sizes);
     let spatial = input.len().checked_sub(2)?;
     let convolution = node.is("Conv") || node.is("ConvTranspose");
     let kernel: Vec<usize> = match (node.ints("kernel_shape"), &weight) {
@@ -16,12 +19,21 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
         (None, None) => return Some(unknown(&input, None)),
     };
     let list = |key: &str, default: i64| -> Vec<i64> {
-        node.ints(key).map_or_else(|| vec![default; spatial], <[i64]>::to_vec)
+        node.ints(key)
+            .map_or_else(|| vec![default; spatial], <[i64]>::to_vec)
     };
     let (strides, dilations) = (list("strides", 1), list("dilations", 1));
-    let pads = node.ints("pads").map_or_else(|| vec![0; 2 * spatial], <[i64]>::to_vec);
+    let pads = node
+        .ints("pads")
+        .map_or_else(|| vec![0; 2 * spatial], <[i64]>::to_vec);
     let extra = list("output_padding", 0);
-    let lengths = [kernel.len(), strides.len(), dilations.len(), extra.len(), pads.len() / 2];
+    let lengths = [
+        kernel.len(),
+        strides.len(),
+        dilations.len(),
+        extra.len(),
+        pads.len() / 2,
+    ];
     let channel = if node.is("Conv") {
         weight.as_ref().and_then(|w| w.first().copied())
     } else if node.is("ConvTranspose") {
@@ -30,12 +42,21 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
     } else {
         None
     };
-    let mut result = unknown(&input, if convolution { channel.map(Dim::Known) } else { Some(input[1].clone()) });
+    let mut result = unknown(
+        &input,
+        if convolution {
+            channel.map(Dim::Known)
+        } else {
+            Some(input[1].clone())
+        },
+    );
     if lengths.iter().any(|&l| l != spatial) || strides.iter().any(|&s| s < 1) {
         return Some(result);
     }
     for axis in 0..spatial {
-        let Dim::Known(size) = input[axis + 2] else { continue };
+        let Dim::Known(size) = input[axis + 2] else {
+            continue;
+        };
         let window = Window {
             size: size as i64,
             reach: dilations[axis] * (kernel[axis] as i64 - 1) + 1,
@@ -51,7 +72,9 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
         } else {
             window.shrunk(node)
         };
-        result[axis + 2] = made.and_then(|m| usize::try_from(m).ok()).map_or(Dim::Unknown, Dim::Known);
+        result[axis + 2] = made
+            .and_then(|m| usize::try_from(m).ok())
+            .map_or(Dim::Unknown, Dim::Known);
     }
     Some(result)
 }
@@ -76,7 +99,9 @@ struct Window {
 impl Window {
     fn shrunk(&self, node: &NodeProto) -> Option<i64> {
         let (before, after) = match node.text("auto_pad") {
-            Some("SAME_UPPER" | "SAME_LOWER") => return Some((self.size + self.stride - 1) / self.stride),
+            Some("SAME_UPPER" | "SAME_LOWER") => {
+                return Some((self.size + self.stride - 1) / self.stride);
+            }
             Some("VALID") => (0, 0),
             _ => (self.before, self.after),
         };
