@@ -50,8 +50,8 @@ pub struct Session {
     report: Report,
 }
 
-/// The prepared model with a type for every value, and the types it declared itself: only these
-/// go out again.
+/// The prepared model with a type for every value, and the types of those values whose type the file
+/// declares: only these go out again.
 struct Ready {
     model: Model,
     declared: Vec<ValueInfoProto>,
@@ -65,7 +65,16 @@ impl Ready {
         quantize::refuse_quantized(&model)?;
         let Prepared { mut model, done } = prepare(model)?;
         let types = engine::infer_types(&model)?;
-        let declared = model.graph.value_info.clone();
+        let file = header.graph.iter().flat_map(|graph| &graph.value_info);
+        let named: HashSet<_> = file.map(|value| value.name.as_deref()).collect();
+        let in_file = |value: &&ValueInfoProto| named.contains(&value.name.as_deref());
+        let declared = model
+            .graph
+            .value_info
+            .iter()
+            .filter(in_file)
+            .cloned()
+            .collect();
         declare(&mut model, &types);
         Ok(Ready {
             model,
