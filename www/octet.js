@@ -22,6 +22,9 @@ import { slot } from './types.js';
 /** How long a worker may take to stop by itself, in milliseconds, before it is ended. */
 const patience = 120;
 
+/** How long a worker may take to start its threads, in milliseconds, before one without threads is started. */
+const startup = 20_000;
+
 /** What went wrong, in words, with a `kind` to act on. */
 export class OctetError extends Error {
   /** @param {Failure} failure */
@@ -68,6 +71,14 @@ class Engine {
       this.#shared = shared;
     });
     this.started.catch(() => {});
+  }
+
+  /** Whether it has started by then. @param {number} milliseconds @returns {Promise<boolean>} */
+  startsWithin(milliseconds) {
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => resolve(false), milliseconds);
+      this.started.then(() => resolve(true), reject).finally(() => clearTimeout(late));
+    });
   }
 
   /**
@@ -155,7 +166,7 @@ export class Octet {
     /** What this browser can do, and why. */
     this.capabilities = capabilities;
     this.#threads = threads;
-    this.#engine = this.#begin();
+    this.#engine = this.#begin(threads);
   }
 
   /**
@@ -171,12 +182,13 @@ export class Octet {
       ? { ...found, variant, reason: `The ${variant} build was asked for.`, threads: variant === 'baseline' ? 1 : found.threads }
       : found;
     const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads));
-    await octet.#engine.started;
+    await octet.engine();
     return octet;
   }
 
-  #begin() {
-    return new Engine(this.capabilities.variant ?? 'baseline', this.#threads);
+  /** @param {number} threads */
+  #begin(threads) {
+    return new Engine(this.capabilities.variant ?? 'baseline', threads);
   }
 
   /** How many threads calibrate. Setting it ends the worker; the next call starts another. */
@@ -193,10 +205,15 @@ export class Octet {
 
   /** The worker that is alive, started again where it isn't. @returns {Promise<Engine>} */
   async engine() {
-    if (!this.#engine.alive) this.#engine = this.#begin();
+    if (!this.#engine.alive) this.#engine = this.#begin(this.#threads);
     const engine = this.#engine;
-    await engine.started;
-    return engine;
+    if (this.#threads > 1 && !(await engine.startsWithin(startup)) && engine === this.#engine) {
+      // Seen in Firefox on a busy machine: a thread of the pool never reports. One thread needs no pool.
+      engine.end(new OctetError({ kind: 'load', message: 'The threads did not start.' }));
+      this.#engine = this.#begin(1);
+    }
+    await this.#engine.started;
+    return this.#engine;
   }
 
   /**

@@ -275,6 +275,16 @@ impl Session {
         Ok(())
     }
 
+    /// The file of the prepared float model: what the ranges are of, and what other tools must be given to
+    /// be compared.
+    pub fn prepared(&mut self) -> Result<Vec<u8>, Error> {
+        self.prepare()?;
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let mut model = ready.model.clone();
+        model.graph.value_info.clone_from(&ready.declared);
+        Ok(onnx::write(&model.to_proto())?)
+    }
+
     /// The ranges of the last calibration.
     pub fn ranges(&self) -> Option<&Ranges> {
         self.ranges.as_ref()

@@ -63,8 +63,14 @@ export class Visit {
     // Requests of the worker and its threads are seen here too; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
-    await visit.page.goto(visit.server.url);
-    await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+    try {
+      await visit.page.goto(visit.server.url);
+      await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+    } catch (error) {
+      // A server left open would keep the whole run from ending.
+      await visit.end();
+      throw error;
+    }
     return visit;
   }
 

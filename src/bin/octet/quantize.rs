@@ -64,6 +64,9 @@ pub struct Options {
     /// Where the ranges that were found go, to be used again
     #[arg(long, value_name = "RANGES.json")]
     save_ranges: Option<PathBuf>,
+    /// Where the float model goes as it was prepared before calibration
+    #[arg(long, value_name = "PREPARED.onnx")]
+    save_prepared: Option<PathBuf>,
     #[command(flatten)]
     images: ImageOptions,
 }
@@ -128,6 +131,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
     if let (Some(path), Some(found)) = (&options.save_ranges, session.ranges()) {
         files::write(path, ranges::text(found)?.as_bytes(), "--save-ranges")?;
+    }
+    if let Some(path) = &options.save_prepared {
+        files::write(path, &session.prepared().map_err(named)?, "--save-prepared")?;
     }
     files::write(&options.out, &outcome.model, "--out")?;
     let after = outcome.model.len();
@@ -209,9 +215,14 @@ fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
         .save_ranges
         .as_deref()
         .map(|path| (path, "--save-ranges"));
+    let prepared = options
+        .save_prepared
+        .as_deref()
+        .map(|path| (path, "--save-prepared"));
     std::iter::once((options.out.as_path(), "--out"))
         .chain(report)
         .chain(ranges)
+        .chain(prepared)
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
