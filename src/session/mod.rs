@@ -22,12 +22,9 @@ pub use watch::{Event, Watch};
 use crate::calibrate::run::{Calibration, FeedError};
 use crate::calibrate::{Method, Observations, Range};
 use crate::engine;
-use crate::graph::{Dim, Model, TensorType, tensor_type_of};
+use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
-use crate::onnx::schema::{
-    Dimension, DimensionValue, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue,
-    ValueInfoProto,
-};
+use crate::onnx::schema::ValueInfoProto;
 use crate::prepare::{Prepared, prepare};
 use crate::profile::{Profiler, Section, SystemClock};
 use crate::quantize::{self, NodeChoice, Plan, QuantizedTensor};
@@ -380,32 +377,7 @@ fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
         .retain(|v| v.name.as_ref().is_some_and(|n| !types.contains_key(n)));
     for (name, found) in types {
         if !ports.contains(name) && !graph.initializers.contains(name) {
-            graph.value_info.push(value_info(name, found));
+            graph.value_info.push(ValueInfoProto::of(name, found));
         }
-    }
-}
-
-fn value_info(name: &str, found: &TensorType) -> ValueInfoProto {
-    let dimension = |d: &Dim| Dimension {
-        denotation: None,
-        value: match d {
-            Dim::Known(size) => Some(DimensionValue::DimValue(*size as i64)),
-            Dim::Named(name) => Some(DimensionValue::DimParam(name.clone())),
-            Dim::Unknown => None,
-        },
-    };
-    let tensor = TensorTypeProto {
-        elem_type: Some(found.element as i32),
-        shape: found.shape.as_ref().map(|shape| TensorShapeProto {
-            dim: shape.iter().map(dimension).collect(),
-        }),
-    };
-    ValueInfoProto {
-        name: Some(name.to_string()),
-        r#type: Some(TypeProto {
-            denotation: None,
-            value: Some(TypeValue::TensorType(tensor)),
-        }),
-        ..Default::default()
     }
 }
