@@ -24,23 +24,28 @@ impl Observation {
 
     /// Takes in the values of one run.
     pub fn observe(&mut self, values: &[f32]) {
-        let (mut min, mut max, mut finite) = (f32::INFINITY, f32::NEG_INFINITY, 0u64);
-        for &value in values {
-            let usable = value.is_finite();
-            min = min.min(if usable { value } else { f32::INFINITY });
-            max = max.max(if usable { value } else { f32::NEG_INFINITY });
-            finite += u64::from(usable);
-        }
         let all = values.len() as u64;
-        if finite < all {
-            let nan = values.iter().filter(|v| v.is_nan()).count() as u64;
-            self.nan += nan;
-            self.infinite += all - finite - nan;
+        let (min, max, all_finite) = ends(values);
+        if all_finite {
+            if all > 0 {
+                self.finite += all;
+                self.reach(min, max);
+                self.histogram.observe(values, min, max, true);
+            }
+            return;
         }
-        if finite > 0 {
-            self.finite += finite;
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let count = finite().count() as u64;
+        let nan = values.iter().filter(|value| value.is_nan()).count() as u64;
+        self.nan += nan;
+        self.infinite += all - count - nan;
+        if count > 0 {
+            let (min, max) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), v| {
+                (least.min(v), most.max(v))
+            });
+            self.finite += count;
             self.reach(min, max);
-            self.histogram.observe(values, min, max);
+            self.histogram.observe(values, min, max, false);
         }
     }
 
@@ -90,6 +95,33 @@ impl Observation {
         // Adding zero turns -0 into 0: which of the two a minimum gives would depend on the order.
         self.ends = Some((least.min(min) + 0.0, greatest.max(max) + 0.0));
     }
+}
+
+/// The least and the greatest value, and whether all are finite: the ends mean something only then.
+/// Written in lanes, so that it becomes vector code.
+fn ends(values: &[f32]) -> (f32, f32, bool) {
+    const LANES: usize = 16;
+    let mut least = [f32::INFINITY; LANES];
+    let mut greatest = [f32::NEG_INFINITY; LANES];
+    // Zero for as long as everything is finite; NaN from then on.
+    let mut zero = [0.0f32; LANES];
+    let mut take = |lane: usize, value: f32| {
+        least[lane] = if value < least[lane] { value } else { least[lane] };
+        greatest[lane] = if value > greatest[lane] { value } else { greatest[lane] };
+        zero[lane] += value * 0.0;
+    };
+    let blocks = values.chunks_exact(LANES);
+    for (lane, &value) in blocks.remainder().iter().enumerate() {
+        take(lane, value);
+    }
+    for block in blocks {
+        for (lane, &value) in block.iter().enumerate() {
+            take(lane, value);
+        }
+    }
+    let min = least.iter().copied().fold(f32::INFINITY, f32::min);
+    let max = greatest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    (min, max, zero.iter().all(|&z| z == 0.0))
 }
 
 #[cfg(test)]
