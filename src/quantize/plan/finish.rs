@@ -83,7 +83,8 @@ impl Planner<'_> {
     ) {
         let chains = sources(forms);
         for (name, end) in &chains {
-            if matches!(forms.get(end), Some(Form::Weight(_)) | None) {
+            // What is picked from a constant keeps the constant's scale, whatever that is.
+            if self.model.graph.initializers.contains(end) || !forms.contains_key(end) {
                 continue;
             }
             let (own, shared) = (&representations[name], &representations[end]);
