@@ -2,8 +2,8 @@
 /** Name, privacy, what this browser can do and why not more, theme. */
 
 import { h } from '../dom.js';
-import { effect, signal } from '../store.js';
-import { capabilities, engine } from '../studio.js';
+import { effect, signal } from '../signals.js';
+import { capabilities, engine } from '../state.js';
 
 const themes = [
   ['auto', 'Theme: as the system'],

@@ -3,11 +3,11 @@
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { settings } from '../studio.js';
+import { settings } from '../state.js';
 import { curve, curveTable } from './curve.js';
 import { fact, table } from './model.js';
 
-/** @import { Done } from '../studio.js' */
+/** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
 
 const shown = 300;

@@ -3,8 +3,9 @@
 
 import { h } from '../dom.js';
 import { isPicture } from '../files.js';
-import { computed } from '../store.js';
-import { capabilities, presets, run, samples, set, settings } from '../studio.js';
+import { computed } from '../signals.js';
+import { capabilities, presets, run, samples, settings } from '../state.js';
+import { set } from '../studio.js';
 
 /** What the presets are called; their numbers come from the engine. */
 const names = /** @type {Record<string, string>} */ ({
