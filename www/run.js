@@ -45,7 +45,7 @@ export async function quantize() {
     const { memory, stage } = progress;
     run.value = {
       ...now,
-      progress,
+      progress: { ...progress, memory: memory ?? now.progress.memory },
       samplesStarted: now.samplesStarted ?? (progress.unit === 'samples' ? performance.now() : null),
       curve: memory ? [...now.curve, { at, stage, memory }] : now.curve,
     };

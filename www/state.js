@@ -31,8 +31,15 @@ import { computed, signal } from './signals.js';
 
 export const capabilities = detect();
 
-/** @type {import('./signals.js').Signal<{ state: 'starting' | 'ready' | 'failed', message: string }>} */
-export const engine = signal({ state: 'starting', message: '' });
+/** @type {import('./signals.js').Signal<{ state: 'starting' | 'ready' | 'failed', message: string, noThreads: string }>} `noThreads`: why they did not start */
+export const engine = signal({ state: 'starting', message: '', noThreads: '' });
+/** What this browser can do; where the threads did not start, what it promised of them no longer holds. */
+export const abilities = computed(() => {
+  const { noThreads } = engine.value;
+  if (!noThreads) return capabilities.list;
+  const why = `The threads of this browser did not start (${noThreads}), so everything runs on one core. Results are the same, only slower. To try again, set Threads in the settings, or reload the page.`;
+  return [...capabilities.list.slice(0, -1), { name: '1 thread', has: false, why }];
+});
 /** @type {import('./signals.js').Signal<{ name: string, progress: Progress | null } | null>} */
 export const opening = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Model | null>} */

@@ -7,7 +7,7 @@
 import { baseName, isModel, isPicture } from './files.js';
 import { plural } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
-import { Octet } from './octet.js';
+import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
 import { done, engine, model, modelChanged, noSamples, opening, presets, preview, run, samples, settings } from './state.js';
 
@@ -21,19 +21,28 @@ let loading = null;
 
 /** Starts the worker, once. @returns {Promise<Octet>} */
 export function start() {
-  starting ??= Octet.start({ threads: settings.peek().threads }).then(
+  starting ??= Octet.start({ threads: settings.peek().threads, onOneThread }).then(
     async (octet) => {
       presets.value = await octet.presets();
-      engine.value = { state: 'ready', message: '' };
+      engine.value = { ...engine.peek(), state: 'ready', message: '' };
       return octet;
     },
     (error) => {
       starting = null;
-      engine.value = { state: 'failed', message: `The engine could not start: ${error.message}` };
+      engine.value = { ...engine.peek(), state: 'failed', message: `The engine could not start: ${error.message}` };
       throw error;
     },
   );
   return starting;
+}
+
+/** @param {string} why */
+function onOneThread(why) {
+  batch(() => {
+    engine.value = { ...engine.peek(), noThreads: why };
+    settings.value = { ...settings.peek(), threads: 1 };
+  });
+  say('The threads did not start; everything runs on one.');
 }
 
 /** Takes files from anywhere and sorts them: model, its external data, samples. @param {NamedFile[]} files */
@@ -74,7 +83,7 @@ export async function open({ path, blob }) {
   });
   say(`Opening ${name}.`);
   try {
-    const octet = await start();
+    const octet = await unlessAborted(start(), mine.signal);
     const opened = await octet.open(blob, {
       name,
       signal: mine.signal,
@@ -187,6 +196,7 @@ export function set(change) {
   settings.value = { ...settings.peek(), ...change };
   if ('preset' in change || 'image' in change) look();
   if ('threads' in change) {
+    engine.value = { ...engine.peek(), noThreads: '' };
     start().then((octet) => (octet.threads = settings.peek().threads), () => {});
   }
 }

@@ -36,8 +36,8 @@ function session(key) {
 
 /** @type {Record<string, (args: any, report: Report) => unknown>} */
 const calls = {
-  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options */
-  async start(options) {
+  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options @param {Report} report */
+  async start(options, report) {
     const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
     const module = /** @type {Wasm} */ (await import(new URL('octet.js', folder).href));
     await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
@@ -45,14 +45,17 @@ const calls = {
     wasm = module;
     const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
     if (options.threads > 1 && scope.crossOriginIsolated && pool.initThreadPool) {
-      await pool.initThreadPool(options.threads);
+      report({ stage: 'Starting the threads' });
+      await pool.initThreadPool(options.threads).catch((cause) => {
+        throw Object.assign(new Error(String(cause?.message ?? cause)), { kind: 'threads' });
+      });
       threads = options.threads;
     }
     /** @type {Shared | null} */
     const shared = scope.crossOriginIsolated && options.variant === 'threads'
       ? { control: module.control(), panic: module.panicText() }
       : null;
-    return { threads, shared };
+    return { shared };
   },
 
   /** @param {{ key: number, name: string, blob: Blob }} file @param {Report} report */
