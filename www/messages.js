@@ -26,7 +26,7 @@ export function fail(title, error, next, retry) {
 }
 
 /** Begins with a capital, unless it begins with a name; ends with a stop. @param {string} text */
-function sentence(text) {
+export function sentence(text) {
   const start = /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
   return /[.!?]$/.test(start) ? start : `${start}.`;
 }

@@ -77,6 +77,6 @@ export const blocked = computed(() => {
   if (open.wanted.length > 0) return `Add the model’s data first: ${open.wanted.join(', ')}.`;
   if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
   if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
-  if (preview.value?.failure) return 'The first sample cannot be used yet; see Data.';
+  if (preview.value?.failure) return 'The first sample cannot be used; what is wrong with it is said below its name. Mend the file and add it again, or remove all and add others.';
   return '';
 });

@@ -6,7 +6,7 @@
 
 import { baseName, isModel, isPicture } from './files.js';
 import { plural } from './format.js';
-import { aborted, fail, problem, say } from './messages.js';
+import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
 import { done, engine, model, modelChanged, noSamples, opening, presets, preview, run, samples, settings } from './state.js';
@@ -180,8 +180,9 @@ async function look() {
     if (mine === looks) preview.value = { decoded, failure: '', picture, name: first.name };
   } catch (error) {
     if (mine !== looks || aborted(error)) return;
-    preview.value = { decoded: null, failure: /** @type {Error} */ (error).message, picture, name: first.name };
-    say(/** @type {Error} */ (error).message);
+    const failure = sentence(/** @type {Error} */ (error).message);
+    preview.value = { decoded: null, failure, picture, name: first.name };
+    say(failure);
   }
 }
 
