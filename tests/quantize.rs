@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use octet::calibrate::Range;
 use octet::graph::Model;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, Quantized, Settings, quantize};
+use octet::quantize::{Plan, QuantizeError, Quantized, Ranges, Settings, quantize};
 
 fn value(name: &str) -> ValueInfoProto {
     let tensor = TensorTypeProto {
@@ -70,12 +70,12 @@ fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str]) -
 /// Quantizes with the range [-1, 2] for everything, and checks that what comes out is a valid graph.
 fn done(model: &Model) -> Quantized {
     let plan = Plan::new(model, &Settings::default()).unwrap();
-    let ranges: BTreeMap<String, Range> = plan
-        .observed()
+    let ranges: BTreeMap<String, Range> = Plan::observable(model)
+        .unwrap()
         .into_iter()
         .map(|name| (name, Range::new(-1.0, 2.0)))
         .collect();
-    let quantized = quantize(model, &plan, &ranges).unwrap();
+    let quantized = quantize(model, &plan, Ranges::Given(&ranges)).unwrap();
     let graph = &quantized.model.graph;
     let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
     let mut known: HashSet<String> = HashSet::new();
@@ -343,7 +343,7 @@ fn what_can_not_be_quantized_is_refused_in_words() {
     ));
 
     let kept = Settings {
-        keep_float: vec!["z".into()],
+        float: vec!["z".into()],
         ..Settings::default()
     };
     let error = Plan::new(&model(conv(), weight(), &["y"]), &kept).unwrap_err();
@@ -351,7 +351,7 @@ fn what_can_not_be_quantized_is_refused_in_words() {
 
     let whole = model(conv(), weight(), &["y"]);
     let plan = Plan::new(&whole, &settings).unwrap();
-    let error = quantize(&whole, &plan, &BTreeMap::new()).unwrap_err();
+    let error = quantize(&whole, &plan, Ranges::Given(&BTreeMap::new())).unwrap_err();
     assert!(
         error.to_string().contains("no range for the value `x`"),
         "{error}"

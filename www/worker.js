@@ -84,15 +84,15 @@ const calls = {
   },
 
   /**
-   * @param {{ key: number, files: NamedFile[], method: string, settings: QuantizeSettings, samples: SampleSettings }} given
+   * @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings }} given
    * @param {Report} report
    */
-  async calibrate({ key, files, method, settings, samples }, report) {
+  async calibrate({ key, files, method, samples }, report) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
     report({ stage: 'Preparing the model', done: 0, of: all.length, unit: 'samples', memory: memory() });
-    open.beginCalibration(settings, samples);
+    open.beginCalibration(samples);
     let done = 0;
     let size = threads;
     while (done < all.length) {

@@ -9,6 +9,7 @@ mod bias;
 mod operators;
 mod plan;
 mod qdq;
+mod ranges;
 mod scale;
 mod settings;
 mod weights;
@@ -18,8 +19,11 @@ use serde::Serialize;
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
+pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
-pub use settings::{ActivationType, Settings};
+pub use settings::{
+    ElementType, Format, LayerSettings, Operators, Settings, SettingsError, TensorSettings,
+};
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
@@ -37,9 +41,11 @@ pub enum QuantizeError {
     )]
     Nothing { reason: String },
     #[error(
-        "the setting keeps the layer `{name}` float, but the model has no node of that name{hint}"
+        "the settings name the layer `{name}`, but the model has no node of that name or scope{hint}"
     )]
     UnknownNode { name: String, hint: String },
+    #[error("the settings name the tensor `{name}`, but the model has none of that name{hint}")]
+    UnknownTensor { name: String, hint: String },
     #[error(
         "there is no range for the value `{value}`; calibrate again with these settings, or give its range"
     )]
