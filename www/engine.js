@@ -171,15 +171,15 @@ export class Engine {
 }
 
 /**
- * Samples are told by the worker, a portion at a time, and seen in shared memory, one by one: the count never goes back, and what is
- * no news is not passed on.
+ * Samples are told by the worker, a portion at a time, and seen in shared memory, one by one: within a stage the count never goes back,
+ * and what is no news is not passed on.
  *
  * @param {Pending} pending
  * @param {Progress} progress
  */
 function advance(pending, progress) {
-  const { done: before = 0, unit } = pending.progress ?? {};
-  const counts = progress.unit === 'samples' && unit === 'samples';
+  const { done: before = 0, stage } = pending.progress ?? {};
+  const counts = progress.unit === 'samples' && progress.stage === stage;
   if (counts && !progress.memory && (progress.done ?? 0) <= before) return;
   pending.progress = counts ? { ...progress, done: Math.max(progress.done ?? 0, before) } : progress;
   pending.onProgress?.(pending.progress);

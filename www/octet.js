@@ -213,10 +213,10 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', settings = {}, samples: reading = {}, signal } = options;
+    const { method = 'minmax', samples: reading = {}, signal } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, settings, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, onProgress });
     this.#calibrated = engine;
     return summary;

@@ -46,7 +46,7 @@ export async function quantize() {
     run.value = {
       ...now,
       progress: { ...progress, memory: memory ?? now.progress.memory },
-      samplesStarted: now.samplesStarted ?? (progress.unit === 'samples' ? performance.now() : null),
+      samplesStarted: stage === now.progress.stage ? now.samplesStarted : progress.unit === 'samples' ? performance.now() : null,
       curve: memory ? [...now.curve, { at, stage, memory }] : now.curve,
     };
   };
@@ -54,7 +54,7 @@ export async function quantize() {
     const { signal } = mine;
     const held = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
     if (!calibration || !held || !open.calibrated) {
-      const summary = await open.calibrate(files, { settings: choice, samples: { image }, signal }, onProgress);
+      const summary = await open.calibrate(files, { samples: { image }, signal }, onProgress);
       calibration = { model: open, files, reading, summary };
     }
     const { summary } = calibration;

@@ -14,7 +14,7 @@ import { computed, signal } from './signals.js';
  * @typedef {object} Run
  * @property {number} started
  * @property {Progress} progress
- * @property {number | null} samplesStarted when the first sample went in
+ * @property {number | null} samplesStarted when the first sample of this stage went in
  * @property {{ at: number, stage: string, memory: Memory }[]} curve
  */
 

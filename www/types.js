@@ -56,7 +56,6 @@
 /**
  * @typedef {object} CalibrateOptions
  * @property {string} [method] `minmax`
- * @property {QuantizeSettings} [settings]
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
  */
