@@ -6,7 +6,7 @@
  *     const octet = await Octet.start();
  *     const model = await octet.open(file);
  *     await model.calibrate(samples, { method: 'minmax' }, console.log);
- *     const { model: bytes, report, summary } = await model.quantize({ activations: 'u8' });
+ *     const { model: bytes, report, summary } = await model.quantize({ activations: { type: 'u8' } });
  *
  * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a
  * second with an `AbortError`. A call that can't be stopped in time, and a worker that dies, cost the worker and not the

@@ -4,7 +4,7 @@
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
-import { blocked, done, model, run, samples, settings } from './state.js';
+import { blocked, done, model, quantizeSettings, run, samples } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress } from './types.js' */
@@ -26,8 +26,7 @@ export async function quantize() {
   if (!open || blocked.peek()) return;
   const mine = (running = new AbortController());
   const { files } = samples.peek();
-  const { activations, perChannel } = settings.peek();
-  const choice = { activations, perChannel };
+  const choice = quantizeSettings();
   const image = imageSettings();
   const reading = JSON.stringify(image);
   const started = performance.now();

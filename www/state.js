@@ -7,7 +7,7 @@
 import { detect } from './capabilities.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Decoded, Memory, NamedFile, Progress, Result, SampleRef } from './types.js' */
+/** @import { CalibrationSummary, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -60,6 +60,11 @@ export const settings = signal({
   preset: 'imagenet',
   image: {},
 });
+/** The settings as the quantizer reads them. @returns {QuantizeSettings} */
+export function quantizeSettings() {
+  const { activations, perChannel } = settings.value;
+  return { activations: { type: activations }, weights: { per_channel: perChannel } };
+}
 /** @type {import('./signals.js').Signal<Record<string, Record<string, any>>>} */
 export const presets = signal({});
 /** @type {import('./signals.js').Signal<Run | null>} */

@@ -14,8 +14,7 @@ inBrowsers('the page', (visit, name) => {
         assert.match(engine, plain ? /1 thread$/ : /build/);
         assert.equal(await visit.tab.$('#run'), null);
         await visit.ready(4);
-        await visit.tab.click('#run');
-        await visit.tab.waitForSelector('#done-title');
+        await visit.quantize();
         const model = await visit.downloaded('.onnx');
         const report = (await visit.downloaded('.yaml')).toString();
         assert.ok(model.length > 1_000_000 && model.length < 8_000_000, `${model.length} bytes`);
@@ -39,7 +38,7 @@ inBrowsers('the page', (visit, name) => {
       }
       assert.equal(await visit.tab.evaluate(() => document.activeElement?.id), 'run');
       await visit.tab.keyboard.press('Enter');
-      await visit.tab.waitForSelector('#done-title');
+      await visit.finished();
       await visit.tab.waitForFunction(() => document.activeElement?.id === 'done-title');
       await visit.tab.keyboard.press('Tab');
       assert.match(await visit.tab.evaluate(() => document.activeElement?.textContent ?? ''), /Download model/);

@@ -21,8 +21,7 @@ inBrowsers('the picture', (visit) => {
     await visit.choose('choose-samples', ...photos.slice(11, 19));
     await visit.tab.waitForSelector('.pictures canvas');
     await visit.tab.select('#preset', 'lite');
-    await visit.tab.click('#run');
-    await visit.tab.waitForSelector('#done-title');
+    await visit.quantize();
     // Neither the ring of the focus nor a pointer over a button belongs to it.
     await visit.tab.evaluate(() => {
       /** @type {HTMLElement | null} */ (document.activeElement)?.blur();

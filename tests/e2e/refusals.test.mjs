@@ -21,8 +21,7 @@ async function works(visit) {
   await visit.drop({ 'good.npy': good });
   await visit.says('#run-why', /min\/max/);
   assert.equal(await visit.tab.$('.problem'), null);
-  await visit.tab.click('#run');
-  await visit.tab.waitForSelector('#done-title');
+  await visit.quantize();
 }
 
 /** @param {string} said @param {RegExp[]} words */
@@ -118,8 +117,7 @@ inBrowsers('what cannot be used', (visit) => {
     // The mended file has the name and size of the bad one.
     await visit.drop({ 'b.npy': good });
     await visit.tab.waitForFunction(() => !document.querySelector('.problem'));
-    await visit.tab.click('#run');
-    await visit.tab.waitForSelector('#done-title');
+    await visit.quantize();
     await works(visit);
   }));
 

@@ -38,8 +38,7 @@ inBrowsers('threads', (visit) => {
     await visit.ready(2);
     assert.equal(await visit.tab.$eval('#threads', (input) => /** @type {HTMLInputElement} */ (input).value), '1');
     assert.match(await visit.text('#threads-why'), /did not start/);
-    await visit.tab.click('#run');
-    await visit.tab.waitForSelector('#done-title');
+    await visit.quantize();
     assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
   }));
 
@@ -58,8 +57,7 @@ inBrowsers('threads', (visit) => {
       const note = () => /** @type {any} */ (window).counts.add(document.querySelector('.live dd')?.textContent);
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
-    await visit.tab.click('#run');
-    await visit.tab.waitForSelector('#done-title');
+    await visit.quantize();
     const counts = await visit.tab.evaluate(() => [.../** @type {any} */ (window).counts].filter(Boolean));
     assert.ok(counts.includes('1 of 2'), counts.join('; '));
   }));

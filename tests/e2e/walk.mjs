@@ -165,6 +165,18 @@ export class Visit {
     await this.tab.waitForFunction(found, {}, selector, words.source, words.flags);
   }
 
+  /** Starts a run and waits for its end, which must be a good one. */
+  async quantize() {
+    await this.tab.click('#run');
+    await this.finished();
+  }
+
+  /** Waits for the end of a run that is under way; what stopped it is the error. */
+  async finished() {
+    await this.tab.waitForSelector('#done-title, .problem');
+    assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
+  }
+
   /** @param {string} selector */
   text(selector) {
     return this.tab.$eval(selector, (element) => element.textContent ?? '');
