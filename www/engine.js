@@ -9,7 +9,7 @@ import { slot } from './types.js';
 /** @import { Failure, Progress, Reply, Shared } from './types.js' */
 
 /** How long a worker may take to stop by itself, in milliseconds, before it is ended. */
-const patience = 120;
+const patience = 100;
 
 /** How long threads may take to start once the engine is loaded, in milliseconds. */
 const startup = 10_000;
