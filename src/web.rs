@@ -219,6 +219,20 @@ impl Session {
         Ok(seen.into())
     }
 
+    /// Random samples that fit the model, as `{ path, bytes }`s: to try things out, never for real use.
+    #[wasm_bindgen(js_name = demoSamples)]
+    pub fn demo_samples(&self, count: u32, seed: u32) -> Result<Array, JsValue> {
+        let samples = self.inner.demo_samples(count.into(), seed.into()).map_err(error)?;
+        let files = Array::new();
+        for (path, bytes) in samples.into_iter().flat_map(|sample| sample.parts) {
+            let file = Object::new();
+            Reflect::set(&file, &"path".into(), &path.into())?;
+            Reflect::set(&file, &"bytes".into(), &Uint8Array::from(&bytes[..]))?;
+            files.push(&file);
+        }
+        Ok(files)
+    }
+
     /// Prepares the model and begins a calibration.
     #[wasm_bindgen(js_name = beginCalibration)]
     pub fn begin_calibration(&mut self, samples: JsValue) -> Result<(), JsValue> {

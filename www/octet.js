@@ -205,6 +205,18 @@ export class Model {
   }
 
   /**
+   * Random samples that fit the model, to try things out with. What is calibrated with them means nothing
+   * for real use: say so where you show it, and set `demo` in the sample settings, so that the report does.
+   *
+   * @param {number} count
+   * @param {number} [seed]
+   * @returns {Promise<NamedFile[]>}
+   */
+  async demoSamples(count, seed = 0) {
+    return (await this.reach()).call('demoSamples', { key: this.#key, count, seed });
+  }
+
+  /**
    * Runs the samples and watches the range of every tensor that will be quantized.
    *
    * @param {(File | NamedFile)[]} samples

@@ -4,7 +4,7 @@
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
-import { blocked, done, model, quantizeSettings, run, samples } from './state.js';
+import { blocked, done, model, quantizeSettings, run, samples, randomData } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress } from './types.js' */
@@ -25,7 +25,8 @@ export async function quantize() {
   const open = model.peek();
   if (!open || blocked.peek()) return;
   const mine = (running = new AbortController());
-  const { files } = samples.peek();
+  const { files, source } = samples.peek();
+  const demo = source === randomData;
   const choice = quantizeSettings();
   const image = imageSettings();
   const reading = JSON.stringify(image);
@@ -53,7 +54,7 @@ export async function quantize() {
     const { signal } = mine;
     const held = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
     if (!calibration || !held || !open.calibrated) {
-      const summary = await open.calibrate(files, { samples: { image }, signal }, onProgress);
+      const summary = await open.calibrate(files, { samples: { image, demo }, signal }, onProgress);
       calibration = { model: open, files, reading, summary };
     }
     const { summary } = calibration;

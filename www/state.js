@@ -46,10 +46,12 @@ export const opening = signal(/** @type {any} */ (null));
 export const model = signal(/** @type {any} */ (null));
 /** Counts the times the model's card or missing files changed. */
 export const modelChanged = signal(0);
-/** @typedef {{ files: NamedFile[], refs: SampleRef[], source: string, labels: Map<string, string> }} Samples `source` and `labels` (by path) are the demo's */
+/** @typedef {{ files: NamedFile[], refs: SampleRef[], source: string, labels: Map<string, string> }} Samples `source` and `labels` (by path) are the demo's, and say what is random */
 /** @type {Samples} */
 export const noSamples = { files: [], refs: [], source: '', labels: new Map() };
 export const samples = signal(noSamples);
+/** The source of samples that are random. */
+export const randomData = 'Random demo data: good to try Octet out, worth nothing for real use.';
 /** @type {import('./signals.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Settings>} */

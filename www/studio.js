@@ -9,7 +9,9 @@ import { plural } from './format.js';
 import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
-import { done, engine, model, modelChanged, noSamples, opening, presets, preview, run, samples, settings } from './state.js';
+import {
+  done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, settings,
+} from './state.js';
 
 /** @import { NamedFile } from './types.js' */
 /** @import { Settings } from './state.js' */
@@ -154,11 +156,27 @@ export async function addSamples(files, about = { source: '', labels: new Map() 
   }
 }
 
+/** Random samples, said to be that wherever they are shown. */
+export async function addRandomSamples() {
+  const open = model.peek();
+  if (!open) return;
+  try {
+    const files = await open.demoSamples(randomSamples);
+    samples.value = noSamples;
+    await addSamples(files, { source: randomData, labels: new Map() });
+  } catch (error) {
+    fail('Random samples could not be made', error, 'Add samples of your own.');
+  }
+}
+
 export function clearSamples() {
   samples.value = noSamples;
   preview.value = null;
   say('Samples removed.');
 }
+
+/** How many random samples are made: enough to see a run, and soon done. */
+const randomSamples = 8;
 
 /** Each look replaces the one before. */
 let looks = 0;

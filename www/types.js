@@ -48,7 +48,7 @@
  * @property {{ per_channel?: boolean }} [weights]
  */
 
-/** @typedef {{ image?: Record<string, unknown> }} SampleSettings how samples are read */
+/** @typedef {{ image?: Record<string, unknown>, demo?: boolean }} SampleSettings how samples are read; `demo` says in the report that they are random */
 
 /**
  * @typedef {object} CalibrateOptions

@@ -85,6 +85,13 @@ const calls = {
     return await session(key).preview(sample.name, sample.files, settings);
   },
 
+  /** @param {{ key: number, count: number, seed: number }} wanted @returns {NamedFile[]} */
+  demoSamples({ key, count, seed }) {
+    /** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }[]} */
+    const made = session(key).demoSamples(count, seed);
+    return made.map(({ path, bytes }) => ({ path, blob: new Blob([bytes]) }));
+  },
+
   /**
    * @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings }} given
    * @param {Report} report

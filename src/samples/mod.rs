@@ -22,6 +22,7 @@ mod synthetic;
 mod tensor_file;
 
 use bytes::Bytes;
+use prost::Message;
 use serde::{Deserialize, Serialize};
 
 pub use error::{Problem, SampleError, shape_text, type_name};
@@ -31,7 +32,7 @@ pub use preview::{Preview, describe};
 pub use synthetic::synthetic;
 
 use crate::graph::Dim;
-use crate::onnx::schema::DataType;
+use crate::onnx::schema::{DataType, TensorProto};
 use crate::tensor::Tensor;
 
 /// The largest array a sample may hold, in bytes: a file may not claim more.
@@ -63,6 +64,8 @@ pub struct InputSpec {
 pub struct Settings {
     /// How a picture becomes a tensor.
     pub image: ImageSettings,
+    /// Whether the samples are random demo data; then the report says so.
+    pub demo: bool,
 }
 
 /// One array of a sample before it is held against an input.
@@ -86,6 +89,22 @@ pub struct Decoded {
     pub tensors: Vec<Tensor>,
     /// For each tensor, sentences on conversions and the like; mostly empty.
     pub notes: Vec<Vec<String>>,
+}
+
+/// So many samples of [random demo data](synthetic), as files that read back as them.
+pub fn demo(inputs: &[InputSpec], count: u64, seed: u64) -> Result<Vec<Encoded>, SampleError> {
+    (0..count)
+        .map(|index| {
+            let name = format!("random/test_data_set_{index}");
+            let tensors = synthetic(inputs, seed, index)?;
+            let part = |(place, (input, tensor)): (usize, (&InputSpec, &Tensor))| {
+                let file = TensorProto::from_tensor(&input.name, tensor).encode_to_vec();
+                (format!("{name}/input_{place}.pb"), Bytes::from(file))
+            };
+            let parts = inputs.iter().zip(&tensors).enumerate().map(part).collect();
+            Ok(Encoded { name, parts })
+        })
+        .collect()
 }
 
 /// Decodes a sample to one tensor for each input, in their order.

@@ -191,6 +191,11 @@ impl Session {
         .collect()
     }
 
+    /// Random samples that fit the model, to try things out with: they say nothing about accuracy.
+    pub fn demo_samples(&self, count: u64, seed: u64) -> Result<Vec<Encoded>, Error> {
+        Ok(samples::demo(&self.input_specs(), count, seed)?)
+    }
+
     /// What a sample looks like once decoded, input by input.
     pub fn preview(
         &self,

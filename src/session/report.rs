@@ -48,6 +48,10 @@ impl Report {
         self.calibration = None;
         self.quantization = None;
         self.warnings.clear();
+        if samples.demo {
+            let warning = "The samples were random demo data: the ranges, and so the accuracy, mean nothing for real use.";
+            self.warnings.push(warning.into());
+        }
     }
 
     pub(super) fn calibrated(&mut self, method: Method, samples: usize, seen: &Observations) {

@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { bytes, plural, real } from '../format.js';
 import { model, modelChanged, preview, run, samples } from '../state.js';
-import { addSamples, clearSamples } from '../studio.js';
+import { addRandomSamples, addSamples, clearSamples } from '../studio.js';
 import { pick } from './pick.js';
 import { table } from './model.js';
 import { pictureSettings } from './settings.js';
@@ -38,6 +38,7 @@ export function dataPanel() {
     h('div', { class: 'row' },
       ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg', multiple: true, disabled: busy }, add),
       ...pick('Add a folder', { id: 'choose-folder', folder: true, disabled: busy }, add),
+      h('button', { type: 'button', class: 'quiet', id: 'random-samples', hidden: () => samples.value.refs.length > 0 || !model.value || model.value.wanted.length > 0, disabled: busy, onclick: () => void addRandomSamples() }, 'Try with random data'),
       h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
     ),
   );

@@ -97,7 +97,7 @@ impl ImageOptions {
                 )));
             }
         }
-        Ok(Settings { image })
+        Ok(Settings { image, demo: false })
     }
 }
 

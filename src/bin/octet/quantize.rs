@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Args;
-use octet::samples::{Encoded, SampleRef, group};
+use octet::samples::{self, Encoded, SampleRef, group};
 use octet::session::{Error, Session};
 
 use super::images::{ImageOptions, one_of};
@@ -22,8 +22,11 @@ pub struct Options {
     model: PathBuf,
     /// Samples to calibrate with: .npz (one sample a file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, or folders of them
-    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present = "ranges")]
+    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present_any = ["ranges", "demo"])]
     calib: Vec<PathBuf>,
+    /// So many random samples instead, to try things out: the result means nothing for real use
+    #[arg(long, value_name = "N", conflicts_with_all = ["calib", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
+    demo: Option<u64>,
     /// Where the quantized model goes
     #[arg(long, value_name = "OUT.onnx")]
     out: PathBuf,
@@ -60,7 +63,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         &["dynamic", "weights"],
     )?;
     let settings = options.settings.document()?;
-    let image_settings = options.images.settings()?;
+    let image_settings = samples::Settings {
+        demo: options.demo.is_some(),
+        ..options.images.settings()?
+    };
     for (target, option) in targets(options) {
         files::check_target(target, option)?;
         if same_file(target, &options.model) {
@@ -71,15 +77,19 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     let threads = start_threads(options.threads)?;
-    let samples = match &options.ranges {
-        Some(_) => vec![],
-        None => group(&files::expand(&options.calib)?)?,
+    let samples = match (&options.ranges, options.demo) {
+        (None, None) => group(&files::expand(&options.calib)?)?,
+        _ => vec![],
     };
 
     let mut session = open::open(&options.model)?;
     let named = |error| about(options, error);
     let before = session.card().bytes;
-    let progress = Progress::new(samples.len());
+    let demo = match options.demo {
+        Some(count) => session.demo_samples(count, 0).map_err(named)?,
+        None => vec![],
+    };
+    let progress = Progress::new(samples.len() + demo.len());
     match &options.ranges {
         Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
         None => {
@@ -94,6 +104,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                         .iter()
                         .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
                 }
+            }
+            if !demo.is_empty() {
+                progress.note("the samples are random: the result is for trying things out only");
+            }
+            for few in demo.chunks(threads * READ_AHEAD_SAMPLES) {
+                session.feed(few, &progress).map_err(named)?;
             }
             calibrate(&mut session, &samples, threads, options, &progress)?;
             session.finish_calibration(settings.method).map_err(named)?;
