@@ -249,7 +249,21 @@ impl Session {
         self.inner.feed(&encoded, &Shared).map_err(error)
     }
 
-    /// Ends the calibration with a method, such as `minmax`.
+    /// Whether the samples must be fed a second time for this method; if so, that pass begins.
+    #[wasm_bindgen(js_name = beginSecondPass)]
+    pub fn begin_second_pass(&mut self, method: JsValue) -> Result<bool, JsValue> {
+        let method: calibrate::Method = from_js(method, "method")?;
+        self.inner.begin_second_pass(method).map_err(error)
+    }
+
+    /// Finds the ranges again, from what the last calibration saw, with another method.
+    #[wasm_bindgen(js_name = chooseMethod)]
+    pub fn choose_method(&mut self, method: JsValue) -> Result<JsValue, JsValue> {
+        let method: calibrate::Method = from_js(method, "method")?;
+        to_js(&self.inner.choose_method(method).map_err(error)?)
+    }
+
+    /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.
     #[wasm_bindgen(js_name = finishCalibration)]
     pub fn finish_calibration(&mut self, method: JsValue) -> Result<JsValue, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;

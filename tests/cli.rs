@@ -307,8 +307,8 @@ fn no_samples_and_foreign_files_are_refused() {
 fn options_that_are_not_there_are_refused_with_what_is() {
     let folder = prepared("options");
     let cases: [(&[&str], &[&str]); 9] = [
-        (&["--method", "percentile"], &["not there yet", "minmax"]),
-        (&["--method", "magic"], &["not known", "minmax"]),
+        (&["--method", "percentile:x"], &["percentile:x", "percentile:99.99"]),
+        (&["--method", "magic"], &["--method", "magic", "minmax"]),
         (&["--scheme", "dynamic"], &["not there yet", "static"]),
         (&["--format", "qoperator"], &["not there yet", "qdq"]),
         (&["--activations", "i4"], &["i4", "u8, i8"]),

@@ -90,17 +90,22 @@ const calls = {
     loaded().resetControl();
     report({ stage: 'Preparing the model', done: 0, of: all.length, unit: 'samples', memory: memory() });
     open.beginCalibration(settings, samples);
-    let done = 0;
     let size = threads;
-    while (done < all.length) {
-      const started = performance.now();
-      await open.feed(all.slice(done, done + size));
-      done = Math.min(done + size, all.length);
-      report({ stage: 'Calibrating', done, of: all.length, unit: 'samples', memory: memory() });
-      const took = performance.now() - started;
-      if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
-      else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
-    }
+    /** @param {string} stage */
+    const feedAll = async (stage) => {
+      let done = 0;
+      while (done < all.length) {
+        const started = performance.now();
+        await open.feed(all.slice(done, done + size));
+        done = Math.min(done + size, all.length);
+        report({ stage, done, of: all.length, unit: 'samples', memory: memory() });
+        const took = performance.now() - started;
+        if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
+        else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
+      }
+    };
+    await feedAll('Calibrating');
+    if (all.length > 0 && open.beginSecondPass(method)) await feedAll('Counting');
     return open.finishCalibration(method);
   },
 

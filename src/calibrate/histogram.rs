@@ -15,9 +15,8 @@ pub const HALF: usize = 2048;
 const HALF_BITS: i32 = 11;
 /// Bins as wide as the finest step of `f32`: nothing narrower is ever needed.
 const FINEST: i32 = -149;
-/// Exponents of bins for which an f32 divided by their width is an f32 without rounding: it can't fall
-/// below the normal numbers where the width is at most 1, nor the width's inverse leave them.
-const FAST: std::ops::RangeInclusive<i32> = -126..=0;
+/// Exponents of bins for which their width, its inverse and the edges of all bins are normal f32s.
+const FAST: std::ops::RangeInclusive<i32> = -126..=115;
 
 /// Counts of finite values in bins that double with the range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,14 +80,16 @@ impl Histogram {
         const BLOCK: usize = 64;
         const TABLES: usize = 4;
         let per_width = power_of_two(-self.exponent) as f32;
+        let width = power_of_two(self.exponent) as f32;
         let zero = self.zero() as i32;
         let place = |value: f32| {
-            // Exact, by the choice of FAST.
+            // Exact, or so near zero that it rounds to less than one.
             let bins = value * per_width;
             // SAFETY: the value is finite, and `hold` made bins so wide that it is at most HALF of them
             // away from zero: far inside i32. (A checked cast is not turned into vector code.)
             let whole: i32 = unsafe { bins.to_int_unchecked() };
-            whole - i32::from(bins < whole as f32) + zero
+            // Towards zero, so one too high below zero unless on the edge, which is an f32 by the choice of FAST.
+            whole - i32::from(value < whole as f32 * width) + zero
         };
         let size = self.counts.len();
         if values.len() < TABLES * size {
@@ -141,9 +142,14 @@ impl Histogram {
         self.counts.is_empty()
     }
 
+    /// How wide a bin is.
+    pub(super) fn width(&self) -> f64 {
+        power_of_two(self.exponent)
+    }
+
     /// The bins that are not empty, in order: (lower edge, upper edge, count).
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
-        let (zero, width) = (self.zero() as f64, power_of_two(self.exponent));
+        let (zero, width) = (self.zero() as f64, self.width());
         self.counts
             .iter()
             .enumerate()

@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::scale::span;
+use crate::calibrate::Target;
+use crate::onnx::schema::DataType;
+
 /// The integer type of activations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,6 +33,18 @@ pub struct Settings {
     pub keep_float: Vec<String>,
     /// Only these operators are quantized; all that can be where this is absent.
     pub operators: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// The integers of activations, as calibration has to know them.
+    pub fn target(&self) -> Target {
+        let element = match self.activations {
+            ActivationType::U8 => DataType::Uint8,
+            ActivationType::I8 => DataType::Int8,
+        };
+        let used = span(element, self.symmetric_activations, false);
+        Target::new(used.low, used.high, self.symmetric_activations)
+    }
 }
 
 impl Default for Settings {

@@ -19,8 +19,8 @@ pub use error::Error;
 use report::Report;
 pub use watch::{Event, Watch};
 
-use crate::calibrate::run::{Calibration, FeedError};
-use crate::calibrate::{Method, Observations, Range};
+use crate::calibrate::run::Calibration;
+use crate::calibrate::{Method, Observations, Range, SecondPassMissing, Target};
 use crate::engine;
 use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
@@ -42,6 +42,9 @@ pub struct Session {
     card: Card,
     prepared: Option<Ready>,
     calibration: Option<Calibration>,
+    /// The integers that the calibration under way is for.
+    target: Target,
+    observations: Option<(usize, Observations)>,
     ranges: Option<Ranges>,
     profiler: Profiler,
     report: Report,
@@ -133,6 +136,8 @@ impl Session {
             card,
             prepared: None,
             calibration: None,
+            target: Target::default(),
+            observations: None,
             ranges: None,
             profiler,
             report: Report::default(),
@@ -204,6 +209,7 @@ impl Session {
         let inputs = self.input_specs();
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let watched = watched(&ready.model, settings)?;
+        self.target = settings.target();
         self.report.calibrating(settings, &samples, &ready.done);
         self.calibration = Some(Calibration::new(
             ready.model.clone(),
@@ -224,16 +230,18 @@ impl Session {
                 name: name.to_string(),
             })
         };
-        calibration
-            .feed(samples, finished, || watch.cancelled())
-            .map_err(|error| match error {
-                FeedError::Sample(error) => Error::Sample(error),
-                FeedError::Run { sample, source } => Error::Run {
-                    name: sample,
-                    source,
-                },
-                FeedError::Stopped => Error::Stopped,
-            })
+        Ok(calibration.feed(samples, finished, || watch.cancelled())?)
+    }
+
+    /// Begins a second pass over the samples if this method needs one; says whether it does. If so, the
+    /// same samples are to be fed again before the calibration is finished with this method.
+    pub fn begin_second_pass(&mut self, method: Method) -> Result<bool, Error> {
+        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let Some(layout) = method.second_pass() else {
+            return Ok(false);
+        };
+        calibration.begin_second_pass(layout);
+        Ok(true)
     }
 
     /// Ends the calibration: from here on the model can be quantized.
@@ -244,14 +252,29 @@ impl Session {
             self.calibration = Some(calibration);
             return Err(Error::NoSamples);
         }
-        let observations: Observations = calibration.finish();
-        let ranges: Ranges = observations
-            .iter()
-            .map(|(name, seen)| (name.clone(), method.range(seen)))
-            .collect();
+        if let Some(layout) = method.second_pass()
+            && calibration.second_pass() != Some(layout)
+        {
+            // The first pass is kept: the second can be begun, or another method taken.
+            self.calibration = Some(calibration);
+            return Err(Error::SecondPass(SecondPassMissing(method)));
+        }
+        self.observations = Some((samples, calibration.finish()?));
         self.profiler.end();
-        let values = ranges.len();
-        self.report.calibrated(method, samples, &observations);
+        self.choose_method(method)
+    }
+
+    /// Finds the ranges again, from what the last calibration saw, with another method.
+    pub fn choose_method(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
+        let Some((samples, observations)) = &self.observations else {
+            return Err(Error::NotCalibrated);
+        };
+        let found = observations
+            .iter()
+            .map(|(name, seen)| Ok((name.clone(), method.range(seen, &self.target)?)));
+        let ranges = found.collect::<Result<Ranges, Error>>()?;
+        let (samples, values) = (*samples, ranges.len());
+        self.report.calibrated(method, samples, observations);
         self.ranges = Some(ranges);
         let prepared = self
             .prepared

@@ -24,8 +24,10 @@ struct Settings<'a> {
 }
 
 #[derive(Serialize)]
-struct Calibration<'a> {
-    method: &'a str,
+struct Calibration {
+    method: Method,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     samples: usize,
     values: usize,
     elements: u64,
@@ -64,13 +66,16 @@ impl Report {
 
     pub(super) fn calibrated(&mut self, method: Method, samples: usize, seen: &Observations) {
         let calibration = Calibration {
-            method: method.name(),
+            method,
+            note: method.note(),
             samples,
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),
         };
         let comment = "What the ranges come from.";
         self.calibration = Some(Section::of("calibration", comment, &calibration));
+        // Ranges may be found again with another method.
+        self.warnings.clear();
         for (name, one) in seen {
             let odd = one.nan_count() + one.infinite_count();
             if odd > 0 {

@@ -31,7 +31,9 @@ pub struct Options {
     /// Where the report goes: time and memory of each step, settings, what was quantized and what not
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
-    /// How a tensor's range is chosen: minmax
+    /// How a tensor's range is chosen: minmax, moving-average, percentile[:99.999], entropy, mse,
+    /// mse-power-of-two, layerwise-percentile[:mae|:mse], auto, or ONNX Runtime's own
+    /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS]
     #[arg(long, default_value = "minmax")]
     method: String,
     /// When activations get their scales: static (from the samples)
@@ -73,7 +75,10 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let method = method(&options.method)?;
+    let method: Method = options
+        .method
+        .parse()
+        .map_err(|error| Failure(format!("--method: {error}")))?;
     planned(
         "--scheme",
         &options.scheme,
@@ -117,7 +122,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                         .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
                 }
             }
+            if let Some(note) = method.note() {
+                progress.note(&note);
+            }
             calibrate(&mut session, &samples, threads, options, &progress)?;
+            if !samples.is_empty() && session.begin_second_pass(method).map_err(named)? {
+                progress.stage("Counting");
+                calibrate(&mut session, &samples, threads, options, &progress)?;
+            }
             session.finish_calibration(method).map_err(named)?;
         }
     }
@@ -227,16 +239,6 @@ fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-fn method(name: &str) -> Result<Method, Failure> {
-    planned(
-        "--method",
-        name,
-        &["minmax"],
-        &["percentile", "entropy", "mse"],
-    )?;
-    Ok(name.parse()?)
 }
 
 /// Refuses a value that is not there: as planned, or as unknown.
