@@ -31,7 +31,7 @@ fn clamped(min: f32, max: f32, all: Range) -> Range {
     let (min, max) = (min.max(all.min), max.min(all.max));
     if min <= max {
         Range::new(min, max)
-    } else if min < 0.0 {
+    } else if min.abs() < max.abs() {
         Range::new(min, min)
     } else {
         Range::new(max, max)
