@@ -16,7 +16,6 @@ use super::target::Grid;
 pub(super) enum Power {
     Absolute,
     Squared,
-    Cubed,
 }
 
 /// A distribution, ready to be asked for the errors of many grids.
@@ -81,11 +80,6 @@ impl ExpectedError {
                 let integral = |n: f64, r: f64| n * (1.0 / 12.0) + r * r * r * (1.0 / 3.0);
                 s * s * s * self.over_edges(grid, integral)
                     + s * s * self.over_points(grid, |r| r * r)
-            }
-            Power::Cubed => {
-                let integral = |n: f64, r: f64| n * (1.0 / 32.0) + 0.25 * r * r * (r * r.abs());
-                s * s * (s * s) * self.over_edges(grid, integral)
-                    + s * s * s * self.over_points(grid, |r| (r * r * r).abs())
             }
         }
     }
@@ -159,7 +153,6 @@ mod tests {
             match power {
                 Power::Absolute => error,
                 Power::Squared => error * error,
-                Power::Cubed => error * error * error,
             }
         };
         values.iter().map(cost).sum::<f64>() / values.len() as f64
@@ -172,7 +165,6 @@ mod tests {
         let error = of(&[0.0, 6.0]);
         assert_eq!(error.mean(grid, Power::Absolute), 1.0);
         assert_eq!(error.mean(grid, Power::Squared), 2.0);
-        assert_eq!(error.mean(grid, Power::Cubed), 4.0);
         // Without a grid all become zero.
         assert_eq!(error.mean(None, Power::Squared), 18.0);
     }
@@ -202,7 +194,7 @@ mod tests {
                 Range::new(-1.0, 3.0),
                 Range::new(-0.5, 0.25),
             ] {
-                for power in [Power::Absolute, Power::Squared, Power::Cubed] {
+                for power in [Power::Absolute, Power::Squared] {
                     let grid = target.grid(range).unwrap();
                     let (found, real) = (
                         error.mean(Some(grid), power),

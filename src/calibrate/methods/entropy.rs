@@ -8,7 +8,14 @@
 //! With c the count of a bin, P = c/N and Q = g/(k·M), where g is the content of the group it falls in, k how
 //! many of the group's bins are not empty, and M what lies inside. So the divergence is
 //! (Σ c·log c - Σ g·log(g/k))/N + log M - log N: with running sums of c, k and c·log c a candidate costs one
-//! logarithm a group. Exact zeros are left out: they come back exactly whatever the range, and where a Relu made
+//! logarithm a group.
+//!
+//! Counts are samples of a smooth distribution, and the unevenness that chance gives them is lost too when
+//! bins are taken together. In the mean that adds (bins - groups)/2N to the divergence, where no group is
+//! empty (Miller and Madow); in a tensor of few values it outweighs all else and would have the range cut
+//! down to as many bins as there are levels. It is taken off.
+//!
+//! Exact zeros are left out: they come back exactly whatever the range, and where a Relu made
 //! most values zero nothing else would be heard.
 
 #[cfg(test)]
@@ -16,6 +23,9 @@ use super::super::distribution::Bin;
 use super::super::distribution::Distribution;
 use super::super::logarithm::log2;
 use super::super::{Observation, Range, Target};
+
+/// `1 / (2·ln 2)`: a half, in bits.
+const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
 
 /// The range of the least divergence.
 pub(super) fn range(seen: &Observation, target: &Target) -> Range {
@@ -105,7 +115,7 @@ impl Bins {
         (self.first + bin as f64) * self.width
     }
 
-    /// The divergence of keeping the bins from `start` to before `end`, in `levels` groups. The outermost
+    /// The divergence, less what chance adds, of keeping the bins from `start` to before `end`, in `levels` groups. The outermost
     /// bins must not be empty.
     fn divergence(&self, start: usize, end: usize, levels: usize) -> f64 {
         let (head, tail) = (self.counts[start], self.counts[end - 1]);
@@ -122,6 +132,7 @@ impl Bins {
         };
         let width = end - start;
         let groups = levels.min(width);
+        let mut filled_groups = 0.0;
         for group in 0..groups {
             let (from, to) = (
                 start + group * width / groups,
@@ -133,22 +144,32 @@ impl Bins {
                     + if group + 1 == groups { above } else { 0.0 };
                 let filled = self.filled[to] - self.filled[from];
                 sum -= (content + more) * log2(content / filled);
+                filled_groups += 1.0;
             }
         }
-        sum / all + log2(inside) - log2(all)
+        let by_chance = (self.filled[end] - self.filled[start] - filled_groups) * HALF_IN_BITS;
+        (sum - by_chance) / all + log2(inside) - log2(all)
+    }
+
+    /// Whether most values are inside. Clipped to a few bins, or one, a distribution has nothing left that
+    /// could differ, and would seem to have lost nothing.
+    fn holds_most(&self, start: usize, end: usize) -> bool {
+        2.0 * (self.mass[end] - self.mass[start]) >= self.mass[self.len()]
     }
 
     /// The best end above `start`, with its divergence; of equals the furthest.
     fn best_upper(&self, start: usize, levels: usize) -> (f64, usize) {
         let ends = (start + 1..=self.len()).rev();
-        let filled = ends.filter(|&end| self.counts[end - 1] > 0.0);
+        let filled = ends.filter(|&end| self.counts[end - 1] > 0.0 && self.holds_most(start, end));
         let ends = down_to(levels, filled, |end| end - start);
         best(ends, |end| self.divergence(start, end, levels))
     }
 
     /// The best start below `end`, with its divergence; of equals the furthest.
     fn best_lower(&self, end: usize, levels: usize) -> (f64, usize) {
-        let filled = (0..end).filter(|&start| self.counts[start] > 0.0);
+        let starts = 0..end;
+        let filled =
+            starts.filter(|&start| self.counts[start] > 0.0 && self.holds_most(start, end));
         let starts = down_to(levels, filled, |start| end - start);
         best(starts, |start| self.divergence(start, end, levels))
     }
@@ -244,7 +265,17 @@ mod tests {
             true => p / all_p * ((p / all_p) / (q / all_q)).log2(),
             false => 0.0,
         };
-        p.iter().zip(&q).map(term).sum()
+        let filled = counts[start..end]
+            .iter()
+            .filter(|&&count| count > 0.0)
+            .count();
+        let group =
+            |g: usize| start + g * (end - start) / groups..start + (g + 1) * (end - start) / groups;
+        let filled_groups = (0..groups)
+            .filter(|&g| counts[group(g)].iter().any(|&c| c > 0.0))
+            .count();
+        let by_chance = (filled - filled_groups) as f64 / (2.0 * all_p * std::f64::consts::LN_2);
+        p.iter().zip(&q).map(term).sum::<f64>() - by_chance
     }
 
     #[test]
@@ -286,6 +317,14 @@ mod tests {
         assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
         let mirrored = range(&of(&values), &Target::new(-127, 127, true));
         assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
+    }
+
+    #[test]
+    fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
+        let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
+        values.extend([-40.0, 50.0]);
+        let found = range(&of(&values), &Target::default());
+        assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
     }
 
     #[test]

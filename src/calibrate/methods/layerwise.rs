@@ -15,16 +15,6 @@ pub(super) fn range(seen: &Observation, measure: Measure, target: &Target) -> Ra
         Measure::Mse => Power::Squared,
     };
     let candidates = PERCENTILES.map(|percent| percentile::range(seen, percent, target));
-    least(seen, target, power, candidates)
-}
-
-/// The range of the least expected error; of equals the first. [0, 0] where nothing finite was seen.
-pub(super) fn least(
-    seen: &Observation,
-    target: &Target,
-    power: Power,
-    candidates: impl IntoIterator<Item = Range>,
-) -> Range {
     let Some(values) = Distribution::of(seen) else {
         return Range::new(0.0, 0.0);
     };
