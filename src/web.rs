@@ -222,7 +222,10 @@ impl Session {
     /// Random samples that fit the model, as `{ path, bytes }`s: to try things out, never for real use.
     #[wasm_bindgen(js_name = demoSamples)]
     pub fn demo_samples(&self, count: u32, seed: u32) -> Result<Array, JsValue> {
-        let samples = self.inner.demo_samples(count.into(), seed.into()).map_err(error)?;
+        let samples = self
+            .inner
+            .demo_samples(count.into(), seed.into())
+            .map_err(error)?;
         let files = Array::new();
         for (path, bytes) in samples.into_iter().flat_map(|sample| sample.parts) {
             let file = Object::new();
@@ -256,7 +259,14 @@ impl Session {
         self.inner.feed(&encoded, &Shared).map_err(error)
     }
 
-    /// Ends the calibration with a method, such as `minmax`.
+    /// Whether the samples must be fed a second time for this method; if so, that pass begins.
+    #[wasm_bindgen(js_name = beginSecondPass)]
+    pub fn begin_second_pass(&mut self, method: JsValue) -> Result<bool, JsValue> {
+        let method: calibrate::Method = from_js(method, "method")?;
+        self.inner.begin_second_pass(method).map_err(error)
+    }
+
+    /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.
     #[wasm_bindgen(js_name = finishCalibration)]
     pub fn finish_calibration(&mut self, method: JsValue) -> Result<JsValue, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;

@@ -307,7 +307,11 @@ fn no_samples_and_foreign_files_are_refused() {
 fn options_that_are_not_there_are_refused_with_what_is() {
     let folder = prepared("options");
     let cases: [(&[&str], &[&str]); 9] = [
-        (&["--method", "magic"], &["\"magic\"", "minmax"]),
+        (
+            &["--method", "percentile:x"],
+            &["percentile:x", "percentile:99.99"],
+        ),
+        (&["--method", "magic"], &["--method", "magic", "minmax"]),
         (&["--weights", "i9"], &["i9", "u4"]),
         (&["--scheme", "dynamic"], &["not there yet", "static"]),
         (&["--format", "onnx"], &["not known", "qdq"]),

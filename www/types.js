@@ -52,7 +52,7 @@
 
 /**
  * @typedef {object} CalibrateOptions
- * @property {string} [method] `minmax`
+ * @property {string} [method] `minmax`, `percentile:99.99`, `entropy`, `mse`, `auto` …: as `octet quantize --method`
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
  */

@@ -103,6 +103,7 @@ const calls = {
     report({ stage: 'Preparing the model', memory: memory() });
     open.beginCalibration(samples);
     await feed(open, all, 'Calibrating', report);
+    if (open.beginSecondPass(method)) await feed(open, all, 'Counting', report);
     return open.finishCalibration(method);
   },
 

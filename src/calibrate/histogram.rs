@@ -15,9 +15,8 @@ pub const HALF: usize = 2048;
 const HALF_BITS: i32 = 11;
 /// Bins as wide as the finest step of `f32`: nothing narrower is ever needed.
 const FINEST: i32 = -149;
-/// Exponents of bins for which an f32 divided by their width is an f32 without rounding: it can't fall
-/// below the normal numbers where the width is at most 1, nor the width's inverse leave them.
-const FAST: std::ops::RangeInclusive<i32> = -126..=0;
+/// Exponents of bins for which their width, its inverse and the edges of all bins are normal f32s.
+const FAST: std::ops::RangeInclusive<i32> = -126..=115;
 
 /// Counts of finite values in bins that double with the range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,10 +76,20 @@ impl Histogram {
     /// Finite values, with an exponent of [`FAST`].
     fn count_finite(&mut self, values: &[f32]) {
         let per_width = power_of_two(-self.exponent) as f32;
+        let width = power_of_two(self.exponent) as f32;
+        let small = width <= 1.0;
         match self.counts.len() {
-            HALF => count_into::<HALF>(&mut self.counts, values, |value| place(value, per_width)),
+            HALF if small => count_into::<HALF>(&mut self.counts, values, |value| {
+                place_in_small(value, per_width)
+            }),
+            HALF => count_into::<HALF>(&mut self.counts, values, |value| {
+                place_in_any(value, per_width, width)
+            }),
+            _ if small => count_into::<{ 2 * HALF }>(&mut self.counts, values, |value| {
+                place_in_small(value, per_width) + HALF as i32
+            }),
             _ => count_into::<{ 2 * HALF }>(&mut self.counts, values, |value| {
-                place(value, per_width) + HALF as i32
+                place_in_any(value, per_width, width) + HALF as i32
             }),
         }
     }
@@ -103,9 +112,14 @@ impl Histogram {
         self.counts.is_empty()
     }
 
+    /// How wide a bin is.
+    pub(super) fn width(&self) -> f64 {
+        power_of_two(self.exponent)
+    }
+
     /// The bins that are not empty, in order: (lower edge, upper edge, count).
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
-        let (zero, width) = (self.zero() as f64, power_of_two(self.exponent));
+        let (zero, width) = (self.zero() as f64, self.width());
         self.counts
             .iter()
             .enumerate()
@@ -144,21 +158,30 @@ impl Histogram {
     }
 }
 
-/// The bin of a finite value in bins that hold it and have an exponent of [`FAST`].
+/// The bin of a finite value in bins that hold it, are at most 1 wide and have an exponent of [`FAST`].
 ///
 /// Both forms give the same; each is the one its compiler turns into vector code.
-fn place(value: f32, per_width: f32) -> i32 {
-    // Exact, by the choice of FAST, and at most HALF away from zero.
-    let bins = value * per_width;
+fn place_in_small(value: f32, per_width: f32) -> i32 {
     if cfg!(target_family = "wasm") {
+        // Exact, as the width's inverse is at least 1; and at most HALF away from zero.
+        let bins = value * per_width;
         // From 2^23 on, the last bit of an f32 is worth one.
         const MAGIC: f32 = 8_388_608.0;
         (bins.floor() + MAGIC).to_bits() as i32 - MAGIC.to_bits() as i32
     } else {
-        // SAFETY: far inside i32. (A checked cast is not turned into vector code.)
-        let whole: i32 = unsafe { bins.to_int_unchecked() };
-        whole - i32::from(bins < whole as f32)
+        place_in_any(value, per_width, 1.0 / per_width)
     }
+}
+
+/// The bin of a finite value in bins that hold it and have an exponent of [`FAST`].
+fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
+    // Exact, or so near zero that it rounds to less than one.
+    let bins = value * per_width;
+    // SAFETY: the value is finite, and the bins are so wide that it is at most HALF of them away from zero:
+    // far inside i32. (A checked cast is not turned into vector code.)
+    let whole: i32 = unsafe { bins.to_int_unchecked() };
+    // Towards zero, so one too high below zero unless on the edge, which is an f32 by the choice of FAST.
+    whole - i32::from(value < whole as f32 * width)
 }
 
 /// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which

@@ -1,15 +1,25 @@
 //! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
 
+mod distribution;
+mod exact_sum;
+mod expected_error;
 mod histogram;
+mod logarithm;
+mod methods;
+mod numpy_histogram;
 mod observation;
 mod range;
 pub mod run;
+mod target;
 
 use std::collections::BTreeMap;
 
 pub use histogram::{HALF, Histogram};
+pub use methods::{Measure, Method, MethodError, SecondPassMissing};
+pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
-pub use range::{Method, Range, UnknownMethod};
+pub use range::Range;
+pub use target::Target;
 
 /// What was seen, by tensor.
 pub type Observations = BTreeMap<String, Observation>;

@@ -3,17 +3,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Histogram;
+use super::exact_sum::ExactSum;
+use super::numpy_histogram::NumpyHistogram;
+use super::{Histogram, Range};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// `Some` once a finite value was seen: the least and the greatest.
-    ends: Option<(f32, f32)>,
+    /// `Some` once a finite value was seen: the least, the greatest and the least magnitude.
+    ends: Option<[f32; 3]>,
     finite: u64,
+    zeros: u64,
     nan: u64,
     infinite: u64,
     histogram: Histogram,
+    /// Sums of the least and the greatest values of the samples that ended, and how many these were.
+    sample_ends: (ExactSum, ExactSum, u64),
+    /// What a second pass counted, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    second: Option<NumpyHistogram>,
 }
 
 impl Observation {
@@ -25,12 +33,14 @@ impl Observation {
     /// Takes in the values of one run.
     pub fn observe(&mut self, values: &[f32]) {
         let all = values.len() as u64;
-        let (min, max, all_finite) = ends(values);
-        if all_finite {
+        let found = Ends::of(values);
+        if found.all_finite {
             if all > 0 {
                 self.finite += all;
-                self.reach(min, max);
-                self.histogram.observe(values, min, max, true);
+                self.zeros += found.zeros;
+                self.reach(found.reach);
+                self.histogram
+                    .observe(values, found.reach[0], found.reach[1], true);
             }
             return;
         }
@@ -40,40 +50,86 @@ impl Observation {
         self.nan += nan;
         self.infinite += all - count - nan;
         if count > 0 {
-            let (min, max) = finite()
-                .fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), v| {
-                    (least.min(v), most.max(v))
-                });
+            let none = [f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY];
+            let reach = finite().fold(none, |[least, greatest, near], v| {
+                [least.min(v), greatest.max(v), near.min(v.abs())]
+            });
             self.finite += count;
-            self.reach(min, max);
-            self.histogram.observe(values, min, max, false);
+            self.zeros += finite().filter(|&value| value == 0.0).count() as u64;
+            self.reach(reach);
+            self.histogram.observe(values, reach[0], reach[1], false);
+        }
+    }
+
+    /// Says that all values so far were of one sample, whose ends count once in the mean over samples.
+    pub fn end_sample(&mut self) {
+        if let Some([min, max, _]) = self.ends {
+            self.sample_ends.0.add(min);
+            self.sample_ends.1.add(max);
+            self.sample_ends.2 += 1;
         }
     }
 
     /// Takes in all that `other` has seen. Exact, associative and commutative.
     pub fn merge(&mut self, other: &Observation) {
-        if let Some((min, max)) = other.ends {
-            self.reach(min, max);
+        if let Some(reach) = other.ends {
+            self.reach(reach);
         }
         self.finite += other.finite;
+        self.zeros += other.zeros;
         self.nan += other.nan;
         self.infinite += other.infinite;
         self.histogram.merge(&other.histogram);
+        self.sample_ends.0.merge(&other.sample_ends.0);
+        self.sample_ends.1.merge(&other.sample_ends.1);
+        self.sample_ends.2 += other.sample_ends.2;
     }
 
     /// The least finite value; `None` while there is none.
     pub fn min(&self) -> Option<f32> {
-        self.ends.map(|(min, _)| min)
+        self.ends.map(|[min, _, _]| min)
     }
 
     /// The greatest finite value; `None` while there is none.
     pub fn max(&self) -> Option<f32> {
-        self.ends.map(|(_, max)| max)
+        self.ends.map(|[_, max, _]| max)
+    }
+
+    /// The finite value nearest to zero, without its sign; `None` while there is none.
+    pub fn least_magnitude(&self) -> Option<f32> {
+        self.ends.map(|[_, _, near]| near)
+    }
+
+    /// The mean over samples of the least and of the greatest value; `None` while no sample ended.
+    pub fn mean_ends(&self) -> Option<Range> {
+        let (min, max, samples) = &self.sample_ends;
+        let mean = |sum: &ExactSum| (sum.value() / *samples as f64) as f32;
+        (*samples > 0).then(|| Range::new(mean(min), mean(max)))
+    }
+
+    /// What a second pass over the samples counted.
+    pub fn second_pass(&self) -> Option<&NumpyHistogram> {
+        self.second.as_ref()
+    }
+
+    /// Takes what a second pass over the samples counted.
+    pub(super) fn set_second_pass(&mut self, counted: NumpyHistogram) {
+        self.second = Some(counted);
     }
 
     /// How many values were seen, finite or not.
     pub fn count(&self) -> u64 {
         self.finite + self.nan + self.infinite
+    }
+
+    /// How many of them were finite.
+    pub fn finite_count(&self) -> u64 {
+        self.finite
+    }
+
+    /// How many of them were exactly zero, of either sign.
+    pub fn zeros(&self) -> u64 {
+        self.zeros
     }
 
     /// How many of them were NaN.
@@ -91,46 +147,75 @@ impl Observation {
         &self.histogram
     }
 
-    fn reach(&mut self, min: f32, max: f32) {
-        let (least, greatest) = self.ends.unwrap_or((min, max));
+    fn reach(&mut self, [min, max, near]: [f32; 3]) {
+        let [least, greatest, nearest] = self.ends.unwrap_or([min, max, near]);
         // Adding zero turns -0 into 0: which of the two a minimum gives would depend on the order.
-        self.ends = Some((least.min(min) + 0.0, greatest.max(max) + 0.0));
+        self.ends = Some([
+            least.min(min) + 0.0,
+            greatest.max(max) + 0.0,
+            nearest.min(near),
+        ]);
     }
 }
 
-/// The least and the greatest value, and whether all are finite: the ends mean something only then.
-/// Written in lanes, so that it becomes vector code.
-fn ends(values: &[f32]) -> (f32, f32, bool) {
-    const LANES: usize = 16;
-    let mut least = [f32::INFINITY; LANES];
-    let mut greatest = [f32::NEG_INFINITY; LANES];
-    // Zero for as long as everything is finite; NaN from then on.
-    let mut zero = [0.0f32; LANES];
-    let mut take = |lane: usize, value: f32| {
-        least[lane] = if value < least[lane] {
-            value
-        } else {
-            least[lane]
+/// What one look at the values tells; it means something only where all are finite.
+struct Ends {
+    /// The least, the greatest, the least magnitude.
+    reach: [f32; 3],
+    zeros: u64,
+    all_finite: bool,
+}
+
+impl Ends {
+    /// Written in lanes, so that it becomes vector code.
+    fn of(values: &[f32]) -> Ends {
+        const LANES: usize = 16;
+        let mut least = [f32::INFINITY; LANES];
+        let mut greatest = [f32::NEG_INFINITY; LANES];
+        let mut nearest = [f32::INFINITY; LANES];
+        // A lane counts up to 2^32 zeros, of 2^36 values.
+        let mut zeros = [0u32; LANES];
+        // Zero for as long as everything is finite; NaN from then on.
+        let mut finite = [0.0f32; LANES];
+        let mut take = |lane: usize, value: f32| {
+            least[lane] = if value < least[lane] {
+                value
+            } else {
+                least[lane]
+            };
+            greatest[lane] = if value > greatest[lane] {
+                value
+            } else {
+                greatest[lane]
+            };
+            let near = value.abs();
+            nearest[lane] = if near < nearest[lane] {
+                near
+            } else {
+                nearest[lane]
+            };
+            zeros[lane] += u32::from(value == 0.0);
+            finite[lane] += value * 0.0;
         };
-        greatest[lane] = if value > greatest[lane] {
-            value
-        } else {
-            greatest[lane]
-        };
-        zero[lane] += value * 0.0;
-    };
-    let blocks = values.chunks_exact(LANES);
-    for (lane, &value) in blocks.remainder().iter().enumerate() {
-        take(lane, value);
-    }
-    for block in blocks {
-        for (lane, &value) in block.iter().enumerate() {
+        let blocks = values.chunks_exact(LANES);
+        for (lane, &value) in blocks.remainder().iter().enumerate() {
             take(lane, value);
         }
+        for block in blocks {
+            for (lane, &value) in block.iter().enumerate() {
+                take(lane, value);
+            }
+        }
+        Ends {
+            reach: [
+                least.iter().copied().fold(f32::INFINITY, f32::min),
+                greatest.iter().copied().fold(f32::NEG_INFINITY, f32::max),
+                nearest.iter().copied().fold(f32::INFINITY, f32::min),
+            ],
+            zeros: zeros.iter().map(|&count| u64::from(count)).sum(),
+            all_finite: finite.iter().all(|&sum| sum == 0.0),
+        }
     }
-    let min = least.iter().copied().fold(f32::INFINITY, f32::min);
-    let max = greatest.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    (min, max, zero.iter().all(|&z| z == 0.0))
 }
 
 #[cfg(test)]
@@ -151,6 +236,14 @@ mod tests {
             (seen.count(), seen.nan_count(), seen.infinite_count()),
             (6, 1, 2)
         );
+        assert_eq!((seen.zeros(), seen.least_magnitude()), (0, Some(0.5)));
+        let many: Vec<f32> = (0..100)
+            .map(|i| (i % 3) as f32 - 0.5 * (i % 3) as f32)
+            .collect();
+        assert_eq!(
+            (of(&many).zeros(), of(&many).least_magnitude()),
+            (34, Some(0.0))
+        );
         let none = of(&[f32::NAN]);
         assert_eq!((none.min(), none.max(), none.count()), (None, None, 1));
     }
@@ -160,6 +253,25 @@ mod tests {
         assert_eq!(of(&[0.0, -0.0]).min().map(f32::to_bits), Some(0));
         assert_eq!(of(&[-0.0, 0.0]).min().map(f32::to_bits), Some(0));
         assert_eq!(of(&[-0.0]).max().map(f32::to_bits), Some(0));
+    }
+
+    #[test]
+    fn each_sample_counts_once_in_the_mean_of_the_ends() {
+        let sample = |values| {
+            let mut seen = of(values);
+            seen.end_sample();
+            seen
+        };
+        let (a, b) = (sample(&[-1.0, 4.0, 4.0]), sample(&[-2.0, 1.0]));
+        let mut both = a.clone();
+        both.merge(&b);
+        both.merge(&sample(&[f32::NAN])); // a sample without a finite value has no ends
+        assert_eq!(both.mean_ends(), Some(Range::new(-1.5, 2.5)));
+        assert_eq!(of(&[1.0]).mean_ends(), None);
+        let mut turned = b;
+        turned.merge(&a);
+        turned.merge(&sample(&[f32::NAN]));
+        assert_eq!(both, turned);
     }
 
     #[cfg(not(target_family = "wasm"))]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::{Observation, Observations};
+use super::{Layout, NumpyHistogram, Observation, Observations};
 use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
 use crate::samples::{self, Encoded, InputSpec, SampleError};
@@ -23,6 +23,15 @@ pub enum FeedError {
     Run { sample: String, source: EngineError },
     #[error("stopped on request")]
     Stopped,
+    #[error(
+        "the second pass over the samples saw {again} values of `{tensor}` and the first {first}: give the same \
+         samples both times"
+    )]
+    OtherSamples {
+        tensor: String,
+        first: u64,
+        again: u64,
+    },
 }
 
 /// A calibration under way.
@@ -32,6 +41,8 @@ pub struct Calibration {
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
     seen: Vec<Observation>,
+    /// What the second pass counted so far; empty in the first.
+    counted: Vec<NumpyHistogram>,
     done: usize,
 }
 
@@ -51,13 +62,27 @@ impl Calibration {
             inputs,
             settings,
             seen,
+            counted: Vec::new(),
             done: 0,
         }
     }
 
-    /// How many samples were run.
+    /// How many samples were run, in this pass.
     pub fn done(&self) -> usize {
         self.done
+    }
+
+    /// What a second pass counts, once it began.
+    pub fn second_pass(&self) -> Option<Layout> {
+        self.counted.first().map(NumpyHistogram::layout)
+    }
+
+    /// Begins the second pass: the same samples are to be fed again, and are counted between the ends that
+    /// the first pass found.
+    pub fn begin_second_pass(&mut self, layout: Layout) {
+        let empty = |seen| NumpyHistogram::new(layout, seen);
+        self.counted = self.seen.iter().map(empty).collect();
+        self.done = 0;
     }
 
     /// Decodes and runs some samples. A sample counts whole or not at all: where this fails or is
@@ -70,39 +95,73 @@ impl Calibration {
         finished: impl Fn(&str, usize) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<(), FeedError> {
-        let merged = Mutex::new(std::mem::take(&mut self.seen));
+        let result = if self.counted.is_empty() {
+            let mut seen = std::mem::take(&mut self.seen);
+            let none: Vec<_> = seen.iter().map(|_| Observation::new()).collect();
+            let look = |one: &mut Observation, values: &[f32]| one.observe(values);
+            let merge = |all: &mut Observation, one: &mut Observation| {
+                one.end_sample();
+                all.merge(one);
+            };
+            let result = self.run(encoded, &mut seen, &none, look, merge, finished, stop);
+            self.seen = seen;
+            result
+        } else {
+            let mut counted = std::mem::take(&mut self.counted);
+            let none: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
+            let look = |one: &mut NumpyHistogram, values: &[f32]| one.count(values);
+            let merge = |all: &mut NumpyHistogram, one: &mut NumpyHistogram| all.merge(one);
+            let result = self.run(encoded, &mut counted, &none, look, merge, finished, stop);
+            self.counted = counted;
+            result
+        };
+        let (done, result) = result;
+        self.done = done;
+        result
+    }
+
+    /// Runs some samples: each looks at its values in a copy of `none`, which is merged into `all` once it ran
+    /// to its end. How many samples are done by then, and the first failure.
+    #[allow(clippy::too_many_arguments)]
+    fn run<Seen: Clone + Send + Sync>(
+        &self,
+        encoded: &[Encoded],
+        all: &mut Vec<Seen>,
+        none: &[Seen],
+        look: impl Fn(&mut Seen, &[f32]) + Sync,
+        merge: impl Fn(&mut Seen, &mut Seen) + Sync,
+        finished: impl Fn(&str, usize) + Sync,
+        stop: impl Fn() -> bool + Sync,
+    ) -> (usize, Result<(), FeedError>) {
+        let merged = Mutex::new(all);
         let done = AtomicUsize::new(self.done);
         let run = |sample: &Encoded| -> Result<(), FeedError> {
             if stop() {
                 return Err(FeedError::Stopped);
             }
-            let seen = self.observe(sample, &stop)?;
+            let mut seen = none.to_vec();
+            self.sample(sample, |slot, values| look(&mut seen[slot], values), &stop)?;
             let mut merged = merged.lock().unwrap_or_else(PoisonError::into_inner);
-            for (all, one) in merged.iter_mut().zip(&seen) {
-                all.merge(one);
+            for (all, one) in merged.iter_mut().zip(&mut seen) {
+                merge(all, one);
             }
             drop(merged);
             finished(&sample.name, done.fetch_add(1, Ordering::Relaxed) + 1);
             Ok(())
         };
         let results: Vec<Result<(), FeedError>> = encoded.par_iter().map(run).collect();
-        self.seen = merged.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.done = done.into_inner();
-        results.into_iter().collect()
+        (done.into_inner(), results.into_iter().collect())
     }
 
-    fn observe(
+    fn sample(
         &self,
         sample: &Encoded,
+        look: impl FnMut(usize, &[f32]),
         stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<Vec<Observation>, FeedError> {
+    ) -> Result<(), FeedError> {
         let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
-        let mut seen: Vec<Observation> = self.watched.iter().map(|_| Observation::new()).collect();
-        let run = self
-            .engine
-            .run(&tensors, |slot, values| seen[slot].observe(values), stop);
-        match run {
-            Ok(_) => Ok(seen),
+        match self.engine.run(&tensors, look, stop) {
+            Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
             Err(source) => Err(FeedError::Run {
                 sample: sample.name.clone(),
@@ -111,8 +170,21 @@ impl Calibration {
         }
     }
 
-    /// What was seen of each watched value.
-    pub fn finish(self) -> Observations {
-        self.watched.into_iter().zip(self.seen).collect()
+    /// What was seen of each watched value. Fails where a second pass was not over the samples of the first.
+    pub fn finish(mut self) -> Result<Observations, FeedError> {
+        let counted = self.watched.iter().zip(&mut self.seen).zip(self.counted);
+        for ((tensor, seen), counted) in counted {
+            let (first, again) = (seen.finite_count(), counted.total());
+            if first != again && !counted.edges().is_empty() {
+                let tensor = tensor.clone();
+                return Err(FeedError::OtherSamples {
+                    tensor,
+                    first,
+                    again,
+                });
+            }
+            seen.set_second_pass(counted);
+        }
+        Ok(self.watched.into_iter().zip(self.seen).collect())
     }
 }

@@ -14,6 +14,8 @@ mod scale;
 mod settings;
 mod weights;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 pub use operators::{float_reason, is_quantized};
@@ -25,6 +27,7 @@ pub use settings::{
     ElementType, Format, LayerSettings, Operators, Settings, SettingsError, TensorSettings,
 };
 
+use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
 
@@ -60,6 +63,8 @@ pub enum QuantizeError {
          to 13 or later first, or quantize with one scale a weight"
     )]
     Opset { opset: i64 },
+    #[error("{0}")]
+    SecondPass(#[from] SecondPassMissing),
     #[error("{0}")]
     Tensor(#[from] TensorError),
 }
@@ -121,4 +126,6 @@ pub struct Quantized {
     pub tensors: Vec<QuantizedTensor>,
     /// Every node of the float model, in its order.
     pub nodes: Vec<NodeChoice>,
+    /// The ranges that were used, by the value they were seen of.
+    pub ranges: BTreeMap<String, Range>,
 }

@@ -3,23 +3,33 @@
 use std::collections::BTreeMap;
 
 use super::settings::Representation;
-use crate::calibrate::{Observations, Range};
+use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
 
 /// The ranges of activations.
 #[derive(Clone, Copy, Debug)]
 pub enum Ranges<'a> {
     /// Ready, by the name of the value.
     Given(&'a BTreeMap<String, Range>),
-    /// To be made of what a calibration saw, by the method that the settings name for the tensor.
-    Seen(&'a Observations),
+    /// To be made of what a calibration saw, by the method that the settings name for the tensor, or else by
+    /// this one.
+    Seen(&'a Observations, Method),
 }
 
 impl Ranges<'_> {
-    /// The range of what was seen of `value`, for a tensor represented like this.
-    pub(super) fn of(&self, value: &str, represented: &Representation) -> Option<Range> {
+    /// The range of `value` for a tensor that is represented like this; `None` where nothing is known of it.
+    pub(super) fn of(
+        &self,
+        value: &str,
+        represented: &Representation,
+    ) -> Result<Option<Range>, SecondPassMissing> {
         match self {
-            Ranges::Given(ranges) => ranges.get(value).copied(),
-            Ranges::Seen(observations) => Some(represented.method.range(observations.get(value)?)),
+            Ranges::Given(ranges) => Ok(ranges.get(value).copied()),
+            Ranges::Seen(observations, method) => {
+                let method = represented.method.unwrap_or(*method);
+                let seen = observations.get(value);
+                seen.map(|seen| method.range(seen, &represented.target()))
+                    .transpose()
+            }
         }
     }
 }

@@ -110,11 +110,10 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::Method;
     use crate::quantize::settings::ElementType;
 
     fn by_default(tensor: &TensorProto, axis: Option<usize>) -> QuantizationParameters {
-        let represented = Representation::new(ElementType::I8, Method::MinMax);
+        let represented = Representation::new(ElementType::I8, None);
         parameters(tensor, axis, &represented, true).unwrap()
     }
 

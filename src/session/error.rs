@@ -1,5 +1,7 @@
 //! One error for the faces: a sentence to show and a kind to act on.
 
+use crate::calibrate::SecondPassMissing;
+use crate::calibrate::run::FeedError;
 use crate::engine::EngineError;
 use crate::graph::GraphError;
 use crate::onnx::external::ExternalError;
@@ -30,6 +32,10 @@ pub enum Error {
     Engine(#[from] EngineError),
     #[error("{0}")]
     Sample(#[from] SampleError),
+    #[error("{0}")]
+    SecondPass(#[from] SecondPassMissing),
+    #[error("{0}")]
+    OtherSamples(FeedError),
     #[error(
         "the model's weights are in other files that are not here: {}; put them beside the model, or add them",
         files.join(", ")
@@ -57,9 +63,23 @@ impl Error {
             Error::Prepare(_) => "prepare",
             Error::Quantize(_) => "quantize",
             Error::Run { .. } | Error::Engine(_) => "engine",
-            Error::Sample(_) | Error::NoSamples => "sample",
-            Error::NotCalibrating | Error::NotCalibrated => "order",
+            Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
+            Error::NotCalibrating | Error::NotCalibrated | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",
+        }
+    }
+}
+
+impl From<FeedError> for Error {
+    fn from(error: FeedError) -> Error {
+        match error {
+            FeedError::Sample(error) => Error::Sample(error),
+            FeedError::Run { sample, source } => Error::Run {
+                name: sample,
+                source,
+            },
+            FeedError::Stopped => Error::Stopped,
+            FeedError::OtherSamples { .. } => Error::OtherSamples(error),
         }
     }
 }

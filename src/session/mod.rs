@@ -19,8 +19,8 @@ pub use error::Error;
 use report::Report;
 pub use watch::{Event, Watch};
 
-use crate::calibrate::run::{Calibration, FeedError};
-use crate::calibrate::{Method, Observations, Range};
+use crate::calibrate::run::Calibration;
+use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
 use crate::engine;
 use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
@@ -105,6 +105,8 @@ pub struct CalibrationSummary {
 pub struct Outcome {
     /// The file.
     pub model: Vec<u8>,
+    /// The ranges that were used, by the value they were seen of.
+    pub ranges: Ranges,
     /// What was done.
     pub summary: Summary,
 }
@@ -235,16 +237,18 @@ impl Session {
                 name: name.to_string(),
             })
         };
-        calibration
-            .feed(samples, finished, || watch.cancelled())
-            .map_err(|error| match error {
-                FeedError::Sample(error) => Error::Sample(error),
-                FeedError::Run { sample, source } => Error::Run {
-                    name: sample,
-                    source,
-                },
-                FeedError::Stopped => Error::Stopped,
-            })
+        Ok(calibration.feed(samples, finished, || watch.cancelled())?)
+    }
+
+    /// Begins a second pass over the samples if this method needs one; says whether it does. If so, the
+    /// same samples are to be fed again before the calibration is finished with this method.
+    pub fn begin_second_pass(&mut self, method: Method) -> Result<bool, Error> {
+        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let Some(layout) = method.second_pass() else {
+            return Ok(false);
+        };
+        calibration.begin_second_pass(layout);
+        Ok(true)
     }
 
     /// Ends the calibration: from here on the model can be quantized.
@@ -255,7 +259,14 @@ impl Session {
             self.calibration = Some(calibration);
             return Err(Error::NoSamples);
         }
-        let observations: Observations = calibration.finish();
+        if let Some(layout) = method.second_pass()
+            && calibration.second_pass() != Some(layout)
+        {
+            // The first pass is kept: the second can be begun, or another method taken.
+            self.calibration = Some(calibration);
+            return Err(Error::SecondPass(SecondPassMissing(method)));
+        }
+        let observations = calibration.finish()?;
         self.profiler.end();
         let values = observations.len();
         self.report.calibrated(method, samples, &observations);
@@ -289,17 +300,6 @@ impl Session {
         Ok(onnx::write(&model.to_proto())?)
     }
 
-    /// The ranges of the last calibration by the method it was ended with, or those given in its place.
-    pub fn ranges(&self) -> Option<Ranges> {
-        match self.found.as_ref()? {
-            Found::Given(ranges) => Some(ranges.clone()),
-            Found::Seen(observations, method) => {
-                let range = |(name, seen): (&String, _)| (name.clone(), method.range(seen));
-                Some(observations.iter().map(range).collect())
-            }
-        }
-    }
-
     /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
     /// calibration.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
@@ -307,7 +307,7 @@ impl Session {
             return Err(Error::NotCalibrated);
         };
         let ranges = match found {
-            Found::Seen(observations, _) => quantize::Ranges::Seen(observations),
+            Found::Seen(observations, method) => quantize::Ranges::Seen(observations, *method),
             Found::Given(ranges) => quantize::Ranges::Given(ranges),
         };
         self.profiler.resume();
@@ -335,6 +335,7 @@ impl Session {
         self.report.quantized(settings, &summary);
         Ok(Outcome {
             model: file,
+            ranges: quantized.ranges,
             summary,
         })
     }

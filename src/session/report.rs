@@ -19,8 +19,10 @@ pub(super) struct Report {
 }
 
 #[derive(Serialize)]
-struct Calibration<'a> {
-    method: &'a str,
+struct Calibration {
+    method: Method,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     samples: usize,
     values: usize,
     elements: u64,
@@ -56,7 +58,8 @@ impl Report {
 
     pub(super) fn calibrated(&mut self, method: Method, samples: usize, seen: &Observations) {
         let calibration = Calibration {
-            method: method.name(),
+            method,
+            note: method.note(),
             samples,
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),

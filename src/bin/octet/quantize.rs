@@ -108,11 +108,22 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             if !demo.is_empty() {
                 progress.note("the samples are random: the result is for trying things out only");
             }
-            for few in demo.chunks(threads * READ_AHEAD_SAMPLES) {
-                session.feed(few, &progress).map_err(named)?;
+            let method = settings.method.unwrap_or_default();
+            if let Some(note) = method.note() {
+                progress.note(&note);
             }
-            calibrate(&mut session, &samples, threads, options, &progress)?;
-            session.finish_calibration(settings.method).map_err(named)?;
+            let pass = |session: &mut Session| -> Result<(), Failure> {
+                for few in demo.chunks(threads * READ_AHEAD_SAMPLES) {
+                    session.feed(few, &progress).map_err(named)?;
+                }
+                calibrate(session, &samples, threads, options, &progress)
+            };
+            pass(&mut session)?;
+            if session.begin_second_pass(method).map_err(named)? {
+                progress.stage("Counting");
+                pass(&mut session)?;
+            }
+            session.finish_calibration(method).map_err(named)?;
         }
     }
     report_so_far(&session, options)?;
@@ -123,8 +134,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     report_so_far(&session, options)?;
     let outcome = outcome.map_err(named)?;
 
-    if let (Some(path), Some(found)) = (&options.save_ranges, session.ranges()) {
-        files::write(path, ranges::text(&found)?.as_bytes(), "--save-ranges")?;
+    if let Some(path) = &options.save_ranges {
+        files::write(
+            path,
+            ranges::text(&outcome.ranges)?.as_bytes(),
+            "--save-ranges",
+        )?;
     }
     if let Some(path) = &options.save_prepared {
         files::write(path, &session.prepared().map_err(named)?, "--save-prepared")?;

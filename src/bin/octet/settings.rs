@@ -14,7 +14,9 @@ pub struct SettingsOptions {
     /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md); options here come over it
     #[arg(long, value_name = "SETTINGS.yaml")]
     config: Option<PathBuf>,
-    /// How a tensor's range is chosen [default: minmax]
+    /// How a tensor's range is chosen: minmax, moving-average, percentile[:99.999], entropy, mse,
+    /// mse-power-of-two, layerwise-percentile[:mae|:mse], auto, or ONNX Runtime's own
+    /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: minmax]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
     /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators) [default: qdq]
@@ -54,7 +56,8 @@ impl SettingsOptions {
             None => Settings::default(),
         };
         if let Some(method) = &self.method {
-            settings.method = method.parse::<Method>()?;
+            let parsed = method.parse::<Method>();
+            settings.method = Some(parsed.map_err(|error| Failure(format!("--method: {error}")))?);
         }
         if let Some(format) = &self.format {
             settings.format = match format.as_str() {

@@ -3,7 +3,7 @@
 mod nodes;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
@@ -22,7 +22,7 @@ pub fn quantize(
     plan: &Plan,
     ranges: Ranges<'_>,
 ) -> Result<Quantized, QuantizeError> {
-    let activations = activation_parameters(model, plan, ranges)?;
+    let (activations, used_ranges) = activation_parameters(model, plan, ranges)?;
     let mut constants = constant_parameters(model, plan)?;
     let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
         let source = source_of(plan, name);
@@ -55,7 +55,7 @@ pub fn quantize(
             writer.bias(planned, input.scales[0], &weight)?;
         }
     }
-    Ok(writer.finish())
+    Ok(writer.finish(used_ranges))
 }
 
 /// The value whose scale another shares, through any number of steps.
@@ -67,8 +67,15 @@ fn activation_parameters(
     model: &Model,
     plan: &Plan,
     ranges: Ranges<'_>,
-) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
+) -> Result<
+    (
+        HashMap<String, QuantizationParameters>,
+        BTreeMap<String, Range>,
+    ),
+    QuantizeError,
+> {
     let mut found = HashMap::new();
+    let mut used_ranges = BTreeMap::new();
     for (name, form) in &plan.forms {
         if *form != Form::Activation || model.graph.initializers.contains(name) {
             continue;
@@ -79,7 +86,10 @@ fn activation_parameters(
         let (scale, zero_point) = match represented.scale {
             Some(chosen) => chosen,
             None => {
-                let Range { min, max } = range(plan, name, represented, ranges)?;
+                let range @ Range { min, max } = range(plan, name, represented, ranges)?;
+                if let Some(RangeSource::Observed(source)) = plan.ranges.get(name) {
+                    used_ranges.insert(source.clone(), range);
+                }
                 let used = span(element, symmetric, represented.reduce_range);
                 represented.scale_and_zero_point(min, max, used, symmetric)
             }
@@ -92,7 +102,7 @@ fn activation_parameters(
         };
         found.insert(name.clone(), one);
     }
-    Ok(found)
+    Ok((found, used_ranges))
 }
 
 fn represented<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
@@ -118,7 +128,7 @@ fn range(
         (Some(chosen), _) => chosen,
         (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
         (None, RangeSource::Observed(source)) => {
-            ranges.of(source, represented).ok_or_else(missing)?
+            ranges.of(source, represented)?.ok_or_else(missing)?
         }
     };
     let Range { min, max } = range;

@@ -1,9 +1,10 @@
 //! The graph as it is rewritten: pairs put in, constants replaced, biases in 32 bits.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::nodes::{last_name, linear, names, uses_without};
 use super::source_of;
+use crate::calibrate::Range;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::plan::{Bias, Form, Plan};
@@ -329,7 +330,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    pub(super) fn finish(mut self) -> Quantized {
+    pub(super) fn finish(mut self, ranges: BTreeMap<String, Range>) -> Quantized {
         let nodes = std::mem::take(&mut self.out.graph.nodes);
         let mut written = Vec::with_capacity(nodes.len() * 3);
         for (index, mut node) in nodes.into_iter().enumerate() {
@@ -364,6 +365,7 @@ impl<'a> Writer<'a> {
             model: self.out,
             tensors: self.tensors,
             nodes: self.plan.choices.clone(),
+            ranges,
         }
     }
 }

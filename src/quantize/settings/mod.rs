@@ -129,8 +129,9 @@ pub struct LayerSettings {
 pub struct Settings {
     /// How the result is written.
     pub format: Format,
-    /// How ranges of activations are chosen.
-    pub method: Method,
+    /// How ranges of activations are chosen; as the calibration was ended where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
     /// How activations are represented: u8, not symmetric, where nothing is said.
     pub activations: TensorSettings,
     /// How weights are represented: i8, symmetric, by channel, where nothing is said.

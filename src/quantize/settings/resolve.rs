@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use super::names::{means, nearest};
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
-use crate::calibrate::{Method, Range};
+use crate::calibrate::{Method, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::QuantizeError;
-use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point};
+use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point, span};
 
 /// How a tensor is represented in integers, everything said.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ pub(in crate::quantize) struct Representation {
     pub reduce_range: bool,
     pub power_of_two: bool,
     pub per_channel: bool,
-    pub method: Method,
+    pub method: Option<Method>,
     pub range: Option<Range>,
     pub scale: Option<(f32, i32)>,
 }
@@ -128,7 +128,7 @@ impl<'a> Layers<'a> {
 
 impl Representation {
     /// As it is where nothing is said.
-    pub(in crate::quantize) fn new(element: ElementType, method: Method) -> Representation {
+    pub(in crate::quantize) fn new(element: ElementType, method: Option<Method>) -> Representation {
         Representation {
             element,
             symmetric: None,
@@ -170,6 +170,16 @@ impl Representation {
         self.symmetric.unwrap_or(weight && self.element.is_signed())
     }
 
+    /// The integers of an activation, as the methods want to know them.
+    pub(in crate::quantize) fn target(&self) -> Target {
+        let symmetric = self.is_symmetric(false);
+        let used = span(self.element.data_type(), symmetric, self.reduce_range);
+        Target {
+            power_of_two: self.power_of_two,
+            ..Target::new(used.low, used.high, symmetric)
+        }
+    }
+
     /// Whether the same range would have the same scale and zero point in both.
     pub(in crate::quantize) fn is_like(&self, other: &Representation) -> bool {
         self.element == other.element
@@ -185,7 +195,7 @@ impl Representation {
             reduce_range: said.reduce_range.unwrap_or(self.reduce_range),
             power_of_two: said.power_of_two.unwrap_or(self.power_of_two),
             per_channel: said.per_channel.unwrap_or(self.per_channel),
-            method: said.method.unwrap_or(self.method),
+            method: said.method.or(self.method),
             range: said.range.or(self.range),
             scale: said
                 .scale

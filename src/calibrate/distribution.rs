@@ -1,0 +1,187 @@
+//! Where values lie, as far as an observation tells: spread evenly inside each bin, zeros apart.
+//!
+//! Bins are cut at the least and the greatest value seen, so nothing lies outside of what was seen; where
+//! that leaves a bin no width (everything above the last edge is the greatest value itself, as after a Clip)
+//! its values are a point. Exact zeros are a point of their own: a Relu makes them by the million, they cost
+//! no error whatever the scale, and spread over their bin they would look like small values that do.
+
+use super::{HALF, Observation};
+
+/// Values between two ends, or at a point where these are the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bin {
+    /// The place among all bins of the histogram, that which begins at zero being 0.
+    pub(super) index: i32,
+    pub(super) lower: f64,
+    pub(super) upper: f64,
+    pub(super) count: f64,
+}
+
+/// The finite values of one tensor, or their magnitudes.
+#[derive(Clone, Debug)]
+pub(super) struct Distribution {
+    /// In order, none empty.
+    pub(super) bins: Vec<Bin>,
+    /// How many values there are.
+    pub(super) total: f64,
+    /// How wide a whole bin is.
+    pub(super) width: f64,
+}
+
+impl Distribution {
+    /// The values seen; `None` where there are none.
+    pub(super) fn of(seen: &Observation) -> Option<Distribution> {
+        let ends = (f64::from(seen.min()?), f64::from(seen.max()?));
+        let width = seen.histogram().width();
+        let counts = seen
+            .histogram()
+            .bins()
+            .map(|(lower, _, count)| ((lower / width) as i32, count));
+        Some(Distribution::new(counts, width, seen.zeros(), ends))
+    }
+
+    /// The magnitudes of the values seen; `None` where there are none. Bin -1-i mirrors bin i.
+    pub(super) fn of_magnitudes(seen: &Observation) -> Option<Distribution> {
+        let greatest = f64::from(seen.max()?.abs()).max(f64::from(seen.min()?.abs()));
+        let ends = (f64::from(seen.least_magnitude()?), greatest);
+        let width = seen.histogram().width();
+        let mut folded = vec![0; HALF];
+        for (lower, _, count) in seen.histogram().bins() {
+            let index = (lower / width) as i32;
+            folded[if index < 0 { -1 - index } else { index } as usize] += count;
+        }
+        let counts = (0..).zip(folded).filter(|&(_, count)| count > 0);
+        Some(Distribution::new(counts, width, seen.zeros(), ends))
+    }
+
+    fn new(
+        counts: impl Iterator<Item = (i32, u64)>,
+        width: f64,
+        zeros: u64,
+        (min, max): (f64, f64),
+    ) -> Distribution {
+        let mut bins = Vec::new();
+        let mut total = 0.0;
+        let mut push = |index, lower, upper, count: u64| {
+            total += count as f64;
+            bins.push(Bin {
+                index,
+                lower,
+                upper,
+                count: count as f64,
+            });
+        };
+        for (index, mut count) in counts {
+            if index == 0 && zeros > 0 {
+                push(index, 0.0, 0.0, zeros);
+                count -= zeros;
+            }
+            if count > 0 {
+                let lower = f64::from(index) * width;
+                // A greatest magnitude may be the upper end of a bin that it is counted in.
+                push(
+                    index,
+                    lower.max(min),
+                    (lower + width).min(max).max(min),
+                    count,
+                );
+            }
+        }
+        Distribution { bins, total, width }
+    }
+
+    /// The same with every `factor` bins as one: less exact, and as much faster to go through. Points stay.
+    pub(super) fn coarser(&self, factor: i32) -> Distribution {
+        let mut bins: Vec<Bin> = Vec::with_capacity(self.bins.len() / factor as usize + 3);
+        for bin in &self.bins {
+            match bins.last_mut() {
+                Some(last)
+                    if last.index.div_euclid(factor) == bin.index.div_euclid(factor)
+                        && last.upper > last.lower
+                        && bin.upper > bin.lower =>
+                {
+                    last.upper = bin.upper;
+                    last.count += bin.count;
+                }
+                _ => bins.push(*bin),
+            }
+        }
+        Distribution {
+            bins,
+            total: self.total,
+            width: self.width * f64::from(factor),
+        }
+    }
+
+    /// The value that as many values as `count` lie above.
+    pub(super) fn cut_above(&self, count: f64) -> f64 {
+        let mut left = count.max(0.0);
+        for bin in self.bins.iter().rev() {
+            if left < bin.count {
+                return bin.upper - (bin.upper - bin.lower) * (left / bin.count);
+            }
+            left -= bin.count;
+        }
+        self.bins.first().map_or(0.0, |bin| bin.lower)
+    }
+
+    /// The value that as many values as `count` lie below.
+    pub(super) fn cut_below(&self, count: f64) -> f64 {
+        let mut left = count.max(0.0);
+        for bin in &self.bins {
+            if left < bin.count {
+                return bin.lower + (bin.upper - bin.lower) * (left / bin.count);
+            }
+            left -= bin.count;
+        }
+        self.bins.last().map_or(0.0, |bin| bin.upper)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen
+    }
+
+    #[test]
+    fn zeros_and_the_greatest_value_on_an_edge_are_points() {
+        // From 4 up to 8 bins are 1/256 wide: 6 begins one.
+        let found = Distribution::of(&of(&[0.0, -0.0, 0.001, 6.0, 6.0])).unwrap();
+        let ends: Vec<_> = found
+            .bins
+            .iter()
+            .map(|b| (b.lower, b.upper, b.count))
+            .collect();
+        assert_eq!(
+            ends,
+            [(0.0, 0.0, 2.0), (0.0, 1.0 / 256.0, 1.0), (6.0, 6.0, 2.0)]
+        );
+        assert_eq!(found.total, 5.0);
+        assert!(Distribution::of(&of(&[f32::NAN])).is_none());
+    }
+
+    #[test]
+    fn magnitudes_fold_both_sides_into_one() {
+        let found = Distribution::of_magnitudes(&of(&[-3.0, 3.0, -0.5, 1.0, 0.0])).unwrap();
+        assert_eq!(found.total, 5.0);
+        assert_eq!(found.bins.last().map(|b| b.upper), Some(3.0));
+        assert_eq!(found.cut_above(0.0), 3.0);
+        assert!((found.cut_above(2.5) - 1.0).abs() < found.width);
+    }
+
+    #[test]
+    fn a_cut_falls_evenly_inside_a_bin() {
+        // Two values in one bin of 1/1024 from 1 up, cut at the greatest.
+        let seen = of(&[1.0, 1.0 + 1.0 / 2048.0]);
+        let found = Distribution::of(&seen).unwrap();
+        assert_eq!(found.cut_above(0.0), 1.0 + 1.0 / 2048.0);
+        assert_eq!(found.cut_above(1.0), 1.0 + 1.0 / 4096.0);
+        assert_eq!(found.cut_below(0.0), 1.0);
+        assert_eq!(found.cut_below(9.0), 1.0 + 1.0 / 2048.0);
+    }
+}

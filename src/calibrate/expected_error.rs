@@ -1,0 +1,211 @@
+//! The error that rounding to a grid is expected to make, from a distribution alone.
+//!
+//! Values are taken to lie evenly within their bin, and the error of a bin is then exact, be its values
+//! rounded or clipped and the bin wide or narrow against the steps. Let r be the distance of x from the
+//! grid's nearest real, in steps, and n the number of that real. The integral of r² from 0 to x, in
+//! steps, is F(x) = n/12 + r³/3: each whole step that lies between adds ∫r² dr = 1/12 from -½ to ½, and the
+//! rest is where x stands in its step. Beyond the ends of the grid n stays and r grows, and the same formula
+//! holds. A bin of density d from a to b then costs d·(F(b) - F(a)), and as one bin ends where the next
+//! begins, the sum over all bins is a sum over edges of F times the change of density there.
+
+use super::distribution::Distribution;
+use super::target::Grid;
+
+/// The powers of the error whose mean can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Power {
+    Absolute,
+    Squared,
+}
+
+/// A distribution, ready to be asked for the errors of many grids.
+#[derive(Clone, Debug)]
+pub(super) struct ExpectedError {
+    edges: Vec<f64>,
+    /// By how much the density falls at each edge; the density is per value.
+    falls: Vec<f64>,
+    /// Points that are not zero: (value, share of all values).
+    points: Vec<(f64, f64)>,
+}
+
+/// Adding and taking away this rounds to the nearest whole number, ties to even, and is vector code.
+const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5·2^52
+
+impl ExpectedError {
+    /// The errors of these values.
+    pub(super) fn of(values: &Distribution) -> ExpectedError {
+        let mut error = ExpectedError {
+            edges: Vec::with_capacity(values.bins.len() + 1),
+            falls: Vec::with_capacity(values.bins.len() + 1),
+            points: Vec::new(),
+        };
+        for bin in &values.bins {
+            let share = bin.count / values.total;
+            if bin.upper > bin.lower {
+                let density = share / (bin.upper - bin.lower);
+                error.fall(bin.lower, -density);
+                error.fall(bin.upper, density);
+            } else if bin.lower != 0.0 {
+                error.points.push((bin.lower, share));
+            }
+        }
+        error
+    }
+
+    fn fall(&mut self, edge: f64, by: f64) {
+        match (self.edges.last(), self.falls.last_mut()) {
+            (Some(&last), Some(fall)) if last == edge => *fall += by,
+            _ => {
+                self.edges.push(edge);
+                self.falls.push(by);
+            }
+        }
+    }
+
+    /// The mean of the error's power over all values; without a grid every value becomes zero.
+    pub(super) fn mean(&self, grid: Option<Grid>, power: Power) -> f64 {
+        // A grid of one step that only zero lies on, its steps of any size.
+        let grid = grid.unwrap_or(Grid {
+            scale: 1.0,
+            lowest: 0.0,
+            highest: 0.0,
+        });
+        let s = grid.scale;
+        match power {
+            Power::Absolute => {
+                let integral = |n: f64, r: f64| n * 0.25 + 0.5 * r * r.abs();
+                s * s * self.over_edges(grid, integral) + s * self.over_points(grid, f64::abs)
+            }
+            Power::Squared => {
+                let integral = |n: f64, r: f64| n * (1.0 / 12.0) + r * r * r * (1.0 / 3.0);
+                s * s * s * self.over_edges(grid, integral)
+                    + s * s * self.over_points(grid, |r| r * r)
+            }
+        }
+    }
+
+    /// The sum of `integral(n, r)` over all edges. In lanes, so that it becomes vector code.
+    #[inline(always)]
+    fn over_edges(&self, grid: Grid, integral: impl Fn(f64, f64) -> f64) -> f64 {
+        const LANES: usize = 4;
+        let per_step = 1.0 / grid.scale;
+        let term = |edge: f64, fall: f64| {
+            let place = edge * per_step;
+            let inside = if place < grid.lowest {
+                grid.lowest
+            } else {
+                place
+            };
+            let inside = if inside > grid.highest {
+                grid.highest
+            } else {
+                inside
+            };
+            let n = (inside + ROUNDER) - ROUNDER;
+            fall * integral(n, place - n)
+        };
+        let mut sums = [0.0; LANES];
+        let (edges, falls) = (
+            self.edges.chunks_exact(LANES),
+            self.falls.chunks_exact(LANES),
+        );
+        let rest: f64 = edges
+            .remainder()
+            .iter()
+            .zip(falls.remainder())
+            .map(|(&edge, &fall)| term(edge, fall))
+            .sum();
+        for (edges, falls) in edges.zip(falls) {
+            for lane in 0..LANES {
+                sums[lane] += term(edges[lane], falls[lane]);
+            }
+        }
+        sums.iter().sum::<f64>() + rest
+    }
+
+    fn over_points(&self, grid: Grid, cost: impl Fn(f64) -> f64) -> f64 {
+        let term = |&(value, share): &(f64, f64)| {
+            let place = value / grid.scale;
+            let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
+            share * cost(place - n)
+        };
+        self.points.iter().map(term).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Observation, Range, Target};
+    use super::*;
+
+    fn of(values: &[f32]) -> ExpectedError {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        ExpectedError::of(&Distribution::of(&seen).unwrap())
+    }
+
+    /// What rounding these very values costs.
+    fn measured(values: &[f32], grid: Grid, power: Power) -> f64 {
+        let cost = |&value: &f32| {
+            let place = f64::from(value) / grid.scale;
+            let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
+            let error = ((place - n) * grid.scale).abs();
+            match power {
+                Power::Absolute => error,
+                Power::Squared => error * error,
+            }
+        };
+        values.iter().map(cost).sum::<f64>() / values.len() as f64
+    }
+
+    #[test]
+    fn points_cost_what_they_are_off_by() {
+        // 6 of 0, 1, …, 4 is 2 off, 0 is nothing off.
+        let grid = Target::new(0, 4, false).grid(Range::new(0.0, 4.0));
+        let error = of(&[0.0, 6.0]);
+        assert_eq!(error.mean(grid, Power::Absolute), 1.0);
+        assert_eq!(error.mean(grid, Power::Squared), 2.0);
+        // Without a grid all become zero.
+        assert_eq!(error.mean(None, Power::Squared), 18.0);
+    }
+
+    #[test]
+    fn even_values_cost_a_twelfth_of_a_squared_step() {
+        let values: Vec<f32> = (0..1 << 16).map(|i| i as f32 / 65536.0).collect();
+        let grid = Target::new(0, 16, false).grid(Range::new(0.0, 1.0));
+        let (found, step) = (of(&values).mean(grid, Power::Squared), 1.0 / 16.0);
+        assert!((found / (step * step / 12.0) - 1.0).abs() < 1e-3, "{found}");
+    }
+
+    #[test]
+    fn it_is_what_rounding_the_values_costs() {
+        // Many values a bin, of both signs and much denser at zero.
+        let values: Vec<f32> = (-40_000..40_000)
+            .map(|i| (i as f32 / 40_000.0).powi(3) * 5.0)
+            .collect();
+        let error = of(&values);
+        for target in [
+            Target::default(),
+            Target::new(-127, 127, true),
+            Target::new(-8, 7, false),
+        ] {
+            for range in [
+                Range::new(-5.0, 5.0),
+                Range::new(-1.0, 3.0),
+                Range::new(-0.5, 0.25),
+            ] {
+                for power in [Power::Absolute, Power::Squared] {
+                    let grid = target.grid(range).unwrap();
+                    let (found, real) = (
+                        error.mean(Some(grid), power),
+                        measured(&values, grid, power),
+                    );
+                    assert!(
+                        (found / real - 1.0).abs() < 0.02,
+                        "{target:?} {range:?} {power:?}: {found} for {real}"
+                    );
+                }
+            }
+        }
+    }
+}

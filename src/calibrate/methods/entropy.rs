@@ -1,0 +1,341 @@
+//! Entropy: the range after which the distribution of the values looks most as it did before.
+//!
+//! As TensorRT describes it: for each candidate range, P is the distribution of the values in their bins with
+//! what lies outside put into the outermost bins, Q what is left of it once as many bins as there are integers
+//! have taken its bins together and spread their content evenly over those that were not empty. The range of
+//! the least Kullback-Leibler divergence Σ P·log(P/Q) is taken.
+//!
+//! With c the count of a bin, P = c/N and Q = g/(k·M), where g is the content of the group it falls in, k how
+//! many of the group's bins are not empty, and M what lies inside. So the divergence is
+//! (Σ c·log c - Σ g·log(g/k))/N + log M - log N: with running sums of c, k and c·log c a candidate costs one
+//! logarithm a group.
+//!
+//! Counts are samples of a smooth distribution, and the unevenness that chance gives them is lost too when
+//! bins are taken together. In the mean that adds (bins - groups)/2N to the divergence, where no group is
+//! empty (Miller and Madow); in a tensor of few values it outweighs all else and would have the range cut
+//! down to as many bins as there are levels. It is taken off.
+//!
+//! Exact zeros are left out: they come back exactly whatever the range, and where a Relu made
+//! most values zero nothing else would be heard.
+
+#[cfg(test)]
+use super::super::distribution::Bin;
+use super::super::distribution::Distribution;
+use super::super::logarithm::log2;
+use super::super::{Observation, Range, Target};
+
+/// `1 / (2·ln 2)`: a half, in bits.
+const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
+
+/// The range of the least divergence.
+pub(super) fn range(seen: &Observation, target: &Target) -> Range {
+    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    let values = match target.symmetric {
+        true => Distribution::of_magnitudes(seen),
+        false => Distribution::of(seen),
+    };
+    let Some(bins) = values.as_ref().and_then(Bins::of) else {
+        return all;
+    };
+    let found = if target.symmetric {
+        // Magnitudes share the integers on one side of zero.
+        let levels = (target.steps() / 2.0).floor() as usize + 1;
+        let (_, end) = bins.best_upper(0, levels);
+        let end = bins.edge(end);
+        Range::new(-end as f32, end as f32)
+    } else {
+        let levels = target.steps() as usize + 1;
+        let (mut least, mut upper) = bins.best_upper(0, levels);
+        let mut lower = 0;
+        if all.min < 0.0 && all.max > 0.0 {
+            // One end at a time, each for the other as it was found last.
+            let (cost, found) = bins.best_lower(upper, levels);
+            if cost < least {
+                (least, lower) = (cost, found);
+                let (cost, found) = bins.best_upper(lower, levels);
+                if cost < least {
+                    upper = found;
+                }
+            }
+        }
+        Range::new(bins.edge(lower) as f32, bins.edge(upper) as f32)
+    };
+    found.within(all)
+}
+
+/// Bins side by side, with running sums: entry i is of the bins before bin i.
+struct Bins {
+    counts: Vec<f64>,
+    mass: Vec<f64>,
+    filled: Vec<f64>,
+    /// Of count·log count.
+    information: Vec<f64>,
+    first: f64,
+    width: f64,
+}
+
+impl Bins {
+    /// The bins from the first to the last that hold anything but zeros; `None` where all is zero.
+    fn of(values: &Distribution) -> Option<Bins> {
+        let kept = || {
+            values
+                .bins
+                .iter()
+                .filter(|bin| (bin.lower, bin.upper) != (0.0, 0.0))
+        };
+        let (first, last) = (kept().next()?.index, kept().next_back()?.index);
+        let mut counts = vec![0.0; (last - first) as usize + 1];
+        for bin in kept() {
+            counts[(bin.index - first) as usize] += bin.count;
+        }
+        let running = |term: &dyn Fn(f64) -> f64| {
+            let mut sum = 0.0;
+            let sums = counts.iter().map(|&count| {
+                sum += if count > 0.0 { term(count) } else { 0.0 };
+                sum
+            });
+            std::iter::once(0.0).chain(sums).collect()
+        };
+        Some(Bins {
+            mass: running(&|count| count),
+            filled: running(&|_| 1.0),
+            information: running(&|count| count * log2(count)),
+            counts,
+            first: f64::from(first),
+            width: values.width,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.counts.len()
+    }
+
+    /// The lower edge of a bin, which is the upper one of the bin before.
+    fn edge(&self, bin: usize) -> f64 {
+        (self.first + bin as f64) * self.width
+    }
+
+    /// The divergence, less what chance adds, of keeping the bins from `start` to before `end`, in `levels` groups. The outermost
+    /// bins must not be empty.
+    fn divergence(&self, start: usize, end: usize, levels: usize) -> f64 {
+        let (head, tail) = (self.counts[start], self.counts[end - 1]);
+        let all = self.mass[self.len()];
+        let (below, inside) = (self.mass[start], self.mass[end] - self.mass[start]);
+        let above = all - self.mass[end];
+        let with =
+            |count: f64, more: f64| (count + more) * log2(count + more) - count * log2(count);
+        let mut sum = self.information[end] - self.information[start];
+        sum += if end - start == 1 {
+            with(head, below + above)
+        } else {
+            with(head, below) + with(tail, above)
+        };
+        let width = end - start;
+        let groups = levels.min(width);
+        let mut filled_groups = 0.0;
+        for group in 0..groups {
+            let (from, to) = (
+                start + group * width / groups,
+                start + (group + 1) * width / groups,
+            );
+            let content = self.mass[to] - self.mass[from];
+            if content > 0.0 {
+                let more = if group == 0 { below } else { 0.0 }
+                    + if group + 1 == groups { above } else { 0.0 };
+                let filled = self.filled[to] - self.filled[from];
+                sum -= (content + more) * log2(content / filled);
+                filled_groups += 1.0;
+            }
+        }
+        let by_chance = (self.filled[end] - self.filled[start] - filled_groups) * HALF_IN_BITS;
+        (sum - by_chance) / all + log2(inside) - log2(all)
+    }
+
+    /// Whether most values are inside. Clipped to a few bins, or one, a distribution has nothing left that
+    /// could differ, and would seem to have lost nothing.
+    fn holds_most(&self, start: usize, end: usize) -> bool {
+        2.0 * (self.mass[end] - self.mass[start]) >= self.mass[self.len()]
+    }
+
+    /// The best end above `start`, with its divergence; of equals the furthest.
+    fn best_upper(&self, start: usize, levels: usize) -> (f64, usize) {
+        let ends = (start + 1..=self.len()).rev();
+        let filled = ends.filter(|&end| self.counts[end - 1] > 0.0 && self.holds_most(start, end));
+        let ends = down_to(levels, filled, |end| end - start);
+        best(ends, |end| self.divergence(start, end, levels))
+    }
+
+    /// The best start below `end`, with its divergence; of equals the furthest.
+    fn best_lower(&self, end: usize, levels: usize) -> (f64, usize) {
+        let starts = 0..end;
+        let filled =
+            starts.filter(|&start| self.counts[start] > 0.0 && self.holds_most(start, end));
+        let starts = down_to(levels, filled, |start| end - start);
+        best(starts, |start| self.divergence(start, end, levels))
+    }
+}
+
+/// The places that leave at least `levels` bins, and the first that leaves fewer: a range that ends in empty
+/// bins is that of the last filled one, and none finer is worth looking at.
+fn down_to(
+    levels: usize,
+    places: impl Iterator<Item = usize>,
+    width: impl Fn(usize) -> usize,
+) -> Vec<usize> {
+    let mut kept = Vec::new();
+    for place in places {
+        kept.push(place);
+        if width(place) <= levels {
+            break;
+        }
+    }
+    kept
+}
+
+/// The place of the least cost, with it; of equals the first. One place in so many that 64 are tried first,
+/// then those around the best of them eight times as densely, until every one is tried.
+fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
+    let mut step = (places.len() / 64).max(1);
+    let (mut from, mut to) = (0, places.len());
+    let mut best = (f64::INFINITY, 0);
+    loop {
+        for at in (from..to).step_by(step) {
+            let found = cost(places[at]);
+            if found < best.0 {
+                best = (found, at);
+            }
+        }
+        if step == 1 {
+            return (best.0, places.get(best.1).copied().unwrap_or(0));
+        }
+        (from, to) = (
+            best.1.saturating_sub(step),
+            (best.1 + step + 1).min(places.len()),
+        );
+        step = (step / 8).max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen
+    }
+
+    fn bins(counts: &[f64]) -> Bins {
+        let bins = (0..).zip(counts).filter(|&(_, &count)| count > 0.0);
+        let bins = bins.map(|(index, &count)| Bin {
+            index,
+            lower: f64::from(index),
+            upper: f64::from(index) + 1.0,
+            count,
+        });
+        let values = Distribution {
+            bins: bins.collect(),
+            total: counts.iter().sum(),
+            width: 1.0,
+        };
+        Bins::of(&values).unwrap()
+    }
+
+    /// The divergence by its definition.
+    fn defined(counts: &[f64], start: usize, end: usize, levels: usize) -> f64 {
+        let mut p = counts[start..end].to_vec();
+        let last = p.len() - 1;
+        p[0] += counts[..start].iter().sum::<f64>();
+        p[last] += counts[end..].iter().sum::<f64>();
+        let groups = levels.min(end - start);
+        let mut q = vec![0.0; p.len()];
+        for group in 0..groups {
+            let (from, to) = (group * p.len() / groups, (group + 1) * p.len() / groups);
+            let inside = &counts[start + from..start + to];
+            let filled = inside.iter().filter(|&&count| count > 0.0).count() as f64;
+            for at in from..to {
+                if counts[start + at] > 0.0 {
+                    q[at] = inside.iter().sum::<f64>() / filled;
+                }
+            }
+        }
+        let (all_p, all_q) = (p.iter().sum::<f64>(), q.iter().sum::<f64>());
+        let term = |(p, q): (&f64, &f64)| match *p > 0.0 {
+            true => p / all_p * ((p / all_p) / (q / all_q)).log2(),
+            false => 0.0,
+        };
+        let filled = counts[start..end]
+            .iter()
+            .filter(|&&count| count > 0.0)
+            .count();
+        let group =
+            |g: usize| start + g * (end - start) / groups..start + (g + 1) * (end - start) / groups;
+        let filled_groups = (0..groups)
+            .filter(|&g| counts[group(g)].iter().any(|&c| c > 0.0))
+            .count();
+        let by_chance = (filled - filled_groups) as f64 / (2.0 * all_p * std::f64::consts::LN_2);
+        p.iter().zip(&q).map(term).sum::<f64>() - by_chance
+    }
+
+    #[test]
+    fn the_divergence_is_the_one_defined() {
+        let counts = [3.0, 0.0, 5.0, 1.0, 8.0, 8.0, 0.0, 2.0, 1.0, 4.0];
+        let bins = bins(&counts);
+        for (start, end, levels) in [
+            (0, 10, 3),
+            (0, 10, 10),
+            (2, 6, 2),
+            (0, 1, 4),
+            (3, 8, 4),
+            (4, 9, 3),
+        ] {
+            let (found, defined) = (
+                bins.divergence(start, end, levels),
+                defined(&counts, start, end, levels),
+            );
+            assert!(
+                (found - defined).abs() < 1e-12,
+                "{start}..{end}: {found} for {defined}"
+            );
+        }
+        // One level a bin and nothing outside loses nothing.
+        assert!(bins.divergence(0, 10, 10).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_long_thin_tail_is_cut() {
+        // A bell with one far value: what is lost in the bell outweighs it.
+        let mut values = Vec::new();
+        for i in -400..=400 {
+            let x = i as f32 / 100.0;
+            let copies = (2000.0 * (-x * x / 2.0).exp()) as usize;
+            values.extend(std::iter::repeat_n(x, copies));
+        }
+        values.push(80.0);
+        let found = range(&of(&values), &Target::default());
+        assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
+        let mirrored = range(&of(&values), &Target::new(-127, 127, true));
+        assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
+    }
+
+    #[test]
+    fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
+        let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
+        values.extend([-40.0, 50.0]);
+        let found = range(&of(&values), &Target::default());
+        assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
+    }
+
+    #[test]
+    fn zeros_change_nothing() {
+        let values: Vec<f32> = (1..5000).map(|i| (i as f32 / 500.0).powi(2)).collect();
+        let mut more = values.clone();
+        more.extend([0.0; 100_000]);
+        let target = Target::default();
+        assert_eq!(
+            range(&of(&more), &target).max,
+            range(&of(&values), &target).max
+        );
+    }
+}

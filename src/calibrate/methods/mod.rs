@@ -1,0 +1,230 @@
+//! The methods that turn what was seen of a tensor into the range its integers cover, one a file.
+//!
+//! All but ONNX Runtime's own work on what one pass over the samples left, so that changing the method needs
+//! no new pass. No range reaches beyond what was seen, unless its scale has to be a power of two.
+
+mod auto;
+mod entropy;
+mod layerwise;
+mod mse;
+mod name;
+mod onnx_runtime;
+mod percentile;
+
+use serde::{Deserialize, Serialize};
+
+use super::numpy_histogram::Layout;
+use super::{Observation, Range, Target};
+
+pub use name::MethodError;
+
+/// How a range is chosen. In settings, on the command line and in reports it stands as text, such as
+/// `percentile:99.9`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Method {
+    /// From the least to the greatest value seen.
+    #[default]
+    MinMax,
+    /// From the mean over samples of the least value to that of the greatest.
+    MovingAverage,
+    /// So many per cent of the values; above 0, to 100.
+    Percentile(f64),
+    /// The range that loses the least information: the least divergence between the values' distribution
+    /// before and after.
+    Entropy,
+    /// The range of the least expected squared error.
+    Mse,
+    /// The same among those whose scale is a power of two.
+    MsePowerOfTwo,
+    /// The best of the percentiles 99.99, 99.999 and 99.99999, tensor by tensor.
+    LayerwisePercentile(Measure),
+    /// The best of the other methods, tensor by tensor, by an error that minds the tails.
+    Auto,
+    /// ONNX Runtime's `Percentile` calibration with its defaults: of magnitudes.
+    OrtPercentile(f64),
+    /// ONNX Runtime's `Entropy` calibration.
+    OrtEntropy {
+        /// Its `num_bins`.
+        bins: usize,
+        /// Its `num_quantized_bins`.
+        levels: usize,
+    },
+}
+
+/// What makes one range better than another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// The mean absolute error.
+    #[default]
+    Mae,
+    /// The mean squared error.
+    Mse,
+}
+
+/// The method's second pass over the samples was not made.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the method {0} counts the samples a second time, once their range is known, and they were run only once: \
+     run them again after beginning its second pass"
+)]
+pub struct SecondPassMissing(pub Method);
+
+impl Method {
+    /// The range of what was seen; [0, 0] where no finite value was.
+    pub fn range(&self, seen: &Observation, target: &Target) -> Result<Range, SecondPassMissing> {
+        let (Some(min), Some(max)) = (seen.min(), seen.max()) else {
+            return Ok(Range::new(0.0, 0.0));
+        };
+        let all = Range::new(min, max);
+        let target = Target {
+            power_of_two: target.power_of_two || *self == Method::MsePowerOfTwo,
+            ..*target
+        };
+        let range = match *self {
+            Method::MinMax => all,
+            Method::MovingAverage => seen.mean_ends().unwrap_or(all).within(all),
+            Method::Percentile(percent) => percentile::range(seen, percent, &target),
+            Method::Entropy => entropy::range(seen, &target),
+            Method::Mse | Method::MsePowerOfTwo => return Ok(mse::range(seen, &target)),
+            Method::LayerwisePercentile(measure) => layerwise::range(seen, measure, &target),
+            Method::Auto => return Ok(auto::range(seen, &target)),
+            Method::OrtPercentile(_) | Method::OrtEntropy { .. } => match self.second_pass() {
+                None => all,
+                Some(layout) => {
+                    let counted = seen.second_pass().filter(|c| c.layout() == layout);
+                    let counted = counted.ok_or(SecondPassMissing(*self))?;
+                    match *self {
+                        Method::OrtPercentile(percent) => {
+                            onnx_runtime::percentile(counted, percent, all)
+                        }
+                        Method::OrtEntropy { levels, .. } => {
+                            onnx_runtime::entropy(counted, levels, all)
+                        }
+                        _ => all,
+                    }
+                }
+            },
+        };
+        Ok(match target.power_of_two {
+            true => target.power_of_two_range(range),
+            false => range,
+        })
+    }
+
+    /// What must be counted in a second pass over the samples, for the methods that need one.
+    pub fn second_pass(&self) -> Option<Layout> {
+        match *self {
+            Method::OrtPercentile(_) => Some(Layout {
+                bins: 2048,
+                magnitudes: true,
+            }),
+            // With one candidate there is nothing to count for.
+            Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(Layout {
+                bins,
+                magnitudes: false,
+            }),
+            _ => None,
+        }
+    }
+
+    /// What a person should know who chose this method.
+    pub fn note(&self) -> Option<String> {
+        match *self {
+            Method::OrtEntropy { bins, levels } if self.second_pass().is_none() => Some(format!(
+                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels compares a single \
+                 candidate, the whole range: it is minmax. The method entropy searches, and so does \
+                 ort-entropy:2048/128"
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn min_max_is_from_the_least_to_the_greatest_value() {
+        let mut seen = Observation::new();
+        seen.observe(&[0.25, -1.5, 3.0]);
+        let range = |seen| Method::MinMax.range(seen, &Target::default()).unwrap();
+        assert_eq!(range(&seen), Range::new(-1.5, 3.0));
+        assert_eq!(range(&Observation::new()), Range::new(0.0, 0.0));
+    }
+
+    #[test]
+    fn a_moving_average_is_the_mean_of_the_samples_ends() {
+        let mut seen = Observation::new();
+        for values in [[-1.0, 2.0], [-2.0, 5.0], [0.0, 2.0]] {
+            let mut sample = Observation::new();
+            sample.observe(&values);
+            sample.end_sample();
+            seen.merge(&sample);
+        }
+        let range = Method::MovingAverage
+            .range(&seen, &Target::default())
+            .unwrap();
+        assert_eq!(range, Range::new(-1.0, 3.0));
+    }
+
+    #[test]
+    fn a_second_pass_that_was_not_made_is_asked_for() {
+        let mut seen = Observation::new();
+        seen.observe(&[1.0, 2.0]);
+        let error = Method::OrtPercentile(99.9)
+            .range(&seen, &Target::default())
+            .unwrap_err();
+        assert!(error.to_string().contains("ort-percentile:99.9"), "{error}");
+    }
+
+    #[test]
+    fn ort_entropy_with_its_defaults_is_min_max_and_says_so() {
+        let method: Method = "ort-entropy".parse().unwrap();
+        let mut seen = Observation::new();
+        seen.observe(&[-0.5, 2.0, 1.0]);
+        assert_eq!(
+            method.range(&seen, &Target::default()).unwrap(),
+            Range::new(-0.5, 2.0)
+        );
+        assert!(method.note().unwrap().contains("minmax"));
+        assert_eq!(Method::Entropy.note(), None);
+    }
+
+    #[test]
+    fn any_method_takes_what_is_odd() {
+        let constant = [3.0f32; 5];
+        let odd: [&[f32]; 8] = [
+            &[],
+            &[f32::NAN],
+            &[0.0, -0.0],
+            &constant,
+            &[-1.0],
+            &[1e-45, -1e-45],
+            &[f32::MAX, f32::MIN, 1.0],
+            &[1e30, 1e-30, 0.0],
+        ];
+        for values in odd {
+            let mut seen = Observation::new();
+            seen.observe(values);
+            seen.end_sample();
+            for name in name::EXAMPLES {
+                let method: Method = name.parse().unwrap();
+                if let Some(layout) = method.second_pass() {
+                    let mut counted = super::super::NumpyHistogram::new(layout, &seen);
+                    counted.count(values);
+                    seen.set_second_pass(counted);
+                }
+                for target in [Target::default(), Target::new(-127, 127, true)] {
+                    let found = method.range(&seen, &target).unwrap();
+                    assert!(found.min <= found.max, "{name} of {values:?}: {found:?}");
+                    assert!(
+                        found.min.is_finite() && found.max.is_finite(),
+                        "{name} of {values:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! MSE: the range of the least expected squared error, for any scale or for powers of two.
+//!
+//! What clipping costs and what rounding costs is exact for the distribution ([`ExpectedError`]); the search
+//! is not, but it starts from the whole range and takes only what is better. It looks first at ranges that
+//! shrink from either end or both by a fifth at a time, on bins taken eight at a time, then moves each end by
+//! less and less, and does the last, smallest moves on all bins.
+
+use super::super::distribution::Distribution;
+use super::super::expected_error::{ExpectedError, Power};
+use super::super::target::{exponent_of, power_of_two};
+use super::super::{Observation, Range, Target};
+
+/// How much an end shrinks from one start to the next, and how often: down to 1/200 of the range.
+const SHRINK: (f64, usize) = (0.8, 24);
+/// Moves of the ends on bins taken together, and on all bins.
+const COARSE_MOVES: [f64; 3] = [0.1, 0.05, 0.025];
+const FINE_MOVES: [f64; 2] = [0.02, 0.008];
+/// Bins taken together at first.
+const TOGETHER: i32 = 8;
+/// How often all moves of one size are tried at most.
+const ROUNDS: usize = 4;
+
+/// The range of the least expected squared error.
+pub(super) fn range(seen: &Observation, target: &Target) -> Range {
+    let Some(values) = Distribution::of(seen) else {
+        return Range::new(0.0, 0.0);
+    };
+    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    let (coarse, fine) = (
+        ExpectedError::of(&values.coarser(TOGETHER)),
+        ExpectedError::of(&values),
+    );
+    if target.power_of_two {
+        return power_of_two_range(&coarse, &fine, target, all);
+    }
+    let mut search = Search::new(&coarse, target, all);
+    search.shrink();
+    COARSE_MOVES.iter().for_each(|&size| search.climb(size));
+    let found = search.best;
+    let mut search = Search::new(&fine, target, all);
+    search.consider(found);
+    FINE_MOVES.iter().for_each(|&size| search.climb(size));
+    search.best
+}
+
+/// The best range so far.
+struct Search<'a> {
+    error: &'a ExpectedError,
+    target: &'a Target,
+    all: Range,
+    best: Range,
+    cost: f64,
+}
+
+impl Search<'_> {
+    fn new<'a>(error: &'a ExpectedError, target: &'a Target, all: Range) -> Search<'a> {
+        Search {
+            error,
+            target,
+            all,
+            best: all,
+            cost: error.mean(target.grid(all), Power::Squared),
+        }
+    }
+
+    /// Takes the range if it is better; says whether it was.
+    fn consider(&mut self, range: Range) -> bool {
+        let range = range.within(self.all);
+        if range == self.best {
+            return false;
+        }
+        let cost = self.error.mean(self.target.grid(range), Power::Squared);
+        let better = cost < self.cost;
+        if better {
+            (self.best, self.cost) = (range, cost);
+        }
+        better
+    }
+
+    /// Takes the range whose ends are those of `from` times these, mirrored where it must be.
+    fn scaled(&mut self, from: Range, lower: f64, upper: f64) -> bool {
+        let (mut min, mut max) = (f64::from(from.min) * lower, f64::from(from.max) * upper);
+        if self.target.symmetric {
+            max = (f64::from(from.max).max(-f64::from(from.min))) * upper;
+            min = -max;
+        }
+        self.consider(Range::new(min as f32, max as f32))
+    }
+
+    fn shrink(&mut self) {
+        let both_sides = !self.target.symmetric && self.all.min < 0.0 && self.all.max > 0.0;
+        let mut part = 1.0;
+        for _ in 0..SHRINK.1 {
+            part *= SHRINK.0;
+            self.scaled(self.all, part, part);
+            if both_sides {
+                self.scaled(self.all, 1.0, part);
+                self.scaled(self.all, part, 1.0);
+            }
+        }
+    }
+
+    /// Moves one end or both by `size` of their own for as long as that makes it better.
+    fn climb(&mut self, size: f64) {
+        let (less, more) = (1.0 - size, 1.0 + size);
+        let moves: &[(f64, f64)] = match self.target.symmetric {
+            true => &[(less, less), (more, more)],
+            false => &[(1.0, less), (1.0, more), (less, 1.0), (more, 1.0)],
+        };
+        for _ in 0..ROUNDS {
+            let mut better = false;
+            for &(lower, upper) in moves {
+                better |= self.scaled(self.best, lower, upper);
+            }
+            if !better {
+                return;
+            }
+        }
+    }
+}
+
+/// The best among ranges whose scale is a power of two: eight scales, the coarsest of which clips nothing,
+/// and for each the place of zero among the integers.
+fn power_of_two_range(
+    coarse: &ExpectedError,
+    fine: &ExpectedError,
+    target: &Target,
+    all: Range,
+) -> Range {
+    let whole = target.power_of_two_range(all);
+    let Some(grid) = target.grid(whole) else {
+        return all;
+    };
+    let mut best = (whole, fine.mean(Some(grid), Power::Squared));
+    let widest = exponent_of(grid.scale);
+    for exponent in (widest - 7).max(-126)..=widest {
+        let (min, max) = target.covered(all);
+        let scale = power_of_two(exponent);
+        // In steps: the ends of what was seen, and how much the integers can't hold.
+        let (min, max) = (
+            (min / scale).round_ties_even(),
+            (max / scale).round_ties_even(),
+        );
+        let over = (max - min - target.steps()).max(0.0);
+        let cost = |lowest: f64, error: &ExpectedError| {
+            let range = target.range_at(exponent, lowest)?;
+            Some((range, error.mean(target.grid(range), Power::Squared)))
+        };
+        // Zero is always among the integers.
+        let places = (min.max(-target.steps()), (min + over).min(0.0));
+        // Begin with what is over cut from both ends in proportion, then move by less and less.
+        let proportional = (min + over * (min / (min - max).min(-1.0))).round_ties_even();
+        let mut lowest = proportional.max(places.0).min(places.1);
+        let mut least = cost(lowest, coarse).map_or(f64::INFINITY, |(_, cost)| cost);
+        let mut size = if target.symmetric {
+            0.0
+        } else {
+            (over / 2.0).min(64.0).floor()
+        };
+        while size >= 1.0 {
+            for moved in [lowest - size, lowest + size] {
+                let moved = moved.max(places.0).min(places.1);
+                if let Some((_, found)) = cost(moved, coarse)
+                    && found < least
+                {
+                    (lowest, least) = (moved, found);
+                }
+            }
+            size = (size / 2.0).floor();
+        }
+        if let Some(found) = cost(lowest, fine)
+            && found.1 < best.1
+        {
+            best = found;
+        }
+    }
+    best.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen
+    }
+
+    fn cost(seen: &Observation, target: &Target, range: Range) -> f64 {
+        ExpectedError::of(&Distribution::of(seen).unwrap()).mean(target.grid(range), Power::Squared)
+    }
+
+    #[test]
+    fn a_far_value_among_many_is_clipped() {
+        // 2^20 values up to 1, one at 2. Steps of 2/255 cost (2/255)²/12 = 5.1e-6 in the mean, of 1/255 a
+        // quarter of that, and the one clipped to 1 costs 1/2^20 = 1e-6.
+        let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
+        values.push(2.0);
+        let found = range(&of(&values), &Target::default());
+        assert!(
+            found.min == 0.0 && (found.max - 1.0).abs() < 0.08,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn even_values_keep_their_whole_range() {
+        let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
+        let found = range(&of(&values), &Target::default());
+        assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
+    }
+
+    #[test]
+    fn scales_are_powers_of_two_where_they_must_be() {
+        let values: Vec<f32> = (0..10_000)
+            .map(|i| (i as f32 / 5_000.0 - 1.0).powi(5) * 3.0)
+            .collect();
+        for target in [
+            Target::default(),
+            Target::new(-127, 127, true),
+            Target::new(-128, 127, false),
+        ] {
+            let target = Target {
+                power_of_two: true,
+                ..target
+            };
+            let scale = target.grid(range(&of(&values), &target)).unwrap().scale;
+            assert_eq!(scale, power_of_two(exponent_of(scale)), "{target:?}");
+        }
+        // Zero stays among the integers where values have one sign.
+        let target = Target {
+            power_of_two: true,
+            ..Target::default()
+        };
+        let positive: Vec<f32> = values.iter().map(|v| v.abs()).collect();
+        let negative: Vec<f32> = values.iter().map(|v| -v.abs()).collect();
+        assert_eq!(range(&of(&positive), &target).min, 0.0);
+        assert!(range(&of(&negative), &target).max >= 0.0);
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    mod laws {
+        use super::*;
+        use proptest::prelude::*;
+
+        fn long_tailed() -> impl Strategy<Value = Vec<f32>> {
+            (
+                proptest::collection::vec(-1f32..1.0, 1..400),
+                1i32..8,
+                -20f32..20.0,
+                any::<bool>(),
+            )
+                .prop_map(|(values, power, factor, relu)| {
+                    let value = |v: f32| v.abs().powi(power) * v.signum() * factor;
+                    values
+                        .into_iter()
+                        .map(|v| if relu { value(v).max(0.0) } else { value(v) })
+                        .collect()
+                })
+        }
+
+        proptest! {
+            #[test]
+            fn it_is_never_worse_than_min_max_and_never_beyond_what_was_seen(
+                values in long_tailed(), symmetric: bool,
+            ) {
+                let seen = of(&values);
+                let target = if symmetric { Target::new(-127, 127, true) } else { Target::default() };
+                let all = Range::new(seen.min().unwrap(), seen.max().unwrap());
+                let found = range(&seen, &target);
+                prop_assert_eq!(found.within(all), found);
+                prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, all));
+                let target = Target { power_of_two: true, ..target };
+                let (found, whole) = (range(&seen, &target), target.power_of_two_range(all));
+                prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, whole));
+            }
+
+            #[test]
+            fn it_comes_near_the_best_of_many(values in long_tailed()) {
+                let seen = of(&values);
+                let target = Target::new(-127, 127, true);
+                let end = f64::from(seen.max().unwrap()).max(-f64::from(seen.min().unwrap()));
+                let least = (1..=400)
+                    .map(|i| (end * f64::from(i) / 400.0) as f32)
+                    .map(|end| cost(&seen, &target, Range::new(-end, end)))
+                    .fold(f64::INFINITY, f64::min);
+                // Few values in few bins: the cost jumps from range to range.
+                prop_assert!(cost(&seen, &target, range(&seen, &target)) <= least * 1.5 + 1e-300);
+            }
+        }
+    }
+}

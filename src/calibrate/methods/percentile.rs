@@ -1,0 +1,98 @@
+//! Percentile: so many per cent of the values are inside, and a few far ones don't spoil the scale.
+
+use super::super::distribution::Distribution;
+use super::super::{Observation, Range, Target};
+
+/// The range that holds `percent` per cent of the values: half of the others are cut below and half above,
+/// or, for a symmetric target, those of the greatest magnitude. Inside a bin values lie evenly.
+pub(super) fn range(seen: &Observation, percent: f64, target: &Target) -> Range {
+    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    let outside = (1.0 - percent / 100.0).max(0.0);
+    let found = if target.symmetric {
+        Distribution::of_magnitudes(seen).map(|magnitudes| {
+            let end = magnitudes.cut_above(outside * magnitudes.total) as f32;
+            Range::new(-end, end)
+        })
+    } else {
+        Distribution::of(seen).map(|values| {
+            let cut = outside * values.total / 2.0;
+            Range::new(values.cut_below(cut) as f32, values.cut_above(cut) as f32)
+        })
+    };
+    let found = found.unwrap_or(all).within(all);
+    // With most values outside, the cuts may pass each other inside one bin.
+    Range::new(found.min.min(found.max), found.max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen
+    }
+
+    #[test]
+    fn half_of_what_is_outside_is_cut_on_each_side() {
+        // 1000 values, one a bin or fewer: 1 % outside are 5 below and 5 above.
+        let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
+        let seen = of(&values);
+        let found = range(&seen, 99.0, &Target::default());
+        assert!(
+            (found.min + 395.0).abs() <= 0.5 && (found.max - 594.0).abs() <= 1.0,
+            "{found:?}"
+        );
+        // Mirrored, all ten are cut where the magnitudes are greatest: above.
+        let found = range(&seen, 99.0, &Target::new(-127, 127, true));
+        assert!(
+            found.min == -400.0 && (found.max - 589.0).abs() <= 1.0,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn zeros_count_as_values_but_not_as_small_ones() {
+        let mut values = vec![0.0f32; 990];
+        values.extend((1..=10).map(|i| i as f32));
+        let found = range(&of(&values), 99.0, &Target::default());
+        assert!(
+            found.min == 0.0 && (found.max - 5.0).abs() < 0.01,
+            "{found:?}"
+        );
+        // The least of those that are not zero would come at 98 %.
+        assert_eq!(
+            range(&of(&values), 97.0, &Target::default()),
+            Range::new(0.0, 0.0)
+        );
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    mod laws {
+        use super::*;
+        use proptest::prelude::*;
+
+        proptest! {
+            #[test]
+            fn a_higher_percentile_holds_the_lower_and_100_holds_all(
+                values in proptest::collection::vec(-10f32..20.0, 1..200),
+                a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
+            ) {
+                let seen = of(&values);
+                let target = Target { symmetric, ..Target::default() };
+                let (less, more) = (range(&seen, a.min(b), &target), range(&seen, a.max(b), &target));
+                // Only where the cuts pass each other, below 50 %, is a lower end moved.
+                if a.min(b) >= 50.0 {
+                    prop_assert!(more.min <= less.min, "{less:?} {more:?}");
+                }
+                prop_assert!(less.max <= more.max, "{less:?} {more:?}");
+                let all = Range::new(seen.min().unwrap(), seen.max().unwrap());
+                prop_assert_eq!(more.within(all), more);
+                if !symmetric {
+                    prop_assert_eq!(range(&seen, 100.0, &target), all);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The histogram that `numpy.histogram` makes of f32s, as ONNX Runtime's calibrators use it.
+//!
+//! Its edges depend on the least and the greatest of all values, so it needs these first: it is filled in a
+//! second pass over the samples. Edges and places are computed in f32 with the operations of numpy 2 in their
+//! order, so that edges and counts are the same to the bit. Counts of the same bins add up exactly, so this
+//! merges as the other histogram does.
+
+use serde::{Deserialize, Serialize};
+
+use super::Observation;
+
+/// Over what, and into how many bins, values are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// How many bins there are.
+    pub bins: usize,
+    /// Magnitudes from the least to the greatest; otherwise values from minus to plus the greatest magnitude.
+    pub magnitudes: bool,
+}
+
+/// Counts between evenly spaced edges.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NumpyHistogram {
+    layout: Layout,
+    first: f32,
+    last: f32,
+    counts: Vec<u64>,
+    /// The edges, one more than bins; empty where numpy refuses such a range.
+    edges: Vec<f32>,
+}
+
+impl NumpyHistogram {
+    /// Nothing counted yet, with the edges that what was seen in the first pass gives.
+    pub fn new(layout: Layout, seen: &Observation) -> NumpyHistogram {
+        let (min, max) = (seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+        let greatest = min.abs().max(max.abs());
+        let (mut first, mut last) = match layout.magnitudes {
+            true => (seen.least_magnitude().unwrap_or(0.0), greatest),
+            false => (-greatest, greatest),
+        };
+        if first == last {
+            first -= 0.5;
+            last += 0.5;
+        }
+        let edges = edges(first, last, layout.bins);
+        NumpyHistogram {
+            layout,
+            first,
+            last,
+            counts: vec![0; layout.bins],
+            edges,
+        }
+    }
+
+    /// An empty one with the same edges.
+    pub fn emptied(&self) -> NumpyHistogram {
+        NumpyHistogram {
+            counts: vec![0; self.layout.bins],
+            ..self.clone()
+        }
+    }
+
+    /// Counts values; those that are not finite, or outside of what the first pass saw, are passed over.
+    pub fn count(&mut self, values: &[f32]) {
+        if self.edges.is_empty() {
+            return;
+        }
+        let bins = self.layout.bins;
+        let width = self.last - self.first;
+        for &value in values {
+            let value = if self.layout.magnitudes {
+                value.abs()
+            } else {
+                value
+            };
+            if !(value >= self.first && value <= self.last) {
+                continue;
+            }
+            let place = (value - self.first) / width * bins as f32;
+            let mut bin = (place as usize).min(bins - 1);
+            // The place may be off by one beside an edge: numpy puts it right by the edges themselves.
+            if value < self.edges[bin] {
+                bin -= 1;
+            } else if value >= self.edges[bin + 1] && bin != bins - 1 {
+                bin += 1;
+            }
+            self.counts[bin] += 1;
+        }
+    }
+
+    /// Adds the counts of one with the same edges.
+    pub fn merge(&mut self, other: &NumpyHistogram) {
+        for (all, &more) in self.counts.iter_mut().zip(&other.counts) {
+            *all += more;
+        }
+    }
+
+    /// Over what it counts.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// How many values are in each bin.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The edges, one more than bins; none where f32 has no room for so many bins (numpy refuses it then).
+    pub fn edges(&self) -> &[f32] {
+        &self.edges
+    }
+
+    /// How many values were counted.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// `numpy.linspace(first, last, bins + 1)` in f32; none where two would be the same.
+fn edges(first: f32, last: f32, bins: usize) -> Vec<f32> {
+    let width = last - first;
+    let step = width / bins as f32;
+    if !step.is_finite() {
+        return Vec::new();
+    }
+    let inner = (0..bins).map(|i| {
+        let i = i as f32;
+        let offset = if step == 0.0 {
+            i / bins as f32 * width
+        } else {
+            i * step
+        };
+        offset + first
+    });
+    let edges: Vec<f32> = inner.chain([last]).collect();
+    let rising = edges.windows(2).all(|pair| pair[0] < pair[1]);
+    if rising { edges } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32], layout: Layout) -> NumpyHistogram {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        let mut histogram = NumpyHistogram::new(layout, &seen);
+        histogram.count(values);
+        histogram
+    }
+
+    #[test]
+    fn counts_and_edges_are_those_of_numpy() {
+        // numpy.histogram(abs(a), bins=4) and numpy.histogram(a, 4, range=(-2, 2)), numpy 2.4.
+        let values = [-2.0, -1.0, 0.0, 0.5, 1.0, 1.5];
+        let magnitudes = of(
+            &values,
+            Layout {
+                bins: 4,
+                magnitudes: true,
+            },
+        );
+        assert_eq!(magnitudes.edges(), [0.0, 0.5, 1.0, 1.5, 2.0]);
+        assert_eq!(magnitudes.counts(), [1, 1, 2, 2]);
+        let both = of(
+            &values,
+            Layout {
+                bins: 4,
+                magnitudes: false,
+            },
+        );
+        assert_eq!(both.edges(), [-2.0, -1.0, 0.0, 1.0, 2.0]);
+        assert_eq!(both.counts(), [1, 1, 2, 2]);
+        // A range of no width is widened by a half on each side.
+        let one = of(
+            &[3.0, 3.0],
+            Layout {
+                bins: 2,
+                magnitudes: true,
+            },
+        );
+        assert_eq!(
+            (one.edges(), one.counts()),
+            (&[2.5, 3.0, 3.5][..], &[0, 2][..])
+        );
+    }
+
+    #[test]
+    fn a_range_with_no_room_for_the_bins_counts_nothing() {
+        let narrow = of(
+            &[1e8, 1e8 + 8.0],
+            Layout {
+                bins: 2048,
+                magnitudes: true,
+            },
+        );
+        assert!(narrow.edges().is_empty());
+        assert_eq!(narrow.total(), 0);
+    }
+
+    #[test]
+    fn parts_merge_to_the_whole() {
+        let values: Vec<f32> = (0..1000).map(|i| ((i * 37 % 1000) as f32).sin()).collect();
+        let layout = Layout {
+            bins: 128,
+            magnitudes: false,
+        };
+        let whole = of(&values, layout);
+        let mut merged = whole.emptied();
+        for part in values.chunks(77).rev() {
+            let mut counted = whole.emptied();
+            counted.count(part);
+            merged.merge(&counted);
+        }
+        assert_eq!(merged, whole);
+        assert_eq!(merged.total(), 1000);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a range will be turned into: the integers, and the reals they stand for.
+
+use super::Range;
+
+/// The integers that a tensor will have. Most methods weigh what clipping costs against what coarser steps
+/// cost, so they have to know how many steps there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The least integer that is used.
+    pub low: i32,
+    /// The greatest.
+    pub high: i32,
+    /// Whether the range is mirrored at zero.
+    pub symmetric: bool,
+    /// Whether the scale must be a power of two.
+    pub power_of_two: bool,
+}
+
+impl Default for Target {
+    /// 0 to 255, as in ONNX Runtime.
+    fn default() -> Target {
+        Target::new(0, 255, false)
+    }
+}
+
+/// The reals that integers stand for: `scale·k` for each whole `k` from `lowest` to `highest`. Zero is
+/// always one of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Grid {
+    pub(super) scale: f64,
+    pub(super) lowest: f64,
+    pub(super) highest: f64,
+}
+
+impl Target {
+    /// The integers from `low` to `high`, with any scale.
+    pub fn new(low: i32, high: i32, symmetric: bool) -> Target {
+        Target {
+            low,
+            high,
+            symmetric,
+            power_of_two: false,
+        }
+    }
+
+    /// How many steps there are between the least and the greatest integer.
+    pub(super) fn steps(&self) -> f64 {
+        (f64::from(self.high) - f64::from(self.low)).max(1.0)
+    }
+
+    /// The reals that integers stand for once a tensor has this range; `None` where the range is [0, 0].
+    /// The quantizer's rule for scale and zero point, as far as it matters to the expected error.
+    pub(super) fn grid(&self, range: Range) -> Option<Grid> {
+        let (min, max) = self.covered(range);
+        let scale = (max - min) / self.steps();
+        if scale < f64::from(f32::MIN_POSITIVE) {
+            return None;
+        }
+        let (low, high) = (f64::from(self.low), f64::from(self.high));
+        let zero_point = match self.symmetric {
+            true => ((low + high) / 2.0).round_ties_even(),
+            false => (low - min / scale).round_ties_even(),
+        };
+        Some(Grid {
+            scale,
+            lowest: low - zero_point,
+            highest: high - zero_point,
+        })
+    }
+
+    /// The least range with a power-of-two scale that clips nothing of `range`.
+    pub(super) fn power_of_two_range(&self, range: Range) -> Range {
+        let (min, max) = self.covered(range);
+        if max <= min {
+            return range;
+        }
+        let mut exponent = exponent_of((max - min) / self.steps());
+        // The next power of two holds it, or the one after, where the rounded zero point costs a step.
+        for _ in 0..3 {
+            if let Some(found) =
+                self.range_at(exponent, (min / power_of_two(exponent)).round_ties_even())
+                && f64::from(found.max) - max >= -0.5 * power_of_two(exponent)
+                && f64::from(found.min) - min <= 0.5 * power_of_two(exponent)
+            {
+                return found;
+            }
+            exponent += 1;
+        }
+        // Beyond what f32 can hold.
+        range
+    }
+
+    /// The range of scale `2^exponent` whose lowest real is `lowest` steps from zero, or is mirrored; `None`
+    /// where f32 can't hold it.
+    pub(super) fn range_at(&self, exponent: i32, lowest: f64) -> Option<Range> {
+        let scale = power_of_two(exponent);
+        let (min, max) = match self.symmetric {
+            true => (-0.5 * self.steps() * scale, 0.5 * self.steps() * scale),
+            false => (lowest * scale, (lowest + self.steps()) * scale),
+        };
+        let range = Range::new(min as f32, max as f32);
+        (range.min.is_finite() && range.max.is_finite()).then_some(range)
+    }
+
+    /// The reals from the least to the greatest that must have integers: zero is always among them.
+    pub(super) fn covered(&self, range: Range) -> (f64, f64) {
+        let (min, max) = (f64::from(range.min.min(0.0)), f64::from(range.max.max(0.0)));
+        match self.symmetric {
+            true => (-max.max(-min), max.max(-min)),
+            false => (min, max),
+        }
+    }
+}
+
+/// The exponent of the greatest power of two that is not above `scale`, and is the scale of a normal f32.
+pub(super) fn exponent_of(scale: f64) -> i32 {
+    let exponent = ((scale.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    exponent.clamp(-126, 127)
+}
+
+/// `2^exponent`, for the exponents of f32.
+pub(super) fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const U8: Target = Target {
+        low: 0,
+        high: 255,
+        symmetric: false,
+        power_of_two: false,
+    };
+
+    #[test]
+    fn zero_is_always_on_the_grid() {
+        let grid = U8.grid(Range::new(-1.0, 2.0)).unwrap();
+        assert_eq!((grid.lowest, grid.highest), (-85.0, 170.0));
+        assert_eq!(U8.grid(Range::new(0.5, 2.0)).unwrap().lowest, 0.0);
+        assert_eq!(U8.grid(Range::new(0.0, 0.0)), None);
+        let mirrored = Target::new(-127, 127, true)
+            .grid(Range::new(-1.0, 2.0))
+            .unwrap();
+        assert_eq!((mirrored.lowest, mirrored.highest), (-127.0, 127.0));
+        assert_eq!(mirrored.scale, 4.0 / 254.0);
+    }
+
+    #[test]
+    fn a_power_of_two_range_clips_nothing_and_has_such_a_scale() {
+        for (target, range, scale) in [
+            (U8, Range::new(0.0, 255.0), 1.0),
+            (U8, Range::new(0.0, 256.0), 2.0),
+            (U8, Range::new(-1.0, 0.9), 1.0 / 128.0),
+            (Target::new(-127, 127, true), Range::new(-3.0, 127.0), 1.0),
+            (Target::new(-127, 127, true), Range::new(-128.0, 1.0), 2.0),
+            // Half a step beyond the last integer still rounds to it.
+            (
+                Target::new(0, 255, true),
+                Range::new(-1.0, 1.0),
+                1.0 / 128.0,
+            ),
+        ] {
+            let found = target.power_of_two_range(range);
+            assert_eq!(
+                target.grid(found).unwrap().scale,
+                scale,
+                "{range:?} became {found:?}"
+            );
+        }
+    }
+}
