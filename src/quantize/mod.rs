@@ -6,15 +6,20 @@
 //! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
 
 mod bias;
+mod dynamic;
+mod gather;
+mod integers;
 mod operators;
 mod plan;
 mod qdq;
+mod rewrite;
 mod scale;
 mod settings;
 mod weights;
 
 use serde::Serialize;
 
+pub use dynamic::{DynamicSettings, WeightType, quantize_dynamic};
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
@@ -90,6 +95,9 @@ pub struct QuantizedTensor {
     pub min: f32,
     /// The largest real number it can hold.
     pub max: f32,
+    /// How many neighbours share a scale, where it has one for each block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<usize>,
 }
 
 /// What became of a node.
@@ -115,4 +123,6 @@ pub struct Quantized {
     pub tensors: Vec<QuantizedTensor>,
     /// Every node of the float model, in its order.
     pub nodes: Vec<NodeChoice>,
+    /// What a person should know of it: a sentence each.
+    pub notes: Vec<String>,
 }

@@ -406,6 +406,7 @@ impl<'a> Writer<'a> {
             zero_point,
             min: real(low),
             max: real(high),
+            block: None,
         });
     }
 
@@ -458,6 +459,7 @@ impl<'a> Writer<'a> {
             model: self.out,
             tensors: self.tensors,
             nodes: self.plan.choices.clone(),
+            notes: Vec::new(),
         }
     }
 }

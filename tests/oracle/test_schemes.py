@@ -1,0 +1,183 @@
+"""The schemes that need no samples, held against ONNX Runtime's own tools and run in ONNX Runtime.
+
+`cargo build --release --features cli --example scheme` makes the program that is tested.
+"""
+
+import json
+import subprocess
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+RANDOM = np.random.default_rng(7)
+
+
+def weight(name, *shape, scale=0.2):
+    return numpy_helper.from_array((RANDOM.standard_normal(shape) * scale).astype(np.float32), name)
+
+
+def build(nodes, constants, inputs, outputs, opset=17, check=True):
+    """A model that is checked; `inputs` are (name, shape) or (name, shape, type)."""
+    values = [helper.make_tensor_value_info(n, t[0] if t else TensorProto.FLOAT, s) for n, s, *t in inputs]
+    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in outputs]
+    graph = helper.make_graph(nodes, "graph", values, results, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    if check:
+        onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def node(operator, inputs, output, name=None, **attributes):
+    return helper.make_node(operator, inputs, [output], name=name or f"the_{output}", **attributes)
+
+
+def quantized(program, folder, model, settings):
+    """What Octet makes of a model, and what it says of it."""
+    example = program.parent / "examples" / "scheme"
+    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example scheme` makes it"
+    source, chosen, target = folder / "float.onnx", folder / "settings.json", folder / "octet.onnx"
+    onnx.save(model, source)
+    chosen.write_text(json.dumps(settings))
+    done = subprocess.run([example, source, chosen, target], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return onnx.load(target), json.loads(done.stdout)
+
+
+def refused(program, folder, model, settings):
+    """The words in which Octet refuses a model or settings."""
+    source, chosen = folder / "float.onnx", folder / "settings.json"
+    onnx.save(model, source)
+    chosen.write_text(json.dumps(settings))
+    example = program.parent / "examples" / "scheme"
+    done = subprocess.run([example, source, chosen, folder / "octet.onnx"], capture_output=True, text=True)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def feeds(model, seed=3):
+    random, made = np.random.default_rng(seed), {}
+    for value in model.graph.input:
+        shape = [d.dim_value or 2 for d in value.type.tensor_type.shape.dim]
+        if value.type.tensor_type.elem_type == TensorProto.INT64:
+            made[value.name] = random.integers(0, 8, shape)
+        else:
+            made[value.name] = random.standard_normal(shape).astype(np.float32)
+    return made
+
+
+def run(model, inputs, optimized=False):
+    options = ort.SessionOptions()
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def constants(model):
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def near(ours, theirs, tolerance):
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.shape == other.shape
+        difference, size = np.abs(mine - other).max(), np.abs(other).max()
+        assert difference <= tolerance * size, f"differs by {difference} where values reach {size}"
+
+
+# Dynamic
+
+
+def dynamic_models():
+    yield "matmul", build(
+        [node("MatMul", ["x", "w"], "a"), node("Relu", ["a"], "r"), node("MatMul", ["r", "v"], "y")],
+        [weight("w", 24, 16), weight("v", 16, 5)], [("x", ["batch", 3, 24])], [("y", ["batch", 3, 5])],
+    )  # fmt: skip
+    yield "gemm", build(
+        [node("Gemm", ["x", "w", "b"], "a", transB=1), node("Gemm", ["a", "v"], "y")],
+        [weight("w", 16, 24), weight("b", 16), weight("v", 16, 5)], [("x", [4, 24])], [("y", [4, 5])],
+    )  # fmt: skip
+    yield "shared", build(
+        [node("MatMul", ["x", "w"], "a"), node("MatMul", ["x", "v"], "b"), node("Add", ["a", "b"], "c"),
+         node("MatMul", ["c", "w"], "y")],
+        [weight("w", 16, 16), weight("v", 16, 16)], [("x", [4, 16])], [("y", [4, 16])],
+    )  # fmt: skip
+    yield "stack", build(
+        [node("MatMul", ["x", "w"], "y")], [weight("w", 3, 16, 8)], [("x", [3, 4, 16])], [("y", [3, 4, 8])],
+    )  # fmt: skip
+    yield "conv", build(
+        [node("Conv", ["x", "w", "b"], "a", pads=[1, 1, 1, 1]), node("Relu", ["a"], "r"),
+         node("Conv", ["r", "v"], "y", group=8, strides=[2, 2])],
+        [weight("w", 8, 3, 3, 3), weight("b", 8), weight("v", 8, 1, 3, 3)],
+        [("x", [1, 3, 12, 12])], [("y", [1, 8, 5, 5])],
+    )  # fmt: skip
+    yield "conv1d", build(
+        [node("Conv", ["x", "w", "b"], "y", pads=[1, 1])], [weight("w", 6, 4, 3), weight("b", 6)],
+        [("x", [2, 4, 10])], [("y", [2, 6, 10])],
+    )  # fmt: skip
+    for name, both in ("lstm", 1), ("lstm_both_ways", 2):
+        yield name, build(
+            [helper.make_node("LSTM", ["x", "w", "r", "b"], ["y"], name="the_y", hidden_size=6,
+                              direction="bidirectional" if both == 2 else "forward")],
+            [weight("w", both, 24, 5), weight("r", both, 24, 6), weight("b", both, 48)],
+            [("x", [7, 2, 5])], [("y", [7, both, 2, 6])],
+        )  # fmt: skip
+
+
+DYNAMIC = dict(dynamic_models())
+
+
+@pytest.mark.parametrize("reduce_range", [False, True])
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("weights", ["i8", "u8"])
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_dynamic_has_onnx_runtimes_integers_and_results(program, tmp_path, name, weights, per_channel, reduce_range):
+    model = DYNAMIC[name]
+    settings = {"weights": weights, "perChannel": per_channel, "reduceRange": reduce_range}
+    mine, told = quantized(program, tmp_path, model, {"dynamic": settings})
+    onnx.checker.check_model(mine)
+    quantize_dynamic(
+        model, tmp_path / "theirs.onnx", weight_type=QuantType.QInt8 if weights == "i8" else QuantType.QUInt8,
+        per_channel=per_channel, reduce_range=reduce_range, op_types_to_quantize=["Conv", "MatMul", "LSTM"],
+    )  # fmt: skip
+    theirs = onnx.load(tmp_path / "theirs.onnx")
+    assert sum(n.op_type == "DynamicQuantizeLinear" for n in mine.graph.node) == sum(
+        n.op_type == "DynamicQuantizeLinear" for n in theirs.graph.node
+    )
+    inputs = feeds(model)
+    results = run(mine, inputs)
+    if name.startswith(("conv", "stack")) and per_channel:
+        # ONNX Runtime has one scale for a convolution's weight, and writes for stacks of matrices what it
+        # can't run itself. Where ours has a scale for each channel it must be nearer to the float model.
+        quantize_dynamic(
+            model, tmp_path / "theirs.onnx", weight_type=QuantType.QInt8 if weights == "i8" else QuantType.QUInt8,
+            reduce_range=reduce_range, op_types_to_quantize=["Conv", "MatMul"],
+        )  # fmt: skip
+        exact, theirs = run(model, inputs)[0], run(onnx.load(tmp_path / "theirs.onnx"), inputs)[0]
+        off, theirs_off = np.square(results[0] - exact).mean(), np.square(theirs - exact).mean()
+        assert off < theirs_off if weights == "i8" else off <= theirs_off
+        return
+    wanted, found = constants(theirs), constants(mine)
+    for tensor in wanted:
+        if tensor.endswith(("_quantized", "_scale", "_zero_point")):
+            assert found[tensor].dtype == wanted[tensor].dtype
+            np.testing.assert_array_equal(found[tensor], wanted[tensor], tensor)
+    near(results, run(theirs, inputs), 1e-6)
+    near(run(mine, inputs, optimized=True), results, 0.05)
+    assert all(n["quantized"] == (n["operator"] not in ("Relu", "Add")) for n in told["nodes"])
+
+
+def test_dynamic_picks_from_a_table_of_integers(program, tmp_path):
+    model = build(
+        [node("Gather", ["table", "x"], "a"), node("MatMul", ["a", "w"], "y")],
+        [weight("table", 64, 32), weight("w", 32, 8)], [("x", [2, 5], TensorProto.INT64)], [("y", [2, 5, 8])],
+    )  # fmt: skip
+    mine, _ = quantized(program, tmp_path, model, {"dynamic": {"perChannel": False}})
+    quantize_dynamic(model, tmp_path / "theirs.onnx", weight_type=QuantType.QInt8)
+    theirs = onnx.load(tmp_path / "theirs.onnx")
+    for tensor in "table_quantized", "table_scale", "table_zero_point":
+        np.testing.assert_array_equal(constants(mine)[tensor], constants(theirs)[tensor])
+    near(run(mine, feeds(model)), run(model, feeds(model)), 0.02)
