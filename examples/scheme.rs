@@ -7,13 +7,14 @@
 use std::{env, error::Error, fs};
 
 use octet::graph::Model;
-use octet::quantize::{DynamicSettings, quantize_dynamic};
+use octet::quantize::{BlockSettings, DynamicSettings, quantize_blocks, quantize_dynamic};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Scheme {
     Dynamic(DynamicSettings),
+    Blocks(BlockSettings),
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,6 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let model = octet::prepare::prepare(Model::from_proto(proto)?)?.model;
     let quantized = match serde_json::from_slice(&fs::read(settings)?)? {
         Scheme::Dynamic(settings) => quantize_dynamic(&model, &settings),
+        Scheme::Blocks(settings) => quantize_blocks(&model, &settings),
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;

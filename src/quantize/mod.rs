@@ -6,6 +6,7 @@
 //! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
 
 mod bias;
+mod blocks;
 mod dynamic;
 mod gather;
 mod integers;
@@ -19,6 +20,7 @@ mod weights;
 
 use serde::Serialize;
 
+pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
 pub use dynamic::{DynamicSettings, WeightType, quantize_dynamic};
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
@@ -59,6 +61,14 @@ pub enum QuantizeError {
          to 13 or later first, or quantize with one scale a weight"
     )]
     Opset { opset: i64 },
+    #[error("weights in blocks need opset 21 in this form, but {reason}; or choose the form matmul_nbits")]
+    Blocks { reason: String },
+    #[error("the setting {setting} is {given}: choose {wanted}")]
+    Setting {
+        setting: &'static str,
+        given: String,
+        wanted: &'static str,
+    },
     #[error("{0}")]
     Tensor(#[from] TensorError),
 }
