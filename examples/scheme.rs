@@ -7,7 +7,10 @@
 use std::{env, error::Error, fs};
 
 use octet::graph::Model;
-use octet::quantize::{BlockSettings, DynamicSettings, quantize_blocks, quantize_dynamic};
+use octet::quantize::{
+    BlockSettings, DynamicSettings, WeightSettings, quantize_blocks, quantize_dynamic,
+    quantize_weights,
+};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -15,6 +18,7 @@ use serde::Deserialize;
 enum Scheme {
     Dynamic(DynamicSettings),
     Blocks(BlockSettings),
+    Weights(WeightSettings),
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let quantized = match serde_json::from_slice(&fs::read(settings)?)? {
         Scheme::Dynamic(settings) => quantize_dynamic(&model, &settings),
         Scheme::Blocks(settings) => quantize_blocks(&model, &settings),
+        Scheme::Weights(settings) => quantize_weights(&model, &settings),
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;

@@ -16,6 +16,7 @@ mod qdq;
 mod rewrite;
 mod scale;
 mod settings;
+mod weight_only;
 mod weights;
 
 use serde::Serialize;
@@ -27,6 +28,7 @@ pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use scale::QuantizationParameters;
 pub use settings::{ActivationType, Settings};
+pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;

@@ -316,3 +316,56 @@ def test_what_can_not_be_raised_names_the_other_form(program, tmp_path):
     said = refused(program, tmp_path, model, {"blocks": {"form": "dequantize"}})
     assert "the_y" in said and "matmul_nbits" in said
     quantized(program, tmp_path, model, {"blocks": {}})
+
+
+# Weights of 8 bits
+
+
+def weights_model():
+    """A weight of every kind; two of them are read twice, along the same and along different axes."""
+    return build(
+        [node("Conv", ["x", "w"], "a", pads=[1, 1, 1, 1]), node("ConvTranspose", ["a", "w"], "b", pads=[1, 1, 1, 1]),
+         node("Conv", ["b", "w"], "c", pads=[1, 1, 1, 1]), node("Flatten", ["c"], "d"), node("MatMul", ["d", "v"], "e"),
+         node("Gemm", ["e", "u"], "f", transB=1), node("Gemm", ["f", "u", "bias"], "y")],
+        [weight("w", 4, 4, 3, 3), weight("v", 256, 24), weight("u", 16, 24), weight("bias", 24)],
+        [("x", [1, 4, 8, 8])], [("y", [1, 24])],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_weights_alone_run_near_the_float_model(program, tmp_path, per_channel):
+    model = weights_model()
+    mine, told = quantized(program, tmp_path, model, {"weights": {"perChannel": per_channel}})
+    onnx.checker.check_model(mine, full_check=True)
+    floats = {t.name for t in mine.graph.initializer if t.data_type == TensorProto.FLOAT and t.dims}
+    assert floats == ({t for t in floats if "_scale" in t} | {"bias"})
+    assert all(n["quantized"] == (n["operator"] != "Flatten") for n in told["nodes"])
+    # A weight that is read along one axis is there once: w along two axes, u along two.
+    assert sum(n.op_type == "DequantizeLinear" for n in mine.graph.node) == (5 if per_channel else 3)
+    inputs = feeds(model)
+    plain = run(mine, inputs)
+    near(plain, run(model, inputs), 0.03)
+    # Optimized, ONNX Runtime multiplies with activations of 8 bits.
+    near(run(mine, inputs, optimized=True), plain, 0.03)
+    near([run_web(tmp_path / "octet.onnx", inputs)["y"]], plain, 0.03)
+    # The integers of a weight and channel are those of `quantize_static`: scale of the largest number, ties to even.
+    w, found = constants(model)["w"], constants(mine)
+    scale = np.abs(w).max((1, 2, 3) if per_channel else None).astype(np.float64) * 2 / 254
+    np.testing.assert_array_equal(found["w_scale"], scale.astype(np.float32))
+    steps = w / found["w_scale"].reshape([-1, 1, 1, 1] if per_channel else [])
+    np.testing.assert_array_equal(found["w_quantized"], np.clip(np.rint(steps), -128, 127))
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_only_what_is_picked_from_a_table_becomes_floats(program, tmp_path, per_channel):
+    model = build(
+        [node("Gather", ["table", "x"], "a"), node("Gather", ["table", "z"], "b"), node("Add", ["a", "b"], "y")],
+        [weight("table", 64, 32)], [("x", [2, 5], TensorProto.INT64), ("z", [], TensorProto.INT64)], [("y", [2, 5, 32])],
+    )  # fmt: skip
+    mine, _ = quantized(program, tmp_path, model, {"weights": {"perChannel": per_channel}})
+    onnx.checker.check_model(mine, full_check=True)
+    found = constants(mine)
+    assert set(found) == {"table_quantized", "table_scale", "table_zero_point"}
+    assert found["table_scale"].shape == ((32,) if per_channel else ())
+    inputs = feeds(model)
+    near(run(mine, inputs), run(model, inputs), 0.01)
