@@ -8,8 +8,8 @@ use std::{env, error::Error, fs};
 
 use octet::graph::Model;
 use octet::quantize::{
-    BlockSettings, DynamicSettings, WeightSettings, quantize_blocks, quantize_dynamic,
-    quantize_weights,
+    BlockSettings, DynamicSettings, HalfSettings, WeightSettings, quantize_blocks,
+    quantize_dynamic, quantize_half, quantize_weights,
 };
 use serde::Deserialize;
 
@@ -19,6 +19,7 @@ enum Scheme {
     Dynamic(DynamicSettings),
     Blocks(BlockSettings),
     Weights(WeightSettings),
+    Float16(HalfSettings),
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -34,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Scheme::Dynamic(settings) => quantize_dynamic(&model, &settings),
         Scheme::Blocks(settings) => quantize_blocks(&model, &settings),
         Scheme::Weights(settings) => quantize_weights(&model, &settings),
+        Scheme::Float16(settings) => quantize_half(&model, &settings),
     }
     .map_err(|error| error.to_string())?;
     fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;

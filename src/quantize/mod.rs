@@ -8,6 +8,7 @@
 mod bias;
 mod blocks;
 mod dynamic;
+mod float16;
 mod gather;
 mod integers;
 mod operators;
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
 pub use dynamic::{DynamicSettings, WeightType, quantize_dynamic};
+pub use float16::{HalfSettings, quantize_half};
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;

@@ -19,6 +19,8 @@ pub(super) const MICROSOFT: &str = "com.microsoft";
 pub(super) enum Stop {
     /// It stays float, for this reason.
     Keep(&'static str),
+    /// It stays float, for this reason, but was written with other names of its values.
+    Written(&'static str),
     /// The model can't be quantized at all.
     Fail(QuantizeError),
 }
@@ -115,6 +117,7 @@ impl<'a> Rewriter<'a> {
                     self.nodes.push(node.clone());
                     Some(reason.to_owned())
                 }
+                Err(Stop::Written(reason)) => Some(reason.to_owned()),
                 Err(Stop::Fail(error)) => return Err(error),
             };
             self.choices.push(NodeChoice {
@@ -157,9 +160,14 @@ impl<'a> Rewriter<'a> {
         self.tensors.push(tensor);
     }
 
+    /// The element type of a value or constant; `None` where it is not known or no tensor.
+    pub(super) fn element(&self, name: &str) -> Option<DataType> {
+        self.element.get(name).copied()
+    }
+
     /// That a value is known to be float32.
     pub(super) fn is_float(&self, name: &str) -> bool {
-        self.element.get(name) == Some(&DataType::Float)
+        self.element(name) == Some(DataType::Float)
     }
 
     /// That input and output of a node are float32 activations.

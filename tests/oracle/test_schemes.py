@@ -369,3 +369,88 @@ def test_only_what_is_picked_from_a_table_becomes_floats(program, tmp_path, per_
     assert found["table_scale"].shape == ((32,) if per_channel else ())
     inputs = feeds(model)
     near(run(mine, inputs), run(model, inputs), 0.01)
+
+
+# Half precision
+
+
+def half_models():
+    yield "network", build(
+        [node("Conv", ["x", "w", "b"], "a", pads=[1, 1, 1, 1]), node("BatchNormalization", ["a", *["one"] * 4], "n"),
+         node("Relu", ["n"], "r"), node("Resize", ["r", "", "twice"], "s"), node("GlobalAveragePool", ["s"], "g"),
+         node("Flatten", ["g"], "f"), node("Gemm", ["f", "v"], "h"), node("LayerNormalization", ["h", "one"], "l"),
+         node("Softmax", ["l"], "y")],
+        [weight("w", 8, 3, 3, 3), weight("b", 8), numpy_helper.from_array(np.ones(8, np.float32), "one"),
+         numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "twice"), weight("v", 8, 8)],
+        [("x", [1, 3, 8, 8])], [("y", [1, 8])],
+    )  # fmt: skip
+    # Outputs in the middle, one made in float32; a constant for both precisions; what is cast and what is made anew.
+    yield "values", build(
+        [node("Mul", ["x", "c"], "a"), node("CumSum", ["a", "axis"], "b"), node("Add", ["b", "c"], "y"),
+         node("Celu", ["c"], "e"), node("ArgMax", ["a"], "i", axis=1), node("Cast", ["i"], "f", to=TensorProto.FLOAT),
+         node("Shape", ["x"], "shape"), node("ConstantOfShape", ["shape"], "zeros"),
+         node("RandomNormalLike", ["zeros"], "noise", dtype=TensorProto.FLOAT, scale=1e-7), node("Add", ["noise", "f"], "g"),
+         node("Add", ["g", "e"], "z")],
+        [weight("c", 4, 6), numpy_helper.from_array(np.array(1), "axis")],
+        [("x", [4, 6])], [("a", [4, 6]), ("b", [4, 6]), ("y", [4, 6]), ("z", [4, 6])], 13,
+    )  # fmt: skip
+    branch = [
+        helper.make_graph([node(operator, ["inner", "c"], "out")], "branch", [],
+                          [helper.make_tensor_value_info("out", TensorProto.FLOAT, [4, 4])])
+        for operator in ("Add", "Mul")
+    ]  # fmt: skip
+    yield "subgraphs", build(
+        [node("MatMul", ["x", "c"], "inner"), node("ReduceSum", ["inner"], "sum", keepdims=0),
+         node("Less", ["sum", "zero"], "yes"), node("If", ["yes"], "p", then_branch=branch[0], else_branch=branch[1]),
+         node("MatMul", ["inner", "c"], "q"), node("Add", ["p", "q"], "y")],
+        [weight("c", 4, 4), numpy_helper.from_array(np.float32(0), "zero")], [("x", [4, 4])], [("y", [4, 4])],
+    )  # fmt: skip
+
+
+HALF = dict(half_models())
+
+
+@pytest.mark.parametrize("keep_io", [True, False])
+@pytest.mark.parametrize("name", HALF)
+def test_half_precision_runs_near_the_float_model(program, tmp_path, name, keep_io):
+    model = HALF[name]
+    mine, told = quantized(program, tmp_path, model, {"float16": {"keepIo": keep_io}})
+    onnx.checker.check_model(mine, full_check=True)
+    io = TensorProto.FLOAT if keep_io else TensorProto.FLOAT16
+    assert {v.type.tensor_type.elem_type for v in [*mine.graph.input, *mine.graph.output]} == {io}
+    inputs = feeds(model)
+    kind = np.float32 if keep_io else np.float16
+    halves = {n: v.astype(kind) for n, v in inputs.items()}
+    for optimized in False, True:
+        found = run(mine, halves, optimized)
+        assert {v.dtype for v in found} == {np.dtype(kind)}
+        near([v.astype(np.float32) for v in found], run(model, inputs), 4e-3)
+    for n in told["nodes"]:
+        # `prepare` does not follow random numbers and subgraphs; the session, which runs the model, does.
+        unknown = n["reason"] == "the type of one of its values is not known" and n["node"] in (
+            "the_noise", "the_g", "the_z") + ("the_y",) * (name == "subgraphs")  # fmt: skip
+        stays = unknown or n["operator"] in ("Resize", "CumSum", "Celu", "Shape", "If")
+        assert n["quantized"] != stays and (n["reason"] is None) != stays, n
+
+
+def test_half_precision_says_which_numbers_do_not_fit(program, tmp_path):
+    mask = np.array([0, -3.4e38, 1e-9, np.inf, -1e-12], np.float32)
+    model = build([node("Add", ["x", "mask"], "y")], [numpy_helper.from_array(mask, "mask")], [("x", [5])], [("y", [5])])
+    mine, told = quantized(program, tmp_path, model, {"float16": {}})
+    found = constants(mine)["mask"]
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, np.array([0, -65504, 6e-8, np.inf, -6e-8], np.float16))
+    assert len(told["notes"]) == 2 and all("mask" in note for note in told["notes"]), told["notes"]
+
+
+def test_half_precision_leaves_named_layers_and_operators(program, tmp_path):
+    model = build(
+        [node("MatMul", ["x", "w"], "a"), node("Relu", ["a"], "r"), node("MatMul", ["r", "w"], "y")],
+        [weight("w", 8, 8)], [("x", [2, 8])], [("y", [2, 8])],
+    )  # fmt: skip
+    mine, _ = quantized(program, tmp_path, model, {"float16": {"keepFloat": ["the_y"], "floatOperators": ["Relu"]}})
+    # The weight is needed in both precisions.
+    kinds = {t.name: t.data_type for t in mine.graph.initializer}
+    assert kinds == {"w": TensorProto.FLOAT, "w_float16": TensorProto.FLOAT16}
+    near(run(mine, feeds(model)), run(model, feeds(model)), 4e-3)
+    assert "the_y" in refused(program, tmp_path, model, {"float16": {"keepFloat": ["y"]}})
