@@ -3,7 +3,7 @@
 //! Each node is either written anew or copied with the reason why it stays float. Values keep their
 //! names; constants that nobody reads any more are left out; what a subgraph reads stays.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::integers::Quantity;
 use super::{NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
@@ -209,16 +209,23 @@ impl<'a> Rewriter<'a> {
         })
     }
 
+    /// Why the node with the largest constants stays float: of all reasons the one that matters most.
+    fn heaviest_reason(&self) -> String {
+        let constants = &self.model.graph.initializers;
+        let weight = |node: &NodeProto| -> usize {
+            let read = node.input.iter().filter_map(|name| constants.get(name));
+            read.filter_map(|tensor| tensor.byte_len().ok()).sum()
+        };
+        let nodes = self.model.graph.nodes.iter().zip(&self.choices);
+        let heaviest = nodes.max_by_key(|(node, _)| weight(node));
+        let reason = heaviest.and_then(|(_, choice)| choice.reason.clone());
+        reason.unwrap_or_else(|| "it has no nodes".to_owned())
+    }
+
     fn finish(self) -> Result<Quantized, QuantizeError> {
         if self.choices.iter().all(|choice| !choice.quantized) {
-            let reasons: BTreeSet<&str> = self
-                .choices
-                .iter()
-                .filter_map(|c| c.reason.as_deref())
-                .collect();
-            let first = reasons.into_iter().next().unwrap_or("it has no nodes");
             return Err(QuantizeError::Nothing {
-                reason: first.to_owned(),
+                reason: self.heaviest_reason(),
             });
         }
         let mut out = self.model.clone();

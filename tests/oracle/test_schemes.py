@@ -265,32 +265,50 @@ def test_opset_21_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bloc
         assert symmetric or raw[f"{name}_DQ_zero_points"].raw_data == zeros.tobytes()
 
 
-@pytest.mark.parametrize("form", ["matmul_nbits", "dequantize"])
-@pytest.mark.parametrize("method", ["rtn", "hqq", "search"])
-@pytest.mark.parametrize("bits, far", [(4, 0.25), (8, 0.01)])
+def floats_of(found, name, bits, rows):
+    """The matrix that the constants of a MatMulNBits stand for."""
+    packed, scales, zeros = found[f"{name}_Q{bits}"], found[f"{name}_scales"], found[f"{name}_zero_points"]
+    mask, shifts = (1 << bits) - 1, range(0, 8, bits)
+    integers = np.stack([packed >> shift & mask for shift in shifts], -1).reshape(*scales.shape, -1)
+    if zeros.dtype == np.uint8:
+        zeros = np.stack([zeros >> shift & mask for shift in shifts], -1).reshape(len(zeros), -1)[:, : scales.shape[1]]
+    return ((integers - zeros[..., None].astype(np.float32)) * scales[..., None]).reshape(len(packed), -1)[:, :rows].T
+
+
+@pytest.mark.parametrize(
+    "form, method, bits, far",
+    [("matmul_nbits", method, bits, far) for bits, far in ((2, None), (4, 0.25), (8, 0.01)) for method in ("rtn", "search")]
+    + [("matmul_nbits", "hqq", 2, None), ("matmul_nbits", "hqq", 4, 0.25)]
+    + [("dequantize", method, bits, far) for bits, far in ((4, 0.25), (8, 0.01)) for method in ("rtn", "search")],
+)
 def test_blocks_run_near_the_float_model(program, tmp_path, form, method, bits, far):
     model = blocks_model(13)
     settings = {"form": form, "bits": bits, "blockSize": 16, "symmetric": False, "method": method}
     mine, told = quantized(program, tmp_path, model, {"blocks": settings})
     assert all(n["quantized"] for n in told["nodes"] if n["operator"] != "Relu")
     inputs = feeds(model)
-    plain, exact = run(mine, inputs), run(model, inputs)
-    near(plain, exact, far)
+    plain = run(mine, inputs)
+    if far:
+        near(plain, run(model, inputs), far)
+    if form == "matmul_nbits":
+        w, v, u = (floats_of(constants(mine), name, bits, rows) for name, rows in (("w", 70), ("v", 33), ("u", 64)))
+        near(plain, [np.maximum(inputs["x"] @ w, 0) @ v @ u + constants(model)["b"]], 1e-5)
     # Optimized, ONNX Runtime multiplies with activations of 8 bits.
     near(run(mine, inputs, optimized=True), plain, 0.03)
-    in_web = run_web(tmp_path / "octet.onnx", inputs)
-    near([in_web["y"]], plain, 0.03)
+    near([run_web(tmp_path / "octet.onnx", inputs)["y"]], plain, 0.03)
 
 
-def test_the_search_is_nearer_than_rounding(program, tmp_path):
+def test_better_methods_are_nearer_than_rounding(program, tmp_path):
     model = build([node("MatMul", ["x", "w"], "y")], [weight("w", 256, 64)], [("x", [64, 256])], [("y", [64, 64])])
     exact, off = run(model, feeds(model))[0], {}
     for symmetric in True, False:
-        for method in "rtn", "search":
+        for method in ("rtn", "search") if symmetric else ("rtn", "search", "hqq"):
             settings = {"bits": 4, "blockSize": 32, "symmetric": symmetric, "method": method}
             mine, _ = quantized(program, tmp_path, model, {"blocks": settings})
             off[method] = np.square(run(mine, feeds(model))[0] - exact).mean()
         assert off["search"] < 0.95 * off["rtn"]
+    assert constants(mine)["w_zero_points"].dtype == np.float32
+    assert off["hqq"] < off["rtn"]
 
 
 def test_an_old_model_is_raised_to_opset_21(program, tmp_path):

@@ -75,7 +75,11 @@ fn write(
     graph.constant(TensorProto::from_f32(&made.scale, &shape, &scales));
     let mut inputs = vec![integers.as_str(), &made.scale];
     if !settings.symmetric {
-        let zero_points = bytes(arranged(&blocks.zero_points, blocks.per_column, matrix));
+        let zero_points = bytes(arranged(
+            &blocks.whole_zero_points(),
+            blocks.per_column,
+            matrix,
+        ));
         graph.constant(TensorProto::from_raw(
             &made.zero_point,
             element,

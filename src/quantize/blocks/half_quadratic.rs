@@ -3,7 +3,7 @@
 //! After Badri and Shaji, "Half-Quadratic Quantization of Large Machine Learning Models" (2023). What is
 //! made small is Σ |error|^p with p below 1, which forgives large errors. Each round first shrinks the
 //! errors (those that stay are taken for outliers), then moves the zero point to the mean of what the
-//! rest asks for. The zero point is rounded in the end, as kernels want integers.
+//! rest asks for. It is no whole number then, which MatMulNBits takes as a float.
 
 use super::rounding::{Grid, Levels, from_ends};
 
@@ -20,7 +20,7 @@ pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
         return plain;
     }
     let highest = f32::from(levels.highest());
-    let mut zero = f32::from(plain.zero_point);
+    let mut zero = plain.zero_point;
     let mut pull = PULL;
     let mut best = (error(values, plain, levels), plain);
     for _ in 0..ROUNDS {
@@ -31,13 +31,13 @@ pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
         });
         zero = wanted.sum::<f32>() / values.len() as f32;
         pull *= HARDER;
-        let rounded = Grid {
-            zero_point: zero.round().clamp(0.0, highest) as u8,
+        let moved = Grid {
+            zero_point: zero,
             ..plain
         };
-        let found = error(values, rounded, levels);
+        let found = error(values, moved, levels);
         if found < best.0 {
-            best = (found, rounded);
+            best = (found, moved);
         }
     }
     best.1

@@ -2,7 +2,7 @@
 
 use super::matrix::{Blocks, packed, quantized};
 use super::rounding::Levels;
-use super::{BlockSettings, matrix_of, reported};
+use super::{BlockMethod, BlockSettings, matrix_of, reported};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::dynamic::plain_gemm;
 use crate::quantize::integers::Quantity;
@@ -105,7 +105,13 @@ fn write(
         &blocks.scales,
     ));
     if !settings.symmetric {
-        graph.constant(zero_points(&made.zero_point, blocks, columns, bits));
+        let zero_points = match settings.method {
+            BlockMethod::Hqq => {
+                TensorProto::from_f32(&made.zero_point, &shape[..2], &blocks.zero_points)
+            }
+            _ => zero_points(&made.zero_point, blocks, columns, bits),
+        };
+        graph.constant(zero_points);
     }
     graph.report(reported(name, DataType::Uint8, blocks, settings));
     made
@@ -120,7 +126,7 @@ fn zero_points(name: &str, blocks: &Blocks, columns: usize, bits: u8) -> TensorP
     let in_byte = usize::from(8 / bits);
     let filled = blocks.per_column.next_multiple_of(in_byte);
     let bytes: Vec<u8> = blocks
-        .zero_points
+        .whole_zero_points()
         .chunks(blocks.per_column)
         .flat_map(|column| {
             let mut column = column.to_vec();

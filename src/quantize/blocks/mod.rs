@@ -101,7 +101,8 @@ fn reported(
         .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))
         .unwrap_or(0);
     let scale = blocks.scales.get(largest).copied().unwrap_or(1.0);
-    let zero_point = i32::from(blocks.zero_points.get(largest).copied().unwrap_or(0)) - middle;
+    let zero_point = blocks.zero_points.get(largest).copied().unwrap_or(0.0);
+    let zero_point = zero_point.round() as i32 - middle;
     let ends = [low, high].map(|integer: i32| (integer - zero_point) as f32 * scale);
     QuantizedTensor {
         name: name.to_owned(),

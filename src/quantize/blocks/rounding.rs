@@ -7,7 +7,8 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Grid {
     pub(super) scale: f32,
-    pub(super) zero_point: u8,
+    /// A whole number but for [`super::half_quadratic`].
+    pub(super) zero_point: f32,
 }
 
 /// How many integers there are, and how they are laid out.
@@ -39,7 +40,7 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
         let end = if high.abs() > low.abs() { high } else { low };
         return Grid {
             scale: end / -f32::from(levels.middle()),
-            zero_point: levels.middle(),
+            zero_point: levels.middle().into(),
         };
     }
     let (low, high) = (low.min(0.0), high.max(0.0));
@@ -48,7 +49,7 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
     let zero_point = if scale == 0.0 { low } else { 0.0 - low / scale };
     Grid {
         scale,
-        zero_point: zero_point.clamp(0.0, highest).round() as u8,
+        zero_point: zero_point.clamp(0.0, highest).round(),
     }
 }
 
@@ -60,13 +61,13 @@ impl Grid {
         } else {
             1.0 / self.scale
         };
-        let integer = (value * inverse + f32::from(self.zero_point)).round();
+        let integer = (value * inverse + self.zero_point).round();
         integer.clamp(0.0, f32::from(levels.highest())) as u8
     }
 
     /// The real number for an integer.
     pub(super) fn real(self, integer: u8) -> f32 {
-        self.scale * (f32::from(integer) - f32::from(self.zero_point))
+        self.scale * (f32::from(integer) - self.zero_point)
     }
 }
 
@@ -82,11 +83,11 @@ mod tests {
         let integers = |grid: Grid, levels| values.map(|v| grid.integer(v, levels));
 
         let grid = from_ends(&values, levels(false));
-        assert_eq!((grid.scale, grid.zero_point), (0.3, 5));
+        assert_eq!((grid.scale, grid.zero_point), (0.3, 5.0));
         assert_eq!(integers(grid, levels(false)), [5, 7, 0, 15, 9, 4]);
 
         let grid = from_ends(&values, levels(true));
-        assert_eq!((grid.scale, grid.zero_point), (-0.375, 8));
+        assert_eq!((grid.scale, grid.zero_point), (-0.375, 8.0));
         assert_eq!(integers(grid, levels(true)), [8, 7, 12, 0, 5, 9]);
     }
 

@@ -47,10 +47,10 @@ fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
         return [scale, -scale].map(|scale| Grid { scale, ..plain });
     }
     // The low end of the block stays where it was.
-    let exact = f32::from(plain.zero_point) * plain.scale / scale;
+    let exact = plain.zero_point * plain.scale / scale;
     [exact.floor(), exact.ceil()].map(|zero| Grid {
         scale,
-        zero_point: zero.clamp(0.0, f32::from(levels.highest())) as u8,
+        zero_point: zero.clamp(0.0, f32::from(levels.highest())),
     })
 }
 
@@ -58,7 +58,7 @@ fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
 fn fitted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> Option<Grid> {
     let (mut above, mut below) = (0.0f32, 0.0f32);
     for (&value, &weight) in values.iter().zip(weights) {
-        let distance = f32::from(grid.integer(value, levels)) - f32::from(grid.zero_point);
+        let distance = f32::from(grid.integer(value, levels)) - grid.zero_point;
         above += weight * value * distance;
         below += weight * distance * distance;
     }

@@ -23,7 +23,7 @@ pub enum BlockMethod {
     /// From the smallest and largest number: ONNX Runtime's integers, bit for bit.
     #[default]
     Rtn,
-    /// Half-quadratic: the zero point that suits most numbers and lets a few outliers go.
+    /// Half-quadratic: the zero point, no integer, that suits most numbers and lets a few outliers go.
     Hqq,
     /// The best of many scales, errors of large numbers counting more.
     Search,
@@ -93,8 +93,11 @@ impl BlockSettings {
             let given = self.accuracy_level.to_string();
             return wrong("accuracyLevel", given, "a number from 0 to 4");
         }
-        if self.method == BlockMethod::Hqq && self.symmetric {
-            let wanted = "rtn or search, or weights that are not symmetric: it moves zero points";
+        if self.method == BlockMethod::Hqq
+            && (self.symmetric || self.bits == 8 || self.form != BlockForm::MatMulNBits)
+        {
+            let wanted = "rtn or search; or with it 2 or 4 bits, weights that are not symmetric and the form \
+                          matmul_nbits, since its zero points are no integers";
             return wrong("method", "hqq".to_owned(), wanted);
         }
         Ok(())
