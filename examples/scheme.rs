@@ -1,7 +1,7 @@
 //! Quantizes a model by one of the schemes that need no samples: `scheme MODEL.onnx SETTINGS.json OUT.onnx`.
 //!
 //! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights": "u8"}}`. What
-//! became of each node and tensor goes to the output stream as JSON; the oracle (`tests/oracle/test_schemes.py`)
+//! became of each node and tensor goes to the output stream as JSON; the oracle (`tests/oracle/schemes.py`)
 //! reads it.
 
 use std::{env, error::Error, fs};

@@ -1,97 +1,12 @@
-"""The schemes that need no samples, held against ONNX Runtime's own tools and run in ONNX Runtime.
-
-`cargo build --release --features cli --example scheme` makes the program that is tested.
-"""
-
-import json
-import subprocess
+"""Dynamic quantization, weights of 8 bits and half precision, held against ONNX Runtime's tools and run in it."""
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
-from judge import run_web
+from judge import run_web, sqnr
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.capi import _pybind_state as kernels
 from onnxruntime.quantization import QuantType, quantize_dynamic
-
-RANDOM = np.random.default_rng(7)
-
-
-def weight(name, *shape, scale=0.2):
-    return numpy_helper.from_array((RANDOM.standard_normal(shape) * scale).astype(np.float32), name)
-
-
-def build(nodes, constants, inputs, outputs, opset=17, check=True):
-    """A model that is checked; `inputs` are (name, shape) or (name, shape, type)."""
-    values = [helper.make_tensor_value_info(n, t[0] if t else TensorProto.FLOAT, s) for n, s, *t in inputs]
-    results = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in outputs]
-    graph = helper.make_graph(nodes, "graph", values, results, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    if check:
-        onnx.checker.check_model(model, full_check=True)
-    return model
-
-
-def node(operator, inputs, output, name=None, **attributes):
-    return helper.make_node(operator, inputs, [output], name=name or f"the_{output}", **attributes)
-
-
-def quantized(program, folder, model, settings):
-    """What Octet makes of a model, and what it says of it."""
-    example = program.parent / "examples" / "scheme"
-    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example scheme` makes it"
-    source, chosen, target = folder / "float.onnx", folder / "settings.json", folder / "octet.onnx"
-    onnx.save(model, source)
-    chosen.write_text(json.dumps(settings))
-    done = subprocess.run([example, source, chosen, target], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return onnx.load(target), json.loads(done.stdout)
-
-
-def refused(program, folder, model, settings):
-    """The words in which Octet refuses a model or settings."""
-    source, chosen = folder / "float.onnx", folder / "settings.json"
-    onnx.save(model, source)
-    chosen.write_text(json.dumps(settings))
-    example = program.parent / "examples" / "scheme"
-    done = subprocess.run([example, source, chosen, folder / "octet.onnx"], capture_output=True, text=True)
-    assert done.returncode != 0
-    return done.stderr
-
-
-def feeds(model, seed=3):
-    random, made = np.random.default_rng(seed), {}
-    for value in model.graph.input:
-        shape = [d.dim_value or 2 for d in value.type.tensor_type.shape.dim]
-        if value.type.tensor_type.elem_type == TensorProto.INT64:
-            made[value.name] = random.integers(0, 8, shape)
-        else:
-            made[value.name] = random.standard_normal(shape).astype(np.float32)
-    return made
-
-
-def run(model, inputs, optimized=False):
-    options = ort.SessionOptions()
-    level = ort.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, inputs)
-
-
-def constants(model):
-    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-
-
-def near(ours, theirs, tolerance):
-    for mine, other in zip(ours, theirs, strict=True):
-        assert mine.shape == other.shape
-        difference, size = np.abs(mine - other).max(), np.abs(other).max()
-        assert difference <= tolerance * size, f"differs by {difference} where values reach {size}"
-
-
-# Dynamic
-
+from schemes import build, constants, feeds, near, node, quantized, refused, run, weight
 
 def dynamic_models():
     yield "matmul", build(
@@ -185,160 +100,6 @@ def test_dynamic_picks_from_a_table_of_integers(program, tmp_path):
     near(run(mine, feeds(model)), run(model, feeds(model)), 0.02)
 
 
-# Weights in blocks
-
-
-def blocks_model(opset=17):
-    """Two products and a Gemm; one column is all zeros, no height is a multiple of a block."""
-    w = numpy_helper.to_array(weight("w", 70, 33)).copy()
-    w[:, 3] = 0
-    return build(
-        [node("MatMul", ["x", "w"], "a"), node("Relu", ["a"], "r"), node("MatMul", ["r", "v"], "c"),
-         node("Gemm", ["c", "u", "b"], "y", transB=1)],
-        [numpy_helper.from_array(w, "w"), weight("v", 33, 64), weight("u", 12, 64), weight("b", 12)],
-        [("x", [4, 70])], [("y", [4, 12])], opset,
-    )  # fmt: skip
-
-
-def theirs_in_blocks(w, bits, block, symmetric):
-    """What ONNX Runtime's MatMulNBitsQuantizer makes of a matrix, by the kernels it calls (itself it needs onnx_ir)."""
-    (rows, columns), in_byte = w.shape, 8 // bits
-    count = -(-rows // block)
-    packed = np.zeros((columns, count, block // in_byte), np.uint8)
-    scales, zeros = np.zeros((columns, count), np.float32), np.zeros((columns, -(-count // in_byte)), np.uint8)
-    padded = np.pad(w, ((0, count * block - rows), (0, 0)))
-    kernel = {2: kernels.quantize_matmul_2bits, 4: kernels.quantize_matmul_4bits, 8: kernels.quantize_matmul_8bits}[bits]
-    kernel(packed, padded, scales, zeros, block, columns, rows, symmetric)
-    return packed, scales, zeros
-
-
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("block", [16, 32, 64])
-@pytest.mark.parametrize("bits", [2, 4, 8])
-def test_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bits, block, symmetric):
-    model = blocks_model()
-    settings = {"bits": bits, "blockSize": block, "symmetric": symmetric, "accuracyLevel": 4, "operators": ["MatMul"]}
-    mine, told = quantized(program, tmp_path, model, {"blocks": settings})
-    found, floats = constants(mine), constants(model)
-    for name in "w", "v":
-        packed, scales, zeros = theirs_in_blocks(floats[name], bits, block, symmetric)
-        ours = found[f"{name}_Q{bits}"]
-        assert ours.dtype == np.uint8 and ours.shape == packed.shape
-        if bits < 8:
-            # ONNX Runtime leaves what was in memory in the last byte of a column; only real rows count.
-            mask, shifts, rows = (1 << bits) - 1, range(0, 8, bits), len(floats[name])
-            ours, packed = (
-                np.stack([a >> shift & mask for shift in shifts], -1).reshape(len(a), -1)[:, :rows]
-                for a in (ours, packed)
-            )
-        np.testing.assert_array_equal(ours, packed)
-        np.testing.assert_array_equal(found[f"{name}_scales"], scales)
-        assert (f"{name}_zero_points" in found) != symmetric
-        if not symmetric:
-            np.testing.assert_array_equal(found[f"{name}_zero_points"], zeros)
-        assert name not in found
-    first = next(n for n in mine.graph.node if n.op_type == "MatMulNBits")
-    told_by_node = {a.name: helper.get_attribute_value(a) for a in first.attribute}
-    assert told_by_node == {"K": 70, "N": 33, "bits": bits, "block_size": block, "accuracy_level": 4}
-    assert (first.name, first.domain) == (f"the_a_Q{bits}", "com.microsoft")
-    assert [t["block"] for t in told["tensors"]] == [block, block]
-
-
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("block", [16, 32])
-def test_opset_21_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, block, symmetric):
-    model = blocks_model(21)
-    settings = {"form": "dequantize", "blockSize": block, "symmetric": symmetric, "operators": ["MatMul"]}
-    mine, _ = quantized(program, tmp_path, model, {"blocks": settings})
-    onnx.checker.check_model(mine, full_check=True)
-    raw, floats = {t.name: t for t in mine.graph.initializer}, constants(model)
-    for name in "w", "v":
-        rows, columns = floats[name].shape
-        count = -(-rows // block)
-        packed, zeros = np.zeros((rows * columns + 1) // 2, np.uint8), np.zeros((count * columns + 1) // 2, np.uint8)
-        scales = np.zeros((count, columns), np.float32)
-        kernels.quantize_qdq_matmul_4bits(packed, floats[name], scales, zeros, block, columns, rows, symmetric)
-        integers = raw[f"{name}_DQ_Q4"]
-        assert integers.data_type == (TensorProto.INT4 if symmetric else TensorProto.UINT4)
-        assert integers.raw_data == packed.tobytes()
-        np.testing.assert_array_equal(constants(mine)[f"{name}_DQ_scales"], scales)
-        assert symmetric or raw[f"{name}_DQ_zero_points"].raw_data == zeros.tobytes()
-
-
-def floats_of(found, name, bits, rows):
-    """The matrix that the constants of a MatMulNBits stand for."""
-    packed, scales, zeros = found[f"{name}_Q{bits}"], found[f"{name}_scales"], found[f"{name}_zero_points"]
-    mask, shifts = (1 << bits) - 1, range(0, 8, bits)
-    integers = np.stack([packed >> shift & mask for shift in shifts], -1).reshape(*scales.shape, -1)
-    if zeros.dtype == np.uint8:
-        zeros = np.stack([zeros >> shift & mask for shift in shifts], -1).reshape(len(zeros), -1)[:, : scales.shape[1]]
-    return ((integers - zeros[..., None].astype(np.float32)) * scales[..., None]).reshape(len(packed), -1)[:, :rows].T
-
-
-@pytest.mark.parametrize(
-    "form, method, bits, far",
-    [("matmul_nbits", method, bits, far) for bits, far in ((2, None), (4, 0.25), (8, 0.01)) for method in ("rtn", "search")]
-    + [("matmul_nbits", "hqq", 2, None), ("matmul_nbits", "hqq", 4, 0.25)]
-    + [("dequantize", method, bits, far) for bits, far in ((4, 0.25), (8, 0.01)) for method in ("rtn", "search")],
-)
-def test_blocks_run_near_the_float_model(program, tmp_path, form, method, bits, far):
-    model = blocks_model(13)
-    settings = {"form": form, "bits": bits, "blockSize": 16, "symmetric": False, "method": method}
-    mine, told = quantized(program, tmp_path, model, {"blocks": settings})
-    assert all(n["quantized"] for n in told["nodes"] if n["operator"] != "Relu")
-    inputs = feeds(model)
-    plain = run(mine, inputs)
-    if far:
-        near(plain, run(model, inputs), far)
-    if form == "matmul_nbits":
-        w, v, u = (floats_of(constants(mine), name, bits, rows) for name, rows in (("w", 70), ("v", 33), ("u", 64)))
-        near(plain, [np.maximum(inputs["x"] @ w, 0) @ v @ u + constants(model)["b"]], 1e-5)
-    # Optimized, ONNX Runtime multiplies with activations of 8 bits.
-    near(run(mine, inputs, optimized=True), plain, 0.03)
-    near([run_web(tmp_path / "octet.onnx", inputs)["y"]], plain, 0.03)
-
-
-def test_better_methods_are_nearer_than_rounding(program, tmp_path):
-    model = build([node("MatMul", ["x", "w"], "y")], [weight("w", 256, 64)], [("x", [64, 256])], [("y", [64, 64])])
-    exact, off = run(model, feeds(model))[0], {}
-    for symmetric in True, False:
-        for method in ("rtn", "search") if symmetric else ("rtn", "search", "hqq"):
-            settings = {"bits": 4, "blockSize": 32, "symmetric": symmetric, "method": method}
-            mine, _ = quantized(program, tmp_path, model, {"blocks": settings})
-            off[method] = np.square(run(mine, feeds(model))[0] - exact).mean()
-        assert off["search"] < 0.95 * off["rtn"]
-    assert constants(mine)["w_zero_points"].dtype == np.float32
-    assert off["hqq"] < off["rtn"]
-
-
-def test_an_old_model_is_raised_to_opset_21(program, tmp_path):
-    model = build(
-        [node("MatMul", ["x", "w"], "a"), helper.make_node("Split", ["a"], ["l", "r"], axis=1),
-         node("ReduceMean", ["l"], "m", axes=[1], keepdims=1), node("ReduceMax", ["r"], "n", axes=[1], keepdims=1),
-         node("Sub", ["m", "n"], "d"), node("Softmax", ["a"], "s"), node("Mul", ["d", "s"], "y")],
-        [weight("w", 64, 32)], [("x", [4, 64])], [("y", [4, 32])], 13,
-    )  # fmt: skip
-    mine, _ = quantized(program, tmp_path, model, {"blocks": {"form": "dequantize", "bits": 8}})
-    onnx.checker.check_model(mine, full_check=True)
-    assert mine.opset_import[0].version == 21 and mine.ir_version >= 10
-    near(run(mine, feeds(model)), run(model, feeds(model)), 0.02)
-
-
-def test_what_can_not_be_raised_names_the_other_form(program, tmp_path):
-    model = build(
-        [node("MatMul", ["x", "w"], "a"), node("Reshape", ["a", "to"], "b"),
-         node("GroupNormalization", ["b", "one", "one"], "y", num_groups=2)],
-        [weight("w", 64, 32), weight("one", 2), numpy_helper.from_array(np.array([4, 8, 4]), "to")],
-        [("x", [4, 64])], [("y", [4, 8, 4])], 18, check=False,  # deprecated
-    )  # fmt: skip
-    said = refused(program, tmp_path, model, {"blocks": {"form": "dequantize"}})
-    assert "the_y" in said and "matmul_nbits" in said
-    quantized(program, tmp_path, model, {"blocks": {}})
-
-
-# Weights of 8 bits
-
-
 def weights_model():
     """A weight of every kind; two of them are read twice, along the same and along different axes."""
     return build(
@@ -387,9 +148,6 @@ def test_only_what_is_picked_from_a_table_becomes_floats(program, tmp_path, per_
     assert found["table_scale"].shape == ((32,) if per_channel else ())
     inputs = feeds(model)
     near(run(mine, inputs), run(model, inputs), 0.01)
-
-
-# Half precision
 
 
 def half_models():
@@ -472,3 +230,25 @@ def test_half_precision_leaves_named_layers_and_operators(program, tmp_path):
     assert kinds == {"w": TensorProto.FLOAT, "w_float16": TensorProto.FLOAT16}
     near(run(mine, feeds(model)), run(model, feeds(model)), 4e-3)
     assert "the_y" in refused(program, tmp_path, model, {"float16": {"keepFloat": ["y"]}})
+
+
+# What the schemes keep of real models, in dB, a little below what was found; None where nothing can be quantized.
+KEPT = {
+    "squeezenet": {"dynamic": 22, "weights": 30, "blocks": None, "float16": 55},
+    "efficientnet_lite0": {"dynamic": 21, "weights": 22, "blocks": 20, "float16": 45},
+    "captcha_crnn": {"dynamic": 33, "weights": 34, "blocks": 22, "float16": 55},
+    "minilm": {"dynamic": 60, "weights": 70, "blocks": 60, "float16": 90},
+}
+
+
+@pytest.mark.parametrize("scheme", ["dynamic", "weights", "blocks", "float16"])
+@pytest.mark.parametrize("name", KEPT)
+def test_a_real_model_runs_and_keeps_its_results(program, corpus, tmp_path, name, scheme):
+    model, wanted = onnx.load(corpus.model(name)), KEPT[name][scheme]
+    if wanted is None:
+        assert "only the weights of MatMul and Gemm" in refused(program, tmp_path, model, {scheme: {}})
+        return
+    mine, _ = quantized(program, tmp_path, model, {scheme: {}})
+    inputs = dict(np.load(sorted(corpus.samples(name).glob("*.npz"))[0]))
+    found = sqnr(run(model, inputs, optimized=True), run(mine, inputs, optimized=True))
+    assert found >= wanted, f"{found:.1f} dB"

@@ -38,10 +38,10 @@ pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), S
         // These make float32 unless they say otherwise.
         "RandomNormal" | "RandomUniform" => node.set(half("dtype")),
         // And these what they read.
-        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" | "Bernoulli" => {
-            if node.int("dtype").is_some() {
-                node.set(half("dtype"));
-            }
+        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" | "Bernoulli"
+            if node.int("dtype").is_some() =>
+        {
+            node.set(half("dtype"));
         }
         "ConstantOfShape" => {
             let filled = match node.tensor("value") {
