@@ -306,14 +306,15 @@ fn no_samples_and_foreign_files_are_refused() {
 #[test]
 fn options_that_are_not_there_are_refused_with_what_is() {
     let folder = prepared("options");
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (
             &["--method", "percentile:x"],
             &["percentile:x", "percentile:99.99"],
         ),
         (&["--method", "magic"], &["--method", "magic", "minmax"]),
         (&["--weights", "i9"], &["i9", "u4"]),
-        (&["--scheme", "dynamic"], &["not there yet", "static"]),
+        (&["--scheme", "magic"], &["not known", "static"]),
+        (&["--scheme", "dynamic"], &["--calib", "leave them out"]),
         (&["--format", "onnx"], &["not known", "qdq"]),
         (&["--activations", "i4"], &["i4", "u8, i8"]),
         (&["--threads", "0"], &["--threads 0"]),

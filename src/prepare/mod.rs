@@ -12,7 +12,7 @@ mod identity;
 mod opset;
 mod shapes;
 
-pub use opset::raise_opset;
+pub use opset::{raise_opset, raise_to_blocks};
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
@@ -25,12 +25,13 @@ pub const OPSET: i64 = 13;
 #[allow(missing_docs)]
 pub enum PrepareError {
     #[error(
-        "node {node} ({operator}) can't be raised from opset {from} to {OPSET}: {reason}; export the model with opset {OPSET} or newer"
+        "node {node} ({operator}) can't be raised from opset {from} to {to}: {reason}; export the model with opset {to} or newer"
     )]
     Opset {
         node: String,
         operator: String,
         from: i64,
+        to: i64,
         reason: String,
     },
     #[error(transparent)]

@@ -6,30 +6,45 @@
 //! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
 
 mod bias;
+mod blocks;
+mod dynamic;
+mod float16;
+mod gather;
+mod integers;
 mod operators;
 mod plan;
 mod qdq;
 mod ranges;
+mod rewrite;
 mod scale;
+mod scheme;
 mod settings;
+mod weight_only;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use dynamic::{DynamicSettings, quantize_dynamic};
+pub use float16::{HalfSettings, quantize_half};
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
+pub use scheme::apply;
 pub use settings::{
-    ElementType, Format, LayerSettings, Operators, Settings, SettingsError, TensorSettings,
+    Blocks, ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError,
+    TensorSettings,
 };
+pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
+use crate::prepare::PrepareError;
 
 /// Why a model can't be quantized.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +78,22 @@ pub enum QuantizeError {
          to 13 or later first, or quantize with one scale a weight"
     )]
     Opset { opset: i64 },
+    #[error(
+        "weights in blocks need opset 21 in this form, but {reason}; or choose the form matmul_nbits"
+    )]
+    Blocks { reason: String },
+    #[error("the setting {setting} is {given}: choose {wanted}")]
+    Setting {
+        setting: &'static str,
+        given: String,
+        wanted: &'static str,
+    },
+    #[error(
+        "static quantization needs ranges; calibrate with some samples first, or choose another scheme"
+    )]
+    NoRanges,
+    #[error("{0}")]
+    Prepare(#[from] PrepareError),
     #[error("{0}")]
     SecondPass(#[from] SecondPassMissing),
     #[error("{0}")]
@@ -101,6 +132,9 @@ pub struct QuantizedTensor {
     pub min: f32,
     /// The largest real number it can hold.
     pub max: f32,
+    /// How many neighbours share a scale, where it has one for each block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<usize>,
 }
 
 /// What became of a node.
@@ -128,4 +162,6 @@ pub struct Quantized {
     pub nodes: Vec<NodeChoice>,
     /// The ranges that were used, by the value they were seen of.
     pub ranges: BTreeMap<String, Range>,
+    /// What a person should know of it: a sentence each.
+    pub notes: Vec<String>,
 }

@@ -123,6 +123,8 @@ pub struct Summary {
     pub nodes: Vec<NodeChoice>,
     /// Each tensor that is quantized, with its scale, zero point and range.
     pub tensors: Vec<QuantizedTensor>,
+    /// What a person should know of it: a sentence each.
+    pub notes: Vec<String>,
 }
 
 impl Session {
@@ -303,17 +305,18 @@ impl Session {
     /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
     /// calibration.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
-        let (Some(ready), Some(found)) = (&self.prepared, &self.found) else {
+        if settings.scheme.needs_samples() && self.found.is_none() {
             return Err(Error::NotCalibrated);
-        };
-        let ranges = match found {
+        }
+        self.profiler.resume();
+        self.prepare()?;
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
+        let ranges = self.found.as_ref().map(|found| match found {
             Found::Seen(observations, method) => quantize::Ranges::Seen(observations, *method),
             Found::Given(ranges) => quantize::Ranges::Given(ranges),
-        };
-        self.profiler.resume();
-        self.profiler.begin("Quantization (Static)");
-        let quantized = Plan::new(&ready.model, settings)
-            .and_then(|plan| quantize::quantize(&ready.model, &plan, ranges));
+        });
+        self.profiler.begin(settings.scheme.step());
+        let quantized = quantize::apply(&ready.model, settings, ranges);
         self.profiler.end();
         let quantized = quantized?;
         self.profiler.begin("Post-process");
@@ -331,6 +334,7 @@ impl Session {
             bytes_after: file.len(),
             nodes: quantized.nodes,
             tensors: quantized.tensors,
+            notes: quantized.notes,
         };
         self.report.quantized(settings, &summary);
         Ok(Outcome {

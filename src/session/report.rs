@@ -16,6 +16,7 @@ pub(super) struct Report {
     calibration: Option<Section>,
     quantization: Option<Section>,
     warnings: Vec<String>,
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -90,6 +91,8 @@ impl Report {
         let comment = "What was done. Nodes under `float` stay float, each with its reason; min and max are the real\n\
                        numbers a tensor can hold, of several scales that of the largest.";
         self.quantization = Some(Section::of("quantization", comment, &quantization));
+        // Those of the calibration stay; those of an earlier result don't.
+        self.notes.clone_from(&summary.notes);
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 
@@ -106,7 +109,8 @@ impl Report {
         let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
         sections.insert(0, place);
         let comment = "What to look at before trusting the result.";
-        sections.push(Section::of("warnings", comment, &self.warnings));
+        let warnings: Vec<&String> = self.warnings.iter().chain(&self.notes).collect();
+        sections.push(Section::of("warnings", comment, &warnings));
         sections
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use octet::samples::{self, Encoded, SampleRef, group};
 use octet::session::{Error, Session};
 
-use super::images::{ImageOptions, one_of};
+use super::images::ImageOptions;
 use super::progress::Progress;
 use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges};
@@ -22,7 +22,7 @@ pub struct Options {
     model: PathBuf,
     /// Samples to calibrate with: .npz (one sample a file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, or folders of them
-    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present_any = ["ranges", "demo"])]
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     calib: Vec<PathBuf>,
     /// So many random samples instead, to try things out: the result means nothing for real use
     #[arg(long, value_name = "N", conflicts_with_all = ["calib", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -35,9 +35,6 @@ pub struct Options {
     report: Option<PathBuf>,
     #[command(flatten)]
     settings: SettingsOptions,
-    /// When activations get their scales: static (from the samples)
-    #[arg(long, default_value = "static")]
-    scheme: String,
     /// How many samples run at a time [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -56,13 +53,15 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    planned(
-        "--scheme",
-        &options.scheme,
-        &["static"],
-        &["dynamic", "weights"],
-    )?;
     let settings = options.settings.document()?;
+    let given = !options.calib.is_empty() || options.demo.is_some() || options.ranges.is_some();
+    if settings.scheme.needs_samples() != given {
+        return Err(Failure(match given {
+            true => "--calib, --demo and --ranges are for the scheme static: leave them out, this one needs no samples".into(),
+            false => "no samples were given: name some with --calib, or choose a scheme that needs none \
+                      (--scheme dynamic, weights, blocks or float16)".into(),
+        }));
+    }
     let image_settings = samples::Settings {
         demo: options.demo.is_some(),
         ..options.images.settings()?
@@ -78,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let threads = start_threads(options.threads)?;
     let samples = match (&options.ranges, options.demo) {
-        (None, None) => group(&files::expand(&options.calib)?)?,
+        (None, None) if given => group(&files::expand(&options.calib)?)?,
         _ => vec![],
     };
 
@@ -92,6 +91,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let progress = Progress::new(samples.len() + demo.len());
     match &options.ranges {
         Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
+        None if !given => progress.stage("Preparing"),
         None => {
             progress.stage("Preparing");
             session
@@ -143,6 +143,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     if let Some(path) = &options.save_prepared {
         files::write(path, &session.prepared().map_err(named)?, "--save-prepared")?;
+    }
+    for note in &outcome.summary.notes {
+        progress.note(note);
     }
     files::write(&options.out, &outcome.model, "--out")?;
     let after = outcome.model.len();
@@ -236,20 +239,6 @@ fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-/// Refuses a value that is not there: as planned, or as unknown.
-fn planned(option: &str, given: &str, known: &[&str], planned: &[&str]) -> Result<(), Failure> {
-    if known.contains(&given) {
-        Ok(())
-    } else if planned.contains(&given) {
-        Err(Failure(format!(
-            "{option} {given} is not there yet: choose {}",
-            known.join(", ")
-        )))
-    } else {
-        Err(one_of(option, given, known))
-    }
 }
 
 fn start_threads(wanted: Option<usize>) -> Result<usize, Failure> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use octet::calibrate::Method;
-use octet::quantize::{ElementType, Format, Operators, Settings};
+use octet::quantize::{ElementType, Format, Operators, Scheme, Settings};
 
 use super::images::one_of;
 use super::{Failure, files};
@@ -14,6 +14,11 @@ pub struct SettingsOptions {
     /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md); options here come over it
     #[arg(long, value_name = "SETTINGS.yaml")]
     config: Option<PathBuf>,
+    /// What becomes integers, and when: static (with scales found from samples), dynamic (activations as
+    /// the model runs), weights (only, in 8 bits), blocks (only weights, in 4 bits or as --config says) or
+    /// float16 [default: static]
+    #[arg(long, value_name = "SCHEME")]
+    scheme: Option<String>,
     /// How a tensor's range is chosen: minmax, moving-average, percentile[:99.999], entropy, mse,
     /// mse-power-of-two, layerwise-percentile[:mae|:mse], auto, or ONNX Runtime's own
     /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: minmax]
@@ -55,6 +60,11 @@ impl SettingsOptions {
             Some(path) => read(path)?,
             None => Settings::default(),
         };
+        if let Some(scheme) = &self.scheme {
+            let found = SCHEMES.iter().find(|(name, _)| name == scheme);
+            let names = SCHEMES.map(|(name, _)| name);
+            settings.scheme = found.ok_or_else(|| one_of("--scheme", scheme, &names))?.1;
+        }
         if let Some(method) = &self.method {
             let parsed = method.parse::<Method>();
             settings.method = Some(parsed.map_err(|error| Failure(format!("--method: {error}")))?);
@@ -95,6 +105,14 @@ impl SettingsOptions {
         Ok(settings)
     }
 }
+
+const SCHEMES: [(&str, Scheme); 5] = [
+    ("static", Scheme::Static),
+    ("dynamic", Scheme::Dynamic),
+    ("weights", Scheme::Weights),
+    ("blocks", Scheme::Blocks),
+    ("float16", Scheme::Float16),
+];
 
 const ACTIVATIONS: [(&str, ElementType); 4] = [
     ("u8", ElementType::U8),

@@ -6,6 +6,7 @@
 mod arithmetic;
 mod attributes;
 mod axes;
+mod later;
 mod resize;
 
 use std::collections::BTreeMap;
@@ -76,7 +77,8 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let types = shapes::infer(&model.graph);
     let mut names = model.graph.names();
     let nodes = std::mem::take(&mut model.graph.nodes);
-    model.graph.nodes = raise(nodes, from, &mut names, &types)?;
+    let step = Step { from, to, adapt };
+    model.graph.nodes = raise(nodes, &step, &mut names, &types)?;
     model.set_opset(to);
     // Opset 13 came with IR version 7; initializers that are no inputs came with 4.
     let header = model.header_mut();
@@ -84,9 +86,40 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     Ok(())
 }
 
+/// The opset that has numbers of four bits and a scale for each block of a weight.
+const OPSET_WITH_BLOCKS: i64 = 21;
+
+/// Raises a prepared model to opset 21; a model at or above it stays as it is.
+pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
+    let (from, to) = (model.opset(), OPSET_WITH_BLOCKS);
+    if from < to {
+        let mut names = model.graph.names();
+        let nodes = std::mem::take(&mut model.graph.nodes);
+        let step = Step {
+            from,
+            to,
+            adapt: later::adapt,
+        };
+        model.graph.nodes = raise(nodes, &step, &mut names, &BTreeMap::new())?;
+        model.set_opset(to);
+        super::constants::nodes(&mut model.graph)?;
+    }
+    // Opset 21 came with IR version 10.
+    let header = model.header_mut();
+    header.ir_version = Some(header.ir_version.unwrap_or(0).max(10));
+    Ok(())
+}
+
+/// From which opset to which, and what writes a node anew for it.
+struct Step {
+    from: i64,
+    to: i64,
+    adapt: fn(&mut Adapter, NodeProto) -> Outcome,
+}
+
 fn raise(
     nodes: Vec<NodeProto>,
-    from: i64,
+    step: &Step,
     names: &mut Names,
     types: &Types,
 ) -> Result<Vec<NodeProto>, PrepareError> {
@@ -94,7 +127,7 @@ fn raise(
     for mut node in nodes {
         for attribute in &mut node.attribute {
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
-                raise_inside(graph, from, names)?;
+                raise_inside(graph, step, names)?;
             }
         }
         if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
@@ -103,15 +136,16 @@ fn raise(
         }
         let (title, operator) = (node.title().to_owned(), node.operator());
         let mut adapter = Adapter {
-            from,
+            from: step.from,
             names,
             types,
             written: Vec::new(),
         };
-        adapt(&mut adapter, node).map_err(|reason| PrepareError::Opset {
+        (step.adapt)(&mut adapter, node).map_err(|reason| PrepareError::Opset {
             node: title,
             operator,
-            from,
+            from: step.from,
+            to: step.to,
             reason,
         })?;
         raised.append(&mut adapter.written);
@@ -119,10 +153,14 @@ fn raise(
     Ok(raised)
 }
 
-fn raise_inside(graph: &mut GraphProto, from: i64, names: &mut Names) -> Result<(), PrepareError> {
+fn raise_inside(
+    graph: &mut GraphProto,
+    step: &Step,
+    names: &mut Names,
+) -> Result<(), PrepareError> {
     // Shapes inside subgraphs are not followed.
     let nodes = std::mem::take(&mut graph.node);
-    graph.node = raise(nodes, from, names, &BTreeMap::new())?;
+    graph.node = raise(nodes, step, names, &BTreeMap::new())?;
     Ok(())
 }
 

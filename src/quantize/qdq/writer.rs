@@ -309,6 +309,7 @@ impl<'a> Writer<'a> {
             kind,
             element: found.element.name(),
             scales: found.scales.len(),
+            block: None,
             scale,
             zero_point,
             min: real(low),
@@ -366,6 +367,7 @@ impl<'a> Writer<'a> {
             tensors: self.tensors,
             nodes: self.plan.choices.clone(),
             ranges,
+            notes: Vec::new(),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) use resolve::{Layer, Layers, Representation};
 
 use crate::calibrate::{Method, Range};
 use crate::onnx::schema::DataType;
+use crate::quantize::{BlockForm, BlockMethod, BlockSettings};
 
 /// An integer type that tensors can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +48,80 @@ impl ElementType {
     /// Whether it has negative integers.
     pub fn is_signed(self) -> bool {
         matches!(self, ElementType::I8 | ElementType::I16 | ElementType::I4)
+    }
+}
+
+/// What becomes integers, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// Weights and activations, with scales found from samples.
+    #[default]
+    Static,
+    /// Weights in the file, activations as the model runs.
+    Dynamic,
+    /// Weights only, in 8 bits.
+    Weights,
+    /// Weights of products only, in blocks of 2, 4 or 8 bits.
+    Blocks,
+    /// No integers: half-precision floats.
+    Float16,
+}
+
+impl Scheme {
+    /// What the profile calls the step.
+    pub fn step(self) -> &'static str {
+        match self {
+            Scheme::Static => "Quantization (Static)",
+            Scheme::Dynamic => "Quantization (Dynamic)",
+            Scheme::Weights | Scheme::Blocks => "Quantization (Weights)",
+            Scheme::Float16 => "Conversion (Float16)",
+        }
+    }
+
+    /// Whether it needs samples.
+    pub fn needs_samples(self) -> bool {
+        self == Scheme::Static
+    }
+}
+
+/// How weights are quantized in blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Blocks {
+    /// How the file holds them.
+    pub form: BlockForm,
+    /// Bits of one number: 2, 4 or 8.
+    pub bits: u8,
+    /// How many numbers share a scale: a power of two from 16 to 256.
+    pub size: usize,
+    /// Zero in the middle, and no zero points in the file.
+    pub symmetric: bool,
+    /// How scales and zero points are found.
+    pub method: BlockMethod,
+    /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
+    pub accuracy_level: u8,
+}
+
+impl Default for Blocks {
+    fn default() -> Blocks {
+        let BlockSettings {
+            form,
+            bits,
+            block_size,
+            symmetric,
+            method,
+            accuracy_level,
+            ..
+        } = BlockSettings::default();
+        Blocks {
+            form,
+            bits,
+            size: block_size,
+            symmetric,
+            method,
+            accuracy_level,
+        }
     }
 }
 
@@ -127,6 +202,8 @@ pub struct LayerSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// What becomes integers, and when.
+    pub scheme: Scheme,
     /// How the result is written.
     pub format: Format,
     /// How ranges of activations are chosen; as the calibration was ended where nothing is said.
@@ -140,6 +217,8 @@ pub struct Settings {
     pub operators: Operators,
     /// Nodes that stay float: names, scopes, or patterns with `*`.
     pub float: Vec<String>,
+    /// How weights are quantized where the scheme is `blocks`.
+    pub blocks: Blocks,
     /// By operator type.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_operator: BTreeMap<String, LayerSettings>,

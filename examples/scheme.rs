@@ -1,0 +1,49 @@
+//! Quantizes a model by one of the schemes that need no samples: `scheme MODEL.onnx SETTINGS.json OUT.onnx`.
+//!
+//! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights": "u8"}}`. What
+//! became of each node and tensor goes to the output stream as JSON; the oracle (`tests/oracle/schemes.py`)
+//! reads it.
+
+use std::{env, error::Error, fs};
+
+use octet::graph::Model;
+use octet::quantize::{
+    BlockSettings, DynamicSettings, HalfSettings, WeightSettings, quantize_blocks,
+    quantize_dynamic, quantize_half, quantize_weights,
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Scheme {
+    Dynamic(DynamicSettings),
+    Blocks(BlockSettings),
+    Weights(WeightSettings),
+    Float16(HalfSettings),
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let (Some(from), Some(settings), Some(to)) =
+        (arguments.next(), arguments.next(), arguments.next())
+    else {
+        return Err("usage: scheme MODEL.onnx SETTINGS.json OUT.onnx".into());
+    };
+    let proto = octet::onnx::read(fs::read(from)?.into())?;
+    let model = octet::prepare::prepare(Model::from_proto(proto)?)?.model;
+    let quantized = match serde_json::from_slice(&fs::read(settings)?)? {
+        Scheme::Dynamic(settings) => quantize_dynamic(&model, &settings),
+        Scheme::Blocks(settings) => quantize_blocks(&model, &settings),
+        Scheme::Weights(settings) => quantize_weights(&model, &settings),
+        Scheme::Float16(settings) => quantize_half(&model, &settings),
+    }
+    .map_err(|error| error.to_string())?;
+    fs::write(to, octet::onnx::write(&quantized.model.to_proto())?)?;
+    let told = serde_json::json!({
+        "nodes": quantized.nodes,
+        "tensors": quantized.tensors,
+        "notes": quantized.notes,
+    });
+    println!("{told}");
+    Ok(())
+}

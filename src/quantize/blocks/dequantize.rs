@@ -1,0 +1,119 @@
+//! ONNX's own form of blocks: a DequantizeLinear with `block_size` before the product, since opset 21.
+
+use super::matrix::{Matrix, packed, quantized};
+use super::rounding::Levels;
+use super::{BlockSettings, matrix_of, reported};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::quantize::integers::Quantity;
+use crate::quantize::rewrite::{Rewriter, Stop};
+
+/// Lets a MatMul or Gemm read integers through a DequantizeLinear.
+pub(super) fn rewrite<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    settings: &BlockSettings,
+) -> Result<(), Stop> {
+    let (name, matrix) = matrix_of(graph, node)?;
+    let form = if matrix.turned {
+        "turned blocks"
+    } else {
+        "blocks"
+    };
+    let weight = graph.shared(name, form, |graph| write(graph, name, &matrix, settings))?;
+    let mut node = node.clone();
+    // The names of a weight in blocks hold that of its floats in the place of the integers.
+    node.input[1] = weight.integers;
+    graph.push(node);
+    Ok(())
+}
+
+/// Writes the integers and the DequantizeLinear; gives the names, for the integers that of the floats.
+fn write(
+    graph: &mut Rewriter,
+    name: &str,
+    matrix: &Matrix,
+    settings: &BlockSettings,
+) -> Result<Quantity, Stop> {
+    let blocks = quantized(matrix, settings)?;
+    let bits = settings.bits;
+    let element = match (bits, settings.symmetric) {
+        (8, true) => DataType::Int8,
+        (8, false) => DataType::Uint8,
+        (_, true) => DataType::Int4,
+        (_, false) => DataType::Uint4,
+    };
+    let integers = graph.fresh(&format!("{name}_DQ_Q{bits}"));
+    let made = Quantity {
+        integers: graph.fresh(&format!("{integers}_output")),
+        scale: graph.fresh(&format!("{name}_DQ_scales")),
+        zero_point: graph.fresh(&format!("{name}_DQ_zero_points")),
+    };
+    let middle = match settings.symmetric {
+        true => Levels {
+            bits,
+            symmetric: true,
+        }
+        .middle(),
+        false => 0,
+    };
+    let mask = u8::MAX >> (8 - bits);
+    // Signed integers are the unsigned ones less their middle, in two's complement.
+    let signed = |integer: u8| integer.wrapping_sub(middle) & mask;
+    let bytes = |integers: Vec<u8>| packed(&integers, bits);
+
+    let shape = shape(matrix.rows, matrix);
+    let lying = arranged(&blocks.integers, matrix.rows, matrix);
+    let lying = bytes(lying.into_iter().map(signed).collect());
+    graph.constant(TensorProto::from_raw(
+        &integers,
+        element,
+        &shape,
+        lying.into(),
+    ));
+    let shape = self::shape(blocks.per_column, matrix);
+    let scales = arranged(&blocks.scales, blocks.per_column, matrix);
+    graph.constant(TensorProto::from_f32(&made.scale, &shape, &scales));
+    let mut inputs = vec![integers.as_str(), &made.scale];
+    if !settings.symmetric {
+        let zero_points = bytes(arranged(
+            &blocks.whole_zero_points(),
+            blocks.per_column,
+            matrix,
+        ));
+        graph.constant(TensorProto::from_raw(
+            &made.zero_point,
+            element,
+            &shape,
+            zero_points.into(),
+        ));
+        inputs.push(&made.zero_point);
+    }
+    let title = graph.fresh(&format!("{name}_DQ_Q{bits}_DequantizeLinear"));
+    let dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&made.integers])
+        .with(AttributeProto::int("axis", matrix.turned.into()))
+        .with(AttributeProto::int(
+            "block_size",
+            settings.block_size as i64,
+        ));
+    graph.push(dequantize);
+    graph.report(reported(name, element, &blocks, settings));
+    Ok(made)
+}
+
+/// The shape of the weight as it lay, with `rows` rows.
+fn shape(rows: usize, matrix: &Matrix) -> [usize; 2] {
+    match matrix.turned {
+        true => [matrix.columns, rows],
+        false => [rows, matrix.columns],
+    }
+}
+
+/// What came column by column, in the order in which the weight lay.
+fn arranged<T: Copy>(by_column: &[T], rows: usize, matrix: &Matrix) -> Vec<T> {
+    if matrix.turned {
+        return by_column.to_vec();
+    }
+    (0..rows)
+        .flat_map(|row| by_column.iter().skip(row).step_by(rows).copied())
+        .collect()
+}

@@ -1,0 +1,138 @@
+//! ONNX Runtime's MatMulNBits: integers [columns, blocks, bytes of a block], scales [columns, blocks].
+
+use super::matrix::{Blocks, packed, quantized};
+use super::rounding::Levels;
+use super::{BlockMethod, BlockSettings, matrix_of, reported};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::quantize::dynamic::plain_gemm;
+use crate::quantize::integers::Quantity;
+use crate::quantize::rewrite::{MICROSOFT, Rewriter, Stop};
+
+/// Writes a MatMul or Gemm anew.
+pub(super) fn rewrite<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    settings: &BlockSettings,
+) -> Result<(), Stop> {
+    let (name, matrix) = matrix_of(graph, node)?;
+    graph.float_activations(node)?;
+    plain_gemm(node)?;
+    let padded = matrix.rows.next_multiple_of(settings.block_size) * matrix.columns;
+    if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
+        return Err("its columns are so short that blocks would take more room than floats".into());
+    }
+    let form = if matrix.turned {
+        "turned blocks"
+    } else {
+        "blocks"
+    };
+    let weight = graph.shared(name, form, |graph| {
+        let blocks = quantized(&matrix, settings)?;
+        Ok(write(graph, name, &blocks, matrix.columns, settings))
+    })?;
+    let mut inputs = vec![
+        node.input_at(0).unwrap_or_default(),
+        &weight.integers,
+        &weight.scale,
+    ];
+    if !settings.symmetric {
+        inputs.push(&weight.zero_point);
+    }
+    let output = node.output.first().map_or("", String::as_str);
+    let title = graph.fresh(&format!("{}_Q{}", node.title(), settings.bits));
+    let product = match node.input_at(2) {
+        Some(_) => graph.fresh(&format!("{output}_MatMul")),
+        None => output.to_owned(),
+    };
+    let mut multiply = NodeProto {
+        domain: Some(MICROSOFT.to_owned()),
+        ..NodeProto::new("MatMulNBits", &title, &inputs, &[&product])
+    };
+    let attributes = [
+        ("K", matrix.rows),
+        ("N", matrix.columns),
+        ("bits", settings.bits.into()),
+        ("block_size", settings.block_size),
+        ("accuracy_level", settings.accuracy_level.into()),
+    ];
+    for (key, value) in attributes {
+        // Not every runtime knows the accuracy level: it is left out where none is asked for.
+        if key != "accuracy_level" || value > 0 {
+            multiply.set(AttributeProto::int(key, value as i64));
+        }
+    }
+    graph.push(multiply);
+    if let Some(bias) = node.input_at(2) {
+        let title = graph.fresh(&format!("{}_Add", node.title()));
+        graph.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+    }
+    Ok(())
+}
+
+fn write(
+    graph: &mut Rewriter,
+    name: &str,
+    blocks: &Blocks,
+    columns: usize,
+    settings: &BlockSettings,
+) -> Quantity {
+    let bits = settings.bits;
+    let made = Quantity {
+        integers: graph.fresh(&format!("{name}_Q{bits}")),
+        scale: graph.fresh(&format!("{name}_scales")),
+        zero_point: graph.fresh(&format!("{name}_zero_points")),
+    };
+    let rows = blocks.integers.len() / columns;
+    let bytes_of_block = settings.block_size * usize::from(bits) / 8;
+    let mut bytes = Vec::with_capacity(blocks.scales.len() * bytes_of_block);
+    for column in blocks.integers.chunks(rows) {
+        for block in column.chunks(settings.block_size) {
+            let end = bytes.len() + bytes_of_block;
+            bytes.extend(packed(block, bits));
+            bytes.resize(end, 0);
+        }
+    }
+    let shape = [columns, blocks.per_column, bytes_of_block];
+    graph.constant(TensorProto::from_raw(
+        &made.integers,
+        DataType::Uint8,
+        &shape,
+        bytes.into(),
+    ));
+    graph.constant(TensorProto::from_f32(
+        &made.scale,
+        &shape[..2],
+        &blocks.scales,
+    ));
+    if !settings.symmetric {
+        let zero_points = match settings.method {
+            BlockMethod::Hqq => {
+                TensorProto::from_f32(&made.zero_point, &shape[..2], &blocks.zero_points)
+            }
+            _ => zero_points(&made.zero_point, blocks, columns, bits),
+        };
+        graph.constant(zero_points);
+    }
+    graph.report(reported(name, DataType::Uint8, blocks, settings));
+    made
+}
+
+/// The zero points, each column's in bytes of its own, the last filled up with the middle.
+fn zero_points(name: &str, blocks: &Blocks, columns: usize, bits: u8) -> TensorProto {
+    let levels = Levels {
+        bits,
+        symmetric: true,
+    };
+    let in_byte = usize::from(8 / bits);
+    let filled = blocks.per_column.next_multiple_of(in_byte);
+    let bytes: Vec<u8> = blocks
+        .whole_zero_points()
+        .chunks(blocks.per_column)
+        .flat_map(|column| {
+            let mut column = column.to_vec();
+            column.resize(filled, levels.middle());
+            packed(&column, bits)
+        })
+        .collect();
+    TensorProto::from_u8(name, &[columns, filled / in_byte], &bytes)
+}

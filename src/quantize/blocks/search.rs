@@ -1,0 +1,88 @@
+//! The best of many scales: as the k-quants of llama.cpp do, a block's scale is tried a little larger
+//! and smaller than its ends ask for, then fitted to the integers that came out.
+//!
+//! What is made small is Σ weight · error², a number's weight being its size and the block's mean
+//! size: large weights matter more to a product. For integers q given, the scale that does it is
+//! Σ w·x·(q − z) / Σ w·(q − z)².
+
+use super::rounding::{Grid, Levels, from_ends};
+
+/// How many levels wider and narrower the range of a block is tried, in tenths.
+const TENTHS: std::ops::RangeInclusive<i32> = -10..=20;
+
+/// Scale and zero point of a block; never worse than those from its ends.
+pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
+    let plain = from_ends(values, levels);
+    if plain.scale == 0.0 {
+        return plain;
+    }
+    let weights = weights(values);
+    let mut best = (weighted(values, &weights, plain, levels), plain);
+    let mut consider = |grid: Grid| {
+        let found = weighted(values, &weights, grid, levels);
+        if found < best.0 {
+            best = (found, grid);
+        }
+    };
+    let steps = if levels.symmetric {
+        f32::from(levels.middle())
+    } else {
+        f32::from(levels.highest())
+    };
+    for tenth in TENTHS {
+        let scale = plain.scale * steps / (steps + tenth as f32 / 10.0);
+        for grid in tried(plain, scale, levels) {
+            consider(grid);
+            if let Some(fitted) = fitted(values, &weights, grid, levels) {
+                consider(fitted);
+            }
+        }
+    }
+    best.1
+}
+
+/// What is tried with a scale: either sign where the middle is zero, else the zero points around.
+fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
+    if levels.symmetric {
+        return [scale, -scale].map(|scale| Grid { scale, ..plain });
+    }
+    // The low end of the block stays where it was.
+    let exact = plain.zero_point * plain.scale / scale;
+    [exact.floor(), exact.ceil()].map(|zero| Grid {
+        scale,
+        zero_point: zero.clamp(0.0, f32::from(levels.highest())),
+    })
+}
+
+/// The scale that suits the integers of a grid best.
+fn fitted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> Option<Grid> {
+    let (mut above, mut below) = (0.0f32, 0.0f32);
+    for (&value, &weight) in values.iter().zip(weights) {
+        let distance = f32::from(grid.integer(value, levels)) - grid.zero_point;
+        above += weight * value * distance;
+        below += weight * distance * distance;
+    }
+    let scale = above / below;
+    (scale.is_finite() && scale != 0.0).then_some(Grid { scale, ..grid })
+}
+
+fn weights(values: &[f32]) -> Vec<f32> {
+    let squares: f32 = values.iter().map(|v| v * v).sum();
+    let mean = (squares / values.len() as f32).sqrt();
+    values.iter().map(|v| mean + v.abs()).collect()
+}
+
+fn weighted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> f32 {
+    let numbers = values.iter().zip(weights);
+    let error = |(&value, &weight): (&f32, &f32)| {
+        let off = value - grid.real(grid.integer(value, levels));
+        weight * off * off
+    };
+    numbers.map(error).sum()
+}
+
+/// What is made small.
+#[cfg(test)]
+pub(super) fn error(values: &[f32], grid: Grid, levels: Levels) -> f32 {
+    weighted(values, &weights(values), grid, levels)
+}

@@ -1,0 +1,105 @@
+//! What a person can choose of weights in blocks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::quantize::QuantizeError;
+
+/// How the file holds weights in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockForm {
+    /// ONNX Runtime's operator com.microsoft::MatMulNBits.
+    #[default]
+    #[serde(rename = "matmul_nbits")]
+    MatMulNBits,
+    /// ONNX's own DequantizeLinear of opset 21, for 4 and 8 bits.
+    Dequantize,
+}
+
+/// How a block's scale and zero point are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BlockMethod {
+    /// From the smallest and largest number: ONNX Runtime's integers, bit for bit.
+    #[default]
+    Rtn,
+    /// Half-quadratic: the zero point, no integer, that suits most numbers and lets a few outliers go.
+    Hqq,
+    /// The best of many scales, errors of large numbers counting more.
+    Search,
+}
+
+/// How weights are quantized in blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlockSettings {
+    /// How the file holds them.
+    pub form: BlockForm,
+    /// Bits of one number: 2, 4 or 8.
+    pub bits: u8,
+    /// How many numbers share a scale: a power of two from 16 to 256.
+    pub block_size: usize,
+    /// Zero in the middle, and no zero points in the file.
+    pub symmetric: bool,
+    /// How scales and zero points are found.
+    pub method: BlockMethod,
+    /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
+    pub accuracy_level: u8,
+    /// Names of nodes that stay float.
+    pub keep_float: Vec<String>,
+    /// Only these operators are quantized; all that can be where this is absent.
+    pub operators: Option<Vec<String>>,
+}
+
+impl Default for BlockSettings {
+    fn default() -> BlockSettings {
+        BlockSettings {
+            form: BlockForm::default(),
+            bits: 4,
+            block_size: 32,
+            symmetric: true,
+            method: BlockMethod::default(),
+            accuracy_level: 0,
+            keep_float: Vec::new(),
+            operators: None,
+        }
+    }
+}
+
+impl BlockSettings {
+    /// That the settings go together.
+    pub(super) fn check(&self) -> Result<(), QuantizeError> {
+        let wrong = |setting: &'static str, given: String, wanted: &'static str| {
+            Err(QuantizeError::Setting {
+                setting,
+                given,
+                wanted,
+            })
+        };
+        match (self.form, self.bits) {
+            (BlockForm::MatMulNBits, 2 | 4 | 8) | (BlockForm::Dequantize, 4 | 8) => {}
+            (BlockForm::MatMulNBits, bits) => {
+                return wrong("bits", bits.to_string(), "2, 4 or 8");
+            }
+            (BlockForm::Dequantize, bits) => {
+                return wrong("bits", bits.to_string(), "4 or 8, or the form matmul_nbits");
+            }
+        }
+        if !self.block_size.is_power_of_two() || !(16..=256).contains(&self.block_size) {
+            let given = self.block_size.to_string();
+            return wrong("block_size", given, "16, 32, 64, 128 or 256");
+        }
+        if self.accuracy_level > 4 {
+            let given = self.accuracy_level.to_string();
+            return wrong("accuracy_level", given, "a number from 0 to 4");
+        }
+        if self.method == BlockMethod::Hqq
+            && (self.symmetric || self.bits == 8 || self.form != BlockForm::MatMulNBits)
+        {
+            let wanted = "rtn or search; or with it 2 or 4 bits, weights that are not symmetric and the form \
+                          matmul_nbits, since its zero points are no integers";
+            return wrong("method", "hqq".to_owned(), wanted);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights lie turned over.
+
+use crate::quantize::ElementType;
+use bytes::Bytes;
+
+use super::Dynamic;
+use crate::onnx::schema::{NodeProto, TensorProto};
+use crate::quantize::integers::{Form, Quantity, parameters};
+use crate::quantize::rewrite::{MICROSOFT, Rewriter, Stop, Weight};
+use crate::quantize::weights::quantized;
+
+/// Inputs of an LSTM: X, W, R, B, sequence lengths, initial h and c, peepholes.
+const INPUTS: usize = 8;
+
+const SHAPE: &str = "its weights don't have three axes";
+
+impl Dynamic<'_> {
+    /// An LSTM whose weights are constants.
+    pub(super) fn lstm<'a>(
+        &self,
+        graph: &mut Rewriter<'a>,
+        node: &'a NodeProto,
+    ) -> Result<(), Stop> {
+        if !graph.is_float(node.input_at(0).unwrap_or_default()) {
+            return Err("it does not work on float32 values".into());
+        }
+        if node.int("layout").unwrap_or(0) != 0 {
+            return Err("its quantized form knows only the layout with the time first".into());
+        }
+        let forward = graph.weight(node, 1)?;
+        let recurrent = graph.weight(node, 2)?;
+        if forward.shape.len() != 3 || recurrent.shape.len() != 3 {
+            return Err(SHAPE.into());
+        }
+        let forward = self.gates(graph, &forward)?;
+        let recurrent = self.gates(graph, &recurrent)?;
+        let name = graph.fresh(&format!("{}_quant", node.title()));
+        let mut inputs = node.input.clone();
+        inputs.resize(INPUTS, String::new());
+        inputs[1].clone_from(&forward.integers);
+        inputs[2].clone_from(&recurrent.integers);
+        for weights in [forward, recurrent] {
+            inputs.extend([weights.scale, weights.zero_point]);
+        }
+        let mut attribute = node.attribute.clone();
+        attribute.retain(|a| a.name.as_deref() != Some("layout"));
+        graph.push(NodeProto {
+            input: inputs,
+            output: node.output.clone(),
+            attribute,
+            domain: Some(MICROSOFT.to_owned()),
+            ..NodeProto::new("DynamicQuantizeLSTM", &name, &[], &[])
+        });
+        Ok(())
+    }
+
+    /// The weights of all gates, [directions, 4 · hidden, inputs], as integers in the layout
+    /// [directions, inputs, 4 · hidden]; a scale for each row of a gate, or one for each direction.
+    fn gates(&self, graph: &mut Rewriter, weight: &Weight) -> Result<Quantity, Stop> {
+        let &[directions, rows, columns] = weight.shape.as_slice() else {
+            return Err(SHAPE.into());
+        };
+        graph.shared(weight.name, "gates", |graph| {
+            // With a scale for each row, directions and rows are one axis.
+            let (dims, shape) = if self.settings.per_channel {
+                let flat = vec![(directions * rows) as i64, columns as i64];
+                (flat, vec![directions, rows])
+            } else {
+                (weight.tensor.dims.clone(), vec![directions])
+            };
+            let flat = TensorProto {
+                dims,
+                ..weight.tensor.clone()
+            };
+            let form = Form {
+                element: ElementType::I8,
+                axis: Some(0),
+                symmetric: true,
+                reduce_range: self.settings.reduce_range,
+            };
+            let found = parameters(&flat, form)?;
+            let made = graph.quantity(weight.name);
+            let integers = quantized(&flat, weight.name, &found)?;
+            let turned: Vec<u8> = integers
+                .raw_data
+                .unwrap_or_default()
+                .chunks_exact(rows * columns)
+                .flat_map(|matrix| turn_over(matrix, columns))
+                .collect();
+            graph.constant(TensorProto::from_raw(
+                &made.integers,
+                found.element,
+                &[directions, columns, rows],
+                Bytes::from(turned),
+            ));
+            graph.write_parameters(&made, &found, &shape);
+            graph.report_weight(weight.name, &found);
+            Ok(made)
+        })
+    }
+}
+
+/// The elements of a matrix column by column.
+fn turn_over(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
+    (0..columns).flat_map(move |column| matrix.iter().skip(column).step_by(columns).copied())
+}

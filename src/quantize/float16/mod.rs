@@ -1,0 +1,156 @@
+//! Half precision: weights and activations in 16 bits, half the size at almost the same results.
+//!
+//! Operators that have no such form, or lose too much in it, stay float32 between Casts. Inputs and
+//! outputs stay float32 unless asked otherwise, so that the model is fed as before. Numbers too large
+//! or too small for the type become its ends, which a note says of each constant.
+
+mod numbers;
+mod operators;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+use super::rewrite::{Rewriter, Stop};
+use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
+use crate::graph::Model;
+use crate::onnx::schema::{DataType, NodeProto, TypeValue, ValueInfoProto};
+use numbers::LARGEST;
+use values::{Precision, Values};
+
+/// How a model becomes half precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HalfSettings {
+    /// Inputs and outputs stay float32.
+    pub keep_io: bool,
+    /// Names of nodes that stay float32.
+    pub keep_float: Vec<String>,
+    /// Operators that stay float32, beside those that always do.
+    pub float_operators: Vec<String>,
+}
+
+impl Default for HalfSettings {
+    fn default() -> HalfSettings {
+        HalfSettings {
+            keep_io: true,
+            keep_float: Vec::new(),
+            float_operators: Vec::new(),
+        }
+    }
+}
+
+/// The half-precision form of a prepared model whose values all have their types.
+pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized, QuantizeError> {
+    let rewriter = Rewriter::new(model, &[], None)?;
+    super::rewrite::check_names(model, &settings.keep_float)?;
+    let reasons: Vec<Option<&'static str>> = model
+        .graph
+        .nodes
+        .iter()
+        .map(|node| float_reason(&rewriter, node, settings))
+        .collect();
+    let mut values = Values::new(&rewriter, &reasons, settings.keep_io);
+    let mut reasons = reasons.into_iter();
+    let mut quantized = rewriter.run(|graph, node| {
+        let reason = reasons.next().flatten();
+        write(graph, node, reason, &mut values)
+    })?;
+    let graph = &mut quantized.model.graph;
+    let infos = graph.inputs.iter_mut().chain(&mut graph.outputs);
+    for info in infos.chain(&mut graph.value_info) {
+        if values.is_half(info.name.as_deref().unwrap_or_default()) {
+            set_half(info);
+        }
+    }
+    quantized.notes = values.notes;
+    Ok(quantized)
+}
+
+/// Why a node stays float32.
+fn float_reason(
+    graph: &Rewriter,
+    node: &NodeProto,
+    settings: &HalfSettings,
+) -> Option<&'static str> {
+    let operator = node.operator();
+    if settings.keep_float.iter().any(|name| name == node.title()) {
+        return Some("the settings keep it float");
+    }
+    if settings.float_operators.contains(&operator) {
+        return Some("the settings leave its operator float");
+    }
+    if let Some(reason) = operators::float_reason(node) {
+        return Some(reason);
+    }
+    let mut names = node
+        .input
+        .iter()
+        .chain(&node.output)
+        .filter(|n| !n.is_empty());
+    if !names.clone().all(|name| graph.element(name).is_some()) {
+        return Some("the type of one of its values is not known");
+    }
+    if !names.any(|name| graph.is_float(name)) {
+        return Some("it does not work on float32 values");
+    }
+    None
+}
+
+/// Writes a node anew, or as it is with its values in the precision it needs.
+fn write<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    reason: Option<&'static str>,
+    values: &mut Values,
+) -> Result<(), Stop> {
+    let precision = if reason.is_some() {
+        Precision::Single
+    } else {
+        Precision::Half
+    };
+    let mut written = node.clone();
+    for input in &mut written.input {
+        if graph.is_float(input) {
+            *input = values.read(graph, input, precision)?;
+        }
+    }
+    let mut casts = Vec::new();
+    for output in &mut written.output {
+        if graph.is_float(output) {
+            *output = values.made(graph, output, precision, &mut casts);
+        }
+    }
+    if precision == Precision::Half {
+        let makes_floats = node.output.iter().any(|name| graph.is_float(name));
+        operators::set_type(&mut written, makes_floats)?;
+    }
+    graph.push(written);
+    casts.into_iter().for_each(|cast| graph.push(cast));
+    match reason {
+        Some(reason) => Err(Stop::Written(reason)),
+        None => Ok(()),
+    }
+}
+
+/// Says that a value is float16.
+fn set_half(info: &mut ValueInfoProto) {
+    let kind = info.r#type.as_mut().and_then(|kind| kind.value.as_mut());
+    if let Some(TypeValue::TensorType(tensor)) = kind {
+        tensor.elem_type = Some(DataType::Float16 as i32);
+    }
+}
+
+/// A line of the report for a constant in half precision, which has no scale.
+fn reported(name: &str) -> QuantizedTensor {
+    QuantizedTensor {
+        name: name.to_owned(),
+        kind: Kind::Weight,
+        element: DataType::Float16.name(),
+        scales: 0,
+        scale: 1.0,
+        zero_point: 0,
+        min: -LARGEST,
+        max: LARGEST,
+        block: None,
+    }
+}

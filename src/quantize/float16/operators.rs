@@ -1,0 +1,58 @@
+//! Which operators stay float32, and those that say in an attribute what type they make.
+
+use super::numbers::halves;
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::quantize::rewrite::Stop;
+
+/// Why a node's operator keeps it float32.
+pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
+    if node.subgraphs().next().is_some() {
+        return Some("its subgraphs are left as they are");
+    }
+    Some(match node.operator().as_str() {
+        operator if operator.contains("::") => "it is not an operator of ONNX itself",
+        "Celu" | "CumSum" | "IsInf" | "NonMaxSuppression" | "Range" | "TfIdfVectorizer" => {
+            "ONNX has no float16 form of it in every opset"
+        }
+        // Coordinates and order need more than the 11 bits of a half.
+        "Resize" | "Upsample" | "RoiAlign" | "GridSample" | "AffineGrid" | "TopK" => {
+            "positions need more digits than float16 has"
+        }
+        "LayerNormalization" if node.output.iter().skip(1).any(|name| !name.is_empty()) => {
+            "its statistics are float32 always"
+        }
+        "Constant" | "HannWindow" | "HammingWindow" | "BlackmanWindow" | "MelWeightMatrix"
+        | "DFT" | "STFT" | "Multinomial" => "it has another form that is left as it is",
+        _ => return None,
+    })
+}
+
+/// Where a node says that it makes float32: that it makes float16 now.
+pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), Stop> {
+    if !makes_floats {
+        return Ok(());
+    }
+    let half = |key| AttributeProto::int(key, DataType::Float16 as i64);
+    match node.op_type.as_deref().unwrap_or_default() {
+        "Cast" => node.set(half("to")),
+        // These make float32 unless they say otherwise.
+        "RandomNormal" | "RandomUniform" => node.set(half("dtype")),
+        // And these what they read.
+        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" | "Bernoulli"
+            if node.int("dtype").is_some() =>
+        {
+            node.set(half("dtype"));
+        }
+        "ConstantOfShape" => {
+            let filled = match node.tensor("value") {
+                Some(tensor) => tensor.to_f32()?,
+                None => vec![0.0],
+            };
+            let bytes = halves(&filled).bytes.into();
+            let value = TensorProto::from_raw("value", DataType::Float16, &[filled.len()], bytes);
+            node.set(AttributeProto::tensor("value", value));
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! In which precision each value is under its own name, and under which other name it is in the other.
+//!
+//! A value keeps its name in the precision it is made in; but outputs of the graph, its inputs and
+//! what a subgraph reads keep theirs in the precision they must have. The other form is made by a
+//! Cast when it is first asked for, once.
+
+use std::collections::{HashMap, HashSet};
+
+use super::numbers::{LARGEST, SMALLEST, halves};
+use super::reported;
+use crate::graph::Uses;
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::quantize::rewrite::{Rewriter, Stop};
+
+/// How exact a float is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// float32.
+    Single,
+    /// float16.
+    Half,
+}
+
+/// The float values of a graph.
+pub(super) struct Values {
+    /// Values and constants that are float16 under their own names.
+    half: HashSet<String>,
+    /// The name of the other form, where it was made.
+    other: HashMap<String, String>,
+    /// What a person should know of the constants.
+    pub(super) notes: Vec<String>,
+}
+
+impl Values {
+    /// Decides for every value; `reasons` say of each node why it stays float32.
+    pub(super) fn new(known: &Rewriter, reasons: &[Option<&'static str>], keep_io: bool) -> Values {
+        let graph = &known.model.graph;
+        let uses = &known.uses;
+        let captured = |name: &str| {
+            uses.consumers(name)
+                .iter()
+                .any(|&(_, slot)| slot == usize::MAX)
+        };
+        let made = graph.nodes.iter().zip(reasons);
+        let made = made.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
+        let mut half = HashSet::new();
+        for (name, reason) in made.filter(|(name, _)| known.is_float(name)) {
+            let wanted = if uses.is_output(name) {
+                !keep_io
+            } else {
+                reason.is_none()
+            };
+            if wanted && !captured(name) {
+                half.insert(name.clone());
+            }
+        }
+        if !keep_io {
+            let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
+            half.extend(inputs.filter(|name| known.is_float(name) && !captured(name)));
+        }
+        let halved = |name: &str| known.is_float(name) && only_halves(uses, reasons, name);
+        let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
+        half.extend(constants.filter(|name| halved(name)));
+        Values {
+            half,
+            other: HashMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Whether a value is float16 under its own name, if it is a float at all.
+    pub(super) fn is_half(&self, name: &str) -> bool {
+        self.half.contains(name)
+    }
+
+    fn precision(&self, name: &str) -> Precision {
+        match self.is_half(name) {
+            true => Precision::Half,
+            false => Precision::Single,
+        }
+    }
+
+    /// The name under which a node reads a value in the precision it needs.
+    pub(super) fn read(
+        &mut self,
+        graph: &mut Rewriter,
+        name: &str,
+        precision: Precision,
+    ) -> Result<String, Stop> {
+        let constant = graph.model.graph.initializers.get(name);
+        if let Some(tensor) = constant.filter(|_| precision == Precision::Half) {
+            return self.half_constant(graph, name, tensor);
+        }
+        if self.precision(name) == precision {
+            return Ok(name.to_owned());
+        }
+        if let Some(other) = self.other.get(name) {
+            return Ok(other.clone());
+        }
+        let other = graph.fresh(&format!("{name}_{}", suffix(precision)));
+        let cast = cast(graph, name, &other, precision);
+        graph.push(cast);
+        self.other.insert(name.to_owned(), other.clone());
+        Ok(other)
+    }
+
+    /// The name a node gives to a value it makes; a Cast to follow where that is not its own.
+    pub(super) fn made(
+        &mut self,
+        graph: &mut Rewriter,
+        name: &str,
+        precision: Precision,
+        casts: &mut Vec<NodeProto>,
+    ) -> String {
+        let wanted = self.precision(name);
+        if wanted == precision {
+            return name.to_owned();
+        }
+        let other = graph.fresh(&format!("{name}_{}", suffix(precision)));
+        casts.push(cast(graph, &other, name, wanted));
+        self.other.insert(name.to_owned(), other.clone());
+        other
+    }
+
+    /// A constant in half precision, under its own name where nobody needs it as float32.
+    fn half_constant(
+        &mut self,
+        graph: &mut Rewriter,
+        name: &str,
+        tensor: &TensorProto,
+    ) -> Result<String, Stop> {
+        if let Some(other) = self.other.get(name) {
+            return Ok(other.clone());
+        }
+        let other = match self.is_half(name) {
+            true => name.to_owned(),
+            false => graph.fresh(&format!("{name}_{}", suffix(Precision::Half))),
+        };
+        let made = halves(&tensor.to_f32()?);
+        let shape = tensor.shape()?;
+        let bytes = made.bytes.into();
+        graph.constant(TensorProto::from_raw(
+            &other,
+            DataType::Float16,
+            &shape,
+            bytes,
+        ));
+        graph.report(reported(name));
+        let many = |count| {
+            if count == 1 {
+                "number is"
+            } else {
+                "numbers are"
+            }
+        };
+        if made.too_large > 0 {
+            let count = made.too_large;
+            self.notes.push(format!(
+                "`{name}`: {count} {} too large for float16 and became ±{LARGEST}",
+                many(count)
+            ));
+        }
+        if made.too_small > 0 {
+            let count = made.too_small;
+            self.notes.push(format!(
+                "`{name}`: {count} {} too near to zero for float16 and became ±{SMALLEST:e}",
+                many(count)
+            ));
+        }
+        self.other.insert(name.to_owned(), other.clone());
+        Ok(other)
+    }
+}
+
+/// Whether all that read a value are nodes in half precision.
+fn only_halves(uses: &Uses, reasons: &[Option<&'static str>], name: &str) -> bool {
+    let half = |&(node, slot): &(usize, usize)| slot != usize::MAX && reasons[node].is_none();
+    !uses.is_output(name) && uses.consumers(name).iter().all(half)
+}
+
+fn suffix(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Single => "float32",
+        Precision::Half => "float16",
+    }
+}
+
+fn cast(graph: &mut Rewriter, from: &str, to: &str, precision: Precision) -> NodeProto {
+    let element = match precision {
+        Precision::Single => DataType::Float,
+        Precision::Half => DataType::Float16,
+    };
+    let title = graph.fresh(&format!("{to}_Cast"));
+    NodeProto::new("Cast", &title, &[from], &[to]).with(AttributeProto::int("to", element as i64))
+}

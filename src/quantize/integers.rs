@@ -1,0 +1,117 @@
+//! The integers of constants in a graph that is rewritten: made once, named, listed in the report.
+
+use super::rewrite::{Rewriter, Stop};
+use super::scale::{QuantizationParameters, span};
+use super::settings::{ElementType, Representation};
+use super::weights::{self, quantized};
+use super::{Kind, QuantizedTensor};
+use crate::onnx::schema::TensorProto;
+use crate::onnx::tensor::TensorError;
+
+/// The names of integers, scale and zero point.
+#[derive(Clone, Debug)]
+pub(super) struct Quantity {
+    pub(super) integers: String,
+    pub(super) scale: String,
+    pub(super) zero_point: String,
+}
+
+/// How a constant becomes integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    pub(super) element: ElementType,
+    /// The axis along which each channel has a scale; `None` for one scale.
+    pub(super) axis: Option<usize>,
+    pub(super) symmetric: bool,
+    pub(super) reduce_range: bool,
+}
+
+/// Scales and zero points of a constant, from its smallest and largest numbers.
+pub(super) fn parameters(
+    tensor: &TensorProto,
+    form: Form,
+) -> Result<QuantizationParameters, TensorError> {
+    let mut represented = Representation::new(form.element, None);
+    represented.symmetric = Some(form.symmetric);
+    represented.reduce_range = form.reduce_range;
+    weights::parameters(tensor, form.axis, &represented, true)
+}
+
+impl Rewriter<'_> {
+    /// Three free names like `name`.
+    pub(super) fn quantity(&mut self, name: &str) -> Quantity {
+        Quantity {
+            integers: self.fresh(&format!("{name}_quantized")),
+            scale: self.fresh(&format!("{name}_scale")),
+            zero_point: self.fresh(&format!("{name}_zero_point")),
+        }
+    }
+
+    /// What `make` writes for a value or constant in some form; a second asker gets the first's.
+    pub(super) fn shared(
+        &mut self,
+        name: &str,
+        form: &'static str,
+        make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
+    ) -> Result<Quantity, Stop> {
+        let key = (name.to_owned(), form);
+        if let Some(found) = self.made.get(&key) {
+            return Ok(found.clone());
+        }
+        let made = make(self)?;
+        self.made.insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// Writes a constant's integers as they lie, scales and zero points in one row or single.
+    pub(super) fn write_constant(
+        &mut self,
+        name: &str,
+        tensor: &TensorProto,
+        found: &QuantizationParameters,
+    ) -> Result<Quantity, Stop> {
+        let made = self.quantity(name);
+        self.constant(quantized(tensor, &made.integers, found)?);
+        let shape = Vec::from_iter(found.axis.map(|_| found.scales.len()));
+        self.write_parameters(&made, found, &shape);
+        self.report_weight(name, found);
+        Ok(made)
+    }
+
+    /// Writes scales and zero points in the given shape.
+    pub(super) fn write_parameters(
+        &mut self,
+        names: &Quantity,
+        found: &QuantizationParameters,
+        shape: &[usize],
+    ) {
+        // Both integer types keep the low byte of the two's complement.
+        let bytes: Vec<u8> = found.zero_points.iter().map(|&z| z as u8).collect();
+        self.constant(TensorProto::from_f32(&names.scale, shape, &found.scales));
+        self.constant(TensorProto::from_raw(
+            &names.zero_point,
+            found.element,
+            shape,
+            bytes.into(),
+        ));
+    }
+
+    /// Adds a weight to the table of quantized tensors.
+    pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
+        let scale = found.scales.iter().copied().fold(0.0, f32::max);
+        let zero_point = found.zero_points.first().copied().unwrap_or(0);
+        let whole = span(found.element, false, false);
+        let real = |integer: i32| (f64::from(integer - zero_point) * f64::from(scale)) as f32;
+        self.report(QuantizedTensor {
+            name: name.to_owned(),
+            kind: Kind::Weight,
+            element: found.element.name(),
+            scales: found.scales.len(),
+            scale,
+            zero_point,
+            min: real(whole.low),
+            max: real(whole.high),
+            block: None,
+        });
+    }
+}

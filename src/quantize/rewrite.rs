@@ -1,0 +1,295 @@
+//! A graph as it is rewritten, node by node, for the schemes that need no calibration.
+//!
+//! Each node is either written anew or copied with the reason why it stays float. Values keep their
+//! names; constants that nobody reads any more are left out; what a subgraph reads stays.
+
+use std::collections::{HashMap, HashSet};
+
+use super::integers::Quantity;
+use super::{NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
+use crate::graph::{Model, Names, Uses, tensor_type_of};
+use crate::onnx::schema::{DataType, NodeProto, OperatorSetIdProto, TensorProto};
+use crate::onnx::tensor::TensorError;
+
+/// The domain of ONNX Runtime's own operators.
+pub(super) const MICROSOFT: &str = "com.microsoft";
+
+/// Why a node is not written anew.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// It stays float, for this reason.
+    Keep(&'static str),
+    /// It stays float, for this reason, but was written with other names of its values.
+    Written(&'static str),
+    /// The model can't be quantized at all.
+    Fail(QuantizeError),
+}
+
+impl From<&'static str> for Stop {
+    fn from(reason: &'static str) -> Stop {
+        Stop::Keep(reason)
+    }
+}
+
+impl From<TensorError> for Stop {
+    fn from(error: TensorError) -> Stop {
+        Stop::Fail(error.into())
+    }
+}
+
+impl From<QuantizeError> for Stop {
+    fn from(error: QuantizeError) -> Stop {
+        Stop::Fail(error)
+    }
+}
+
+/// A constant that can be quantized: float32, finite and not empty.
+pub(super) struct Weight<'a> {
+    pub(super) name: &'a str,
+    pub(super) tensor: &'a TensorProto,
+    pub(super) shape: Vec<usize>,
+}
+
+/// The graph as it is being rewritten.
+pub(super) struct Rewriter<'a> {
+    pub(super) model: &'a Model,
+    pub(super) uses: Uses,
+    names: Names,
+    element: HashMap<&'a str, DataType>,
+    keep_float: &'a [String],
+    operators: Option<&'a [String]>,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+    choices: Vec<NodeChoice>,
+    tensors: Vec<QuantizedTensor>,
+    pub(super) made: HashMap<(String, &'static str), Quantity>,
+}
+
+impl<'a> Rewriter<'a> {
+    /// Refuses models that are quantized already and names of nodes that are not there.
+    pub(super) fn new(
+        model: &'a Model,
+        keep_float: &'a [String],
+        operators: Option<&'a [String]>,
+    ) -> Result<Rewriter<'a>, QuantizeError> {
+        refuse_quantized(model)?;
+        check_names(model, keep_float)?;
+        let graph = &model.graph;
+        let declared = graph.inputs.iter().chain(&graph.outputs);
+        let mut element: HashMap<&str, DataType> = declared
+            .chain(&graph.value_info)
+            .filter_map(|v| Some((v.name.as_deref()?, tensor_type_of(v)?.element)))
+            .collect();
+        for tensor in graph.initializers.iter() {
+            if let (Some(name), Ok(found)) = (tensor.name.as_deref(), tensor.element()) {
+                element.insert(name, found);
+            }
+        }
+        Ok(Rewriter {
+            model,
+            uses: graph.uses(),
+            names: graph.names(),
+            element,
+            keep_float,
+            operators,
+            nodes: Vec::with_capacity(graph.nodes.len()),
+            constants: Vec::new(),
+            choices: Vec::with_capacity(graph.nodes.len()),
+            tensors: Vec::new(),
+            made: HashMap::new(),
+        })
+    }
+
+    /// Hands every node to `rewrite`, copies those that stay, and puts the model together.
+    pub(super) fn run(
+        mut self,
+        mut rewrite: impl FnMut(&mut Rewriter<'a>, &'a NodeProto) -> Result<(), Stop>,
+    ) -> Result<Quantized, QuantizeError> {
+        let model = self.model;
+        for node in &model.graph.nodes {
+            let done = match self.excluded(node) {
+                Some(reason) => Err(Stop::Keep(reason)),
+                None => rewrite(&mut self, node),
+            };
+            let reason = match done {
+                Ok(()) => None,
+                Err(Stop::Keep(reason)) => {
+                    self.nodes.push(node.clone());
+                    Some(reason.to_owned())
+                }
+                Err(Stop::Written(reason)) => Some(reason.to_owned()),
+                Err(Stop::Fail(error)) => return Err(error),
+            };
+            self.choices.push(NodeChoice {
+                node: node.title().to_owned(),
+                operator: node.operator(),
+                quantized: reason.is_none(),
+                reason,
+            });
+        }
+        self.finish()
+    }
+
+    /// Why the settings keep a node float.
+    fn excluded(&self, node: &NodeProto) -> Option<&'static str> {
+        if self.keep_float.iter().any(|name| name == node.title()) {
+            return Some("the settings keep it float");
+        }
+        let wanted = self.operators?;
+        let operator = node.operator();
+        (!wanted.contains(&operator)).then_some("the settings leave its operator float")
+    }
+
+    /// The wanted name, or one like it that is still free.
+    pub(super) fn fresh(&mut self, wanted: &str) -> String {
+        self.names.fresh(wanted)
+    }
+
+    /// Adds a node after those that are there.
+    pub(super) fn push(&mut self, node: NodeProto) {
+        self.nodes.push(node);
+    }
+
+    /// Adds a constant.
+    pub(super) fn constant(&mut self, tensor: TensorProto) {
+        self.constants.push(tensor);
+    }
+
+    /// Adds a line to the table of quantized tensors.
+    pub(super) fn report(&mut self, tensor: QuantizedTensor) {
+        self.tensors.push(tensor);
+    }
+
+    /// The element type of a value or constant; `None` where it is not known or no tensor.
+    pub(super) fn element(&self, name: &str) -> Option<DataType> {
+        self.element.get(name).copied()
+    }
+
+    /// That a value is known to be float32.
+    pub(super) fn is_float(&self, name: &str) -> bool {
+        self.element(name) == Some(DataType::Float)
+    }
+
+    /// That input and output of a node are float32 activations.
+    pub(super) fn float_activations(&self, node: &NodeProto) -> Result<(), Stop> {
+        let input = node.input_at(0).unwrap_or_default();
+        let output = node.output.first().map_or("", String::as_str);
+        if !self.is_float(input) || !self.is_float(output) {
+            return Err("it does not work on float32 values".into());
+        }
+        if self.model.graph.initializers.contains(input) {
+            return Err("what it reads is a constant".into());
+        }
+        Ok(())
+    }
+
+    /// The constant in an input slot, if it can be quantized.
+    pub(super) fn weight(&self, node: &'a NodeProto, slot: usize) -> Result<Weight<'a>, Stop> {
+        let name = node.input_at(slot).unwrap_or_default();
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            return Err("its weight is not a constant".into());
+        };
+        if !self.is_float(name) {
+            return Err("its weight is not float32".into());
+        }
+        let values = tensor.to_f32()?;
+        if values.is_empty() {
+            return Err("its weight is empty".into());
+        }
+        if !values.iter().all(|v| v.is_finite()) {
+            return Err(
+                "a constant of it is infinite or not a number, which has no integer".into(),
+            );
+        }
+        let shape = tensor.shape()?;
+        Ok(Weight {
+            name,
+            tensor,
+            shape,
+        })
+    }
+
+    /// Why the node with the largest constants stays float: of all reasons the one that matters most.
+    fn heaviest_reason(&self) -> String {
+        let constants = &self.model.graph.initializers;
+        let weight = |node: &NodeProto| -> usize {
+            let read = node.input.iter().filter_map(|name| constants.get(name));
+            read.filter_map(|tensor| tensor.byte_len().ok()).sum()
+        };
+        let nodes = self.model.graph.nodes.iter().zip(&self.choices);
+        let heaviest = nodes.max_by_key(|(node, _)| weight(node));
+        let reason = heaviest.and_then(|(_, choice)| choice.reason.clone());
+        reason.unwrap_or_else(|| "it has no nodes".to_owned())
+    }
+
+    fn finish(self) -> Result<Quantized, QuantizeError> {
+        if self.choices.iter().all(|choice| !choice.quantized) {
+            return Err(QuantizeError::Nothing {
+                reason: self.heaviest_reason(),
+            });
+        }
+        let mut out = self.model.clone();
+        let before = &self.uses;
+        out.graph.nodes = self.nodes;
+        let after = out.graph.uses();
+        // Constants that were used and are not any more; those nobody ever read are not our business.
+        let gone: HashSet<String> = out
+            .graph
+            .initializers
+            .iter()
+            .filter_map(|tensor| tensor.name.clone())
+            .filter(|name| !before.consumers(name).is_empty())
+            .filter(|name| after.consumers(name).is_empty() && !after.is_output(name))
+            .collect();
+        out.graph
+            .initializers
+            .retain(|tensor| !gone.contains(tensor.name.as_deref().unwrap_or_default()));
+        for tensor in self.constants {
+            out.graph.initializers.insert(tensor);
+        }
+        import_microsoft(&mut out);
+        Ok(Quantized {
+            ranges: std::collections::BTreeMap::new(),
+            model: out,
+            tensors: self.tensors,
+            nodes: self.choices,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// Says which version of ONNX Runtime's operators is meant, if the graph has one of them.
+fn import_microsoft(model: &mut Model) {
+    let is_theirs = |domain: Option<&str>| domain == Some(MICROSOFT);
+    let used = model
+        .graph
+        .nodes
+        .iter()
+        .any(|node| is_theirs(node.domain.as_deref()));
+    let imports = &mut model.header_mut().opset_import;
+    if used && !imports.iter().any(|i| is_theirs(i.domain.as_deref())) {
+        imports.push(OperatorSetIdProto {
+            domain: Some(MICROSOFT.to_owned()),
+            version: Some(1),
+        });
+    }
+}
+
+/// That every node the settings name is there; else the error says which name is like it.
+pub(super) fn check_names(model: &Model, keep_float: &[String]) -> Result<(), QuantizeError> {
+    let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    for name in keep_float {
+        if !titles.contains(name.as_str()) {
+            let alike = titles
+                .iter()
+                .filter(|t| t.contains(name.as_str()) || name.contains(**t))
+                .min();
+            let hint = alike.map_or(String::new(), |t| format!("; did you mean `{t}`?"));
+            return Err(QuantizeError::UnknownNode {
+                name: name.clone(),
+                hint,
+            });
+        }
+    }
+    Ok(())
+}

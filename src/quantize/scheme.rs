@@ -1,0 +1,87 @@
+//! From the settings document to the scheme it names.
+
+use super::operators::is_onnx_runtimes;
+use super::settings::{Layers, Operators, Scheme, Settings};
+use super::{
+    BlockForm, BlockSettings, DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized,
+    Ranges, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half,
+    quantize_weights,
+};
+use crate::graph::Model;
+use crate::prepare::raise_to_blocks;
+
+/// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
+/// where the scheme is static.
+pub fn apply(
+    model: &Model,
+    settings: &Settings,
+    ranges: Option<Ranges<'_>>,
+) -> Result<Quantized, QuantizeError> {
+    if settings.scheme == Scheme::Static {
+        let plan = Plan::new(model, settings)?;
+        return quantize(model, &plan, ranges.ok_or(QuantizeError::NoRanges)?);
+    }
+    let layers = Layers::new(settings, model)?;
+    let nodes = &model.graph.nodes;
+    let keep_float = nodes
+        .iter()
+        .filter(|node| layers.of(node).float)
+        .map(|node| node.title().to_string())
+        .collect();
+    let operators = match &settings.operators {
+        Operators::All => None,
+        Operators::Only(wanted) => Some(wanted.clone()),
+        Operators::OnnxRuntime => {
+            let all = nodes.iter().map(|node| node.operator());
+            Some(all.filter(|operator| is_onnx_runtimes(operator)).collect())
+        }
+    };
+    let weights = &settings.weights;
+    let per_channel = weights.per_channel.unwrap_or(true);
+    match settings.scheme {
+        Scheme::Dynamic => {
+            let dynamic = DynamicSettings {
+                weights: weights.element.unwrap_or(super::ElementType::I8),
+                per_channel,
+                reduce_range: weights.reduce_range.unwrap_or(false),
+                keep_float,
+                operators,
+            };
+            quantize_dynamic(model, &dynamic)
+        }
+        Scheme::Weights => quantize_weights(
+            model,
+            &WeightSettings {
+                per_channel,
+                keep_float,
+                operators,
+            },
+        ),
+        Scheme::Float16 => {
+            let half = HalfSettings {
+                keep_float,
+                ..HalfSettings::default()
+            };
+            quantize_half(model, &half)
+        }
+        Scheme::Blocks | Scheme::Static => {
+            let blocks = &settings.blocks;
+            let blocks = BlockSettings {
+                form: blocks.form,
+                bits: blocks.bits,
+                block_size: blocks.size,
+                symmetric: blocks.symmetric,
+                method: blocks.method,
+                accuracy_level: blocks.accuracy_level,
+                keep_float,
+                operators,
+            };
+            if blocks.form == BlockForm::MatMulNBits {
+                return quantize_blocks(model, &blocks);
+            }
+            let mut raised = model.clone();
+            raise_to_blocks(&mut raised)?;
+            quantize_blocks(&raised, &blocks)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Weights of 8 bits and nothing else: each weight is integers in the file and a DequantizeLinear
+//! before the operator that reads it, which works on floats as before. Any runtime of opset 13 runs it.
+
+use super::settings::ElementType;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::integers::{Form, parameters};
+use super::operators::float_reason;
+use super::rewrite::{Rewriter, Stop};
+use super::{QuantizeError, Quantized, gather};
+use crate::graph::Model;
+use crate::onnx::schema::{AttributeProto, NodeProto};
+
+/// How weights alone become 8-bit integers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WeightSettings {
+    /// One scale for each output channel of a weight, instead of one for all.
+    pub per_channel: bool,
+    /// Names of nodes that stay float.
+    pub keep_float: Vec<String>,
+    /// Only these operators are quantized; all that can be where this is absent.
+    pub operators: Option<Vec<String>>,
+}
+
+impl Default for WeightSettings {
+    fn default() -> WeightSettings {
+        WeightSettings {
+            per_channel: true,
+            keep_float: Vec::new(),
+            operators: None,
+        }
+    }
+}
+
+/// The form of a prepared model whose weights are 8-bit integers.
+pub fn quantize_weights(
+    model: &Model,
+    settings: &WeightSettings,
+) -> Result<Quantized, QuantizeError> {
+    let opset = model.opset();
+    if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
+        return Err(QuantizeError::Opset { opset });
+    }
+    let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
+    let mut written = HashMap::new();
+    rewriter.run(|graph, node| {
+        let form = Form {
+            element: ElementType::I8,
+            axis: channels(graph, node).filter(|_| settings.per_channel),
+            symmetric: true,
+            reduce_range: false,
+        };
+        match node.operator().as_str() {
+            "Gather" => {
+                let axis = Some(1).filter(|_| settings.per_channel);
+                gather::rewrite(graph, node, Form { axis, ..form })
+            }
+            "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
+                dequantized(graph, node, form, &mut written)
+            }
+            operator => Err(reason(operator).into()),
+        }
+    })
+}
+
+/// The operator set since which DequantizeLinear has an axis.
+const FIRST_OPSET_WITH_AXIS: i64 = 13;
+
+/// The names of weights that are floats again, by the name of the weight and the axis of its scales.
+type Written = HashMap<(String, Option<usize>), String>;
+
+/// Lets a node read its weight through a DequantizeLinear.
+fn dequantized<'a>(
+    graph: &mut Rewriter<'a>,
+    node: &'a NodeProto,
+    form: Form,
+    written: &mut Written,
+) -> Result<(), Stop> {
+    let weight = graph.weight(node, 1)?;
+    if weight.shape.len() < 2 {
+        return Err("its weight is no matrix".into());
+    }
+    let key = (weight.name.to_owned(), form.axis);
+    let floats = match written.get(&key) {
+        Some(floats) => floats.clone(),
+        None => {
+            let name = weight.name;
+            let found = parameters(weight.tensor, form)?;
+            let made = graph.write_constant(name, weight.tensor, &found)?;
+            let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
+            let title = graph.fresh(&format!("{name}_DequantizeLinear"));
+            let inputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+            let mut dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
+            if let Some(axis) = form.axis {
+                dequantize.set(AttributeProto::int("axis", axis as i64));
+            }
+            graph.push(dequantize);
+            written.insert(key, floats.clone());
+            floats
+        }
+    };
+    let mut node = node.clone();
+    node.input[1] = floats;
+    graph.push(node);
+    Ok(())
+}
+
+/// The axis of the output channels of a node's weight.
+fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
+    let weight = graph.model.graph.initializers.get(node.input_at(1)?)?;
+    let last = weight.dims.len().checked_sub(1)?;
+    let axis = match node.op_type.as_deref()? {
+        "Conv" => 0,
+        "Gemm" if node.int("transB").unwrap_or(0) != 0 => 0,
+        "MatMul" => last,
+        _ => 1,
+    };
+    (axis <= last).then_some(axis)
+}
+
+/// Why nodes of an operator stay as they are.
+fn reason(operator: &str) -> &'static str {
+    match operator {
+        "LSTM" | "GRU" | "RNN" => "weights of recurrent layers stay float in this form",
+        _ => float_reason(operator).unwrap_or("it has no weight"),
+    }
+}

@@ -1,0 +1,96 @@
+//! Small graphs for tests, and what makes a graph valid.
+
+use std::collections::HashSet;
+
+use octet::graph::{Model, TensorType};
+use octet::onnx::schema::*;
+
+/// A float value of unknown shape.
+pub fn value(name: &str) -> ValueInfoProto {
+    let float = TensorType {
+        element: DataType::Float,
+        shape: None,
+    };
+    ValueInfoProto::of(name, &float)
+}
+
+/// A nameless node, known by what it makes.
+pub fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        op_type: Some(operator.into()),
+        input: inputs.iter().map(ToString::to_string).collect(),
+        output: vec![output.into()],
+        ..Default::default()
+    }
+}
+
+/// A float constant with numbers that differ.
+pub fn constant(name: &str, dims: &[usize]) -> TensorProto {
+    let count: usize = dims.iter().product();
+    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
+    TensorProto::from_f32(name, dims, &values)
+}
+
+/// A model of opset 17 with the input `x`, in which every value is a float.
+pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str]) -> Model {
+    let made = nodes.iter().flat_map(|n| &n.output);
+    let value_info = made
+        .filter(|n| !n.is_empty() && !outputs.contains(&n.as_str()))
+        .map(|n| value(n))
+        .collect();
+    let graph = GraphProto {
+        name: Some("graph".into()),
+        node: nodes,
+        initializer: constants,
+        input: vec![value("x")],
+        output: outputs.iter().map(|n| value(n)).collect(),
+        value_info,
+        ..Default::default()
+    };
+    let opset = OperatorSetIdProto {
+        domain: None,
+        version: Some(17),
+    };
+    Model::from_proto(ModelProto {
+        ir_version: Some(8),
+        graph: Some(graph),
+        opset_import: vec![opset],
+        ..Default::default()
+    })
+    .unwrap()
+}
+
+/// That every value is made once and before it is used, no name is taken twice and every output is made.
+pub fn check_valid(model: &Model) {
+    let graph = &model.graph;
+    let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
+    let mut known: HashSet<String> = HashSet::new();
+    for name in inputs.chain(graph.initializers.iter().filter_map(|t| t.name.clone())) {
+        assert!(known.insert(name.clone()), "{name} is there twice");
+    }
+    let mut titles = HashSet::new();
+    for node in &graph.nodes {
+        let name = node.name.as_deref().unwrap_or_default();
+        assert!(
+            name.is_empty() || titles.insert(name),
+            "two nodes are named {name}"
+        );
+        let captured = node.captured();
+        for name in node.input.iter().chain(&captured).filter(|n| !n.is_empty()) {
+            let title = node.title();
+            assert!(
+                known.contains(name),
+                "{title} uses {name} before it is made"
+            );
+        }
+        for name in node.output.iter().filter(|n| !n.is_empty()) {
+            assert!(known.insert(name.clone()), "{name} is made twice");
+        }
+    }
+    for output in graph.outputs.iter().filter_map(|v| v.name.as_ref()) {
+        assert!(known.contains(output), "the output {output} is not made");
+    }
+    for tensor in graph.initializers.iter() {
+        tensor.check().unwrap();
+    }
+}

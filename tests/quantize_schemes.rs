@@ -1,0 +1,400 @@
+//! What the schemes that need no samples promise on graphs as they come: weights shared in every way,
+//! weights that are outputs, subgraphs, slots left empty, names that are taken. The result is always a
+//! valid graph, every node says what became of it, and what can't be done is refused in words.
+
+mod graphs;
+
+use graphs::{check_valid, constant, model, node, value};
+use octet::graph::Model;
+use octet::onnx::schema::*;
+use octet::quantize::*;
+
+type Scheme = (
+    &'static str,
+    fn(&Model, &[String]) -> Result<Quantized, QuantizeError>,
+);
+
+const SCHEMES: [Scheme; 5] = [
+    ("dynamic", |model, keep| {
+        quantize_dynamic(
+            model,
+            &DynamicSettings {
+                keep_float: keep.to_vec(),
+                ..Default::default()
+            },
+        )
+    }),
+    ("weights", |model, keep| {
+        quantize_weights(
+            model,
+            &WeightSettings {
+                keep_float: keep.to_vec(),
+                ..Default::default()
+            },
+        )
+    }),
+    ("matmul_nbits", |model, keep| {
+        blocks(model, keep, BlockForm::MatMulNBits)
+    }),
+    ("dequantize", |model, keep| {
+        blocks(model, keep, BlockForm::Dequantize)
+    }),
+    ("float16", |model, keep| {
+        quantize_half(
+            model,
+            &HalfSettings {
+                keep_float: keep.to_vec(),
+                ..Default::default()
+            },
+        )
+    }),
+];
+
+fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, QuantizeError> {
+    let settings = BlockSettings {
+        form,
+        symmetric: false,
+        keep_float: keep.to_vec(),
+        ..BlockSettings::default()
+    };
+    quantize_blocks(model, &settings)
+}
+
+/// Quantizes by every scheme, checks that what comes out is valid, and hands it on with the scheme's name.
+fn each(model: &Model, mut see: impl FnMut(&str, &Quantized)) {
+    for (name, scheme) in SCHEMES {
+        let quantized = scheme(model, &[]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        check_valid(&quantized.model);
+        assert_eq!(quantized.nodes.len(), model.graph.nodes.len(), "{name}");
+        for choice in &quantized.nodes {
+            assert_eq!(
+                choice.quantized,
+                choice.reason.is_none(),
+                "{name}: {choice:?}"
+            );
+        }
+        let written = || octet::onnx::write(&scheme(model, &[]).unwrap().model.to_proto()).unwrap();
+        assert_eq!(written(), written(), "{name} gives other bytes each time");
+        see(name, &quantized);
+    }
+}
+
+fn count(quantized: &Quantized, operator: &str) -> usize {
+    let nodes = quantized.model.graph.nodes.iter();
+    nodes
+        .filter(|n| n.op_type.as_deref() == Some(operator))
+        .count()
+}
+
+fn maker<'a>(quantized: &'a Quantized, value: &str) -> &'a NodeProto {
+    let mut nodes = quantized.model.graph.nodes.iter();
+    nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
+}
+
+#[test]
+fn a_weight_and_an_activation_read_twice_become_integers_once() {
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "a"),
+        node("MatMul", &["x", "w"], "b"),
+        node("Add", &["a", "b"], "y"),
+    ];
+    each(
+        &model(nodes, vec![constant("w", &[64, 64])], &["y"]),
+        |name, done| {
+            let tensors: Vec<&str> = done.tensors.iter().map(|t| t.name.as_str()).collect();
+            assert_eq!(tensors, ["w"], "{name}");
+            assert!(count(done, "DynamicQuantizeLinear") <= 1);
+            assert!(count(done, "DequantizeLinear") <= 1);
+            let floats = done.model.graph.initializers.get("w");
+            let gone = floats.is_none_or(|t| t.data_type == Some(DataType::Float16 as i32));
+            assert!(gone, "{name} keeps the float weight");
+        },
+    );
+}
+
+#[test]
+fn a_weight_read_by_other_operators_stays_for_them() {
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "a"),
+        node("Celu", &["w"], "b"),
+        node("Gemm", &["a", "w", ""], "c"),
+        node("Add", &["b", "c"], "y"),
+    ];
+    let weight = constant("w", &[64, 64]);
+    each(&model(nodes, vec![weight.clone()], &["y"]), |name, done| {
+        assert_eq!(
+            done.model.graph.initializers.get("w"),
+            Some(&weight),
+            "{name}"
+        );
+        assert_eq!(maker(done, "b").input, ["w"]);
+        assert!(done.nodes[0].quantized && done.nodes[2].quantized, "{name}");
+    });
+}
+
+#[test]
+fn weights_that_are_outputs_and_values_in_the_middle_keep_their_names() {
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "inner"),
+        node("MatMul", &["inner", "w"], "y"),
+    ];
+    let weight = constant("w", &[64, 64]);
+    each(
+        &model(nodes, vec![weight.clone()], &["inner", "y", "w", "x"]),
+        |name, done| {
+            assert_eq!(
+                done.model.graph.initializers.get("w"),
+                Some(&weight),
+                "{name}"
+            );
+            let outputs: Vec<_> = done
+                .model
+                .graph
+                .outputs
+                .iter()
+                .filter_map(|v| v.name.clone())
+                .collect();
+            assert_eq!(outputs, ["inner", "y", "w", "x"], "{name}");
+        },
+    );
+}
+
+#[test]
+fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
+    let branch = GraphProto {
+        name: Some("branch".into()),
+        node: vec![node("MatMul", &["inner", "w"], "taken")],
+        output: vec![value("taken")],
+        ..Default::default()
+    };
+    let attribute = |name: &str| AttributeProto {
+        name: Some(name.into()),
+        r#type: Some(AttributeType::Graph as i32),
+        g: Some(branch.clone()),
+        ..Default::default()
+    };
+    let mut choice = node("If", &["yes"], "y");
+    choice.attribute = vec![attribute("then_branch"), attribute("else_branch")];
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "inner"),
+        node("MatMul", &["inner", "w"], "z"),
+        choice.clone(),
+    ];
+    let weight = constant("w", &[64, 64]);
+    let yes = TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into());
+    each(
+        &model(nodes, vec![weight.clone(), yes], &["y", "z"]),
+        |name, done| {
+            assert_eq!(maker(done, "y").attribute, choice.attribute, "{name}");
+            assert_eq!(
+                done.model.graph.initializers.get("w"),
+                Some(&weight),
+                "{name}"
+            );
+            // What the branches read is float32: it is declared so, or made so by a Cast.
+            let inner = done.model.graph.tensor_type("inner").unwrap();
+            assert_eq!(inner.element, DataType::Float, "{name}");
+            assert!(!done.nodes[2].quantized);
+        },
+    );
+}
+
+#[test]
+fn names_that_are_taken_are_not_taken_again() {
+    let taken = [
+        "w_quantized",
+        "w_scale",
+        "w_zero_point",
+        "x_quantized",
+        "x_scale",
+        "w_Q4",
+        "w_scales",
+        "w_DQ_Q4",
+        "w_float16",
+        "x_float16",
+        "w_DequantizeLinear_Output",
+        "a_output_quantized",
+    ];
+    let mut nodes = vec![node("MatMul", &["x", "w"], "a")];
+    let mut last = "a";
+    for name in taken {
+        nodes.push(node("Abs", &[last], name));
+        last = name;
+    }
+    nodes.push(node("Celu", &["w"], "e"));
+    each(
+        &model(nodes, vec![constant("w", &[64, 64])], &[last, "e"]),
+        |_, _| {},
+    );
+}
+
+#[test]
+fn biases_of_every_kind_are_added() {
+    let nodes = vec![
+        node("Conv", &["x", "k", "b"], "a"),
+        node("Conv", &["a", "k", ""], "c"),
+        node("Conv", &["c", "k", "m"], "d"),
+        node("Gemm", &["d", "w", "b"], "e"),
+        node("Gemm", &["e", "w"], "f"),
+        node("Abs", &["b"], "m"),
+        node("Gemm", &["f", "w", "m"], "y"),
+    ];
+    let constants = vec![
+        constant("k", &[64, 64, 1, 1]),
+        constant("w", &[64, 64]),
+        constant("b", &[64]),
+    ];
+    each(&model(nodes, constants, &["y"]), |name, done| {
+        let reads = |bias: &str| {
+            let nodes = done.model.graph.nodes.iter();
+            nodes.filter(|n| n.input.iter().any(|i| i == bias)).count()
+        };
+        let in_add = match name {
+            // One bias reshaped as the model runs, one as it is written.
+            "dynamic" => (count(done, "Add"), count(done, "Reshape")),
+            "matmul_nbits" => (count(done, "Add"), 0),
+            _ => (0, 0),
+        };
+        let wanted = match name {
+            "dynamic" => (4, 1),
+            "matmul_nbits" => (2, 0),
+            _ => (0, 0),
+        };
+        assert_eq!(in_add, wanted, "{name}");
+        assert!(reads("m") >= 2, "{name}");
+    });
+}
+
+#[test]
+fn what_is_too_odd_for_a_scheme_stays_float_with_a_reason() {
+    let infinite = TensorProto::from_f32("infinite", &[2], &[1.0, f32::INFINITY]);
+    let mut scaled = node("Gemm", &["x", "w"], "g");
+    scaled.set(AttributeProto::float("alpha", 0.5));
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "a"),
+        node("MatMul", &["a", "vector"], "b"),
+        node("MatMul", &["a", "infinite"], "c"),
+        node("MatMul", &["b", "c"], "d"),
+        node("MatMul", &["w", "w"], "e"),
+        node("MatMul", &["a", "nothing"], "f"),
+        scaled,
+        node("Gemm", &["a", "vector"], "h"),
+        node("Conv", &["a", "w"], "i"),
+        node("Gather", &["w", "x"], "j"),
+    ];
+    let outputs = ["d", "e", "f", "g", "h", "i", "j"];
+    let constants = vec![
+        constant("w", &[64, 64]),
+        constant("vector", &[64]),
+        infinite,
+        constant("nothing", &[64, 0]),
+    ];
+    each(&model(nodes, constants, &outputs), |name, done| {
+        assert!(done.nodes[0].quantized, "{name}");
+        if name != "float16" {
+            for odd in [1, 2, 3, 5, 7, 9] {
+                assert!(!done.nodes[odd].quantized, "{name}: {:?}", done.nodes[odd]);
+            }
+        }
+    });
+}
+
+#[test]
+fn settings_keep_nodes_and_operators_float() {
+    let nodes = || {
+        vec![
+            node("MatMul", &["x", "w"], "a"),
+            node("MatMul", &["a", "w"], "y"),
+        ]
+    };
+    let model = model(nodes(), vec![constant("w", &[64, 64])], &["y"]);
+    for (name, scheme) in SCHEMES {
+        let done = scheme(&model, &["y".to_owned()]).unwrap();
+        check_valid(&done.model);
+        let choices: Vec<bool> = done.nodes.iter().map(|n| n.quantized).collect();
+        assert_eq!(choices, [true, false], "{name}");
+        assert!(done.model.graph.initializers.contains("w"));
+        let error = scheme(&model, &["why".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("`why`") && error.contains("`y`"), "{error}");
+        let none = scheme(&model, &["a".to_owned(), "y".to_owned()]);
+        assert!(matches!(none, Err(QuantizeError::Nothing { .. })), "{name}");
+    }
+}
+
+#[test]
+fn a_quantized_model_is_refused() {
+    let nodes = vec![node("DynamicQuantizeLinear", &["x"], "y")];
+    for (name, scheme) in SCHEMES {
+        let error = scheme(&model(nodes.clone(), vec![], &["y"]), &[]);
+        let refused = matches!(error, Err(QuantizeError::AlreadyQuantized { .. }));
+        assert!(refused, "{name}");
+    }
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_in_words() {
+    let model = model(
+        vec![node("MatMul", &["x", "w"], "y")],
+        vec![constant("w", &[64, 64])],
+        &["y"],
+    );
+    let plain = BlockSettings::default;
+    for (settings, word) in [
+        (BlockSettings { bits: 3, ..plain() }, "bits is 3"),
+        (
+            BlockSettings {
+                bits: 2,
+                form: BlockForm::Dequantize,
+                ..plain()
+            },
+            "matmul_nbits",
+        ),
+        (
+            BlockSettings {
+                block_size: 48,
+                ..plain()
+            },
+            "block_size is 48",
+        ),
+        (
+            BlockSettings {
+                block_size: 8,
+                ..plain()
+            },
+            "16, 32",
+        ),
+        (
+            BlockSettings {
+                accuracy_level: 5,
+                ..plain()
+            },
+            "accuracy_level",
+        ),
+        (
+            BlockSettings {
+                method: BlockMethod::Hqq,
+                ..plain()
+            },
+            "zero points",
+        ),
+    ] {
+        let error = quantize_blocks(&model, &settings).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn columns_shorter_than_a_block_gain_nothing_and_stay() {
+    let nodes = vec![
+        node("MatMul", &["x", "short"], "a"),
+        node("MatMul", &["a", "w"], "y"),
+    ];
+    let constants = vec![constant("short", &[2, 64]), constant("w", &[64, 64])];
+    let done =
+        quantize_blocks(&model(nodes, constants, &["y"]), &BlockSettings::default()).unwrap();
+    let reasons: Vec<_> = done.nodes.iter().map(|n| n.reason.as_deref()).collect();
+    assert!(
+        reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),
+        "{reasons:?}"
+    );
+}
