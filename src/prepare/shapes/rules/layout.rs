@@ -2,7 +2,7 @@
 
 use super::{Context, positions, product};
 use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST};
+use crate::prepare::shapes::{Known, LARGEST, sizes};
 use crate::graph::Dim;
 
 impl Context<'_> {
