@@ -9,8 +9,10 @@ mod bias;
 mod operators;
 mod plan;
 mod qdq;
+mod qoperator;
 mod scale;
 mod settings;
+mod simulated;
 mod weights;
 
 use serde::Serialize;
@@ -18,8 +20,10 @@ use serde::Serialize;
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
+pub use qoperator::to_integer_operators;
 pub use scale::QuantizationParameters;
 pub use settings::{ActivationType, Settings};
+pub use simulated::with_float_weights;
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
