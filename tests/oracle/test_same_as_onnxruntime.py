@@ -82,8 +82,8 @@ def theirs(model, ranges, settings, path):
     return onnx.load(path)
 
 
-def ours(model, ranges, settings, folder, *options):
-    """What Octet makes of the model."""
+def run_octet(model, ranges, settings, folder, *options):
+    """Octet's run on the model, which leaves `octet.onnx` in the folder."""
     activations, symmetric, per_channel, reduce_range = settings
     source, target = folder / "float.onnx", folder / "octet.onnx"
     onnx.save(model, source)
@@ -96,9 +96,14 @@ def ours(model, ranges, settings, folder, *options):
         "--symmetric-activations": symmetric, "--per-tensor": not per_channel, "--reduce-range": reduce_range,
     }  # fmt: skip
     command += [*options, *(option for option, wanted in chosen.items() if wanted)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def ours(model, ranges, settings, folder, *options):
+    """What Octet makes of the model."""
+    done = run_octet(model, ranges, settings, folder, *options)
     assert done.returncode == 0, done.stderr
-    return onnx.load(target)
+    return onnx.load(folder / "octet.onnx")
 
 
 def parts(model):
