@@ -64,7 +64,7 @@ def find_ranges(model, seed=0, samples=2):
     return ranges
 
 
-def theirs(model, ranges, settings, path):
+def theirs(model, ranges, settings, path, form=QuantFormat.QDQ):
     """What ONNX Runtime makes of the model."""
     activations, symmetric, per_channel, reduce_range = settings
     tensors = {
@@ -75,7 +75,7 @@ def theirs(model, ranges, settings, path):
     logging.getLogger().setLevel(logging.ERROR)
     with mock.patch("onnxruntime.quantization.quantize.create_calibrator", return_value=calibrator):
         quantize_static(
-            onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=QuantFormat.QDQ,
+            onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=form,
             activation_type=ACTIVATIONS[activations], weight_type=QuantType.QInt8, per_channel=per_channel,
             reduce_range=reduce_range, extra_options={"ActivationSymmetric": symmetric},
         )  # fmt: skip
