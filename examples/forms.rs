@@ -24,5 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn read(path: &str) -> Result<Model, Box<dyn Error>> {
-    Ok(Model::from_proto(octet::onnx::read(fs::read(path)?.into())?)?)
+    Ok(Model::from_proto(octet::onnx::read(
+        fs::read(path)?.into(),
+    )?)?)
 }

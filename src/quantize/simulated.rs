@@ -65,17 +65,19 @@ struct Constant {
 impl Constant {
     /// What this node dequantizes, where that is a constant of a type that has a float form here.
     fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
+        if !node.is("DequantizeLinear") || node.output.len() != 1 {
+            return Ok(None);
+        }
         let blocks = node.int("block_size").unwrap_or(0) != 0;
         let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
-        let (Some(tensor), Some(scale), Some(zero_point)) =
-            (constant(0), constant(1), constant(2))
+        let (Some(tensor), Some(scale), Some(zero_point)) = (constant(0), constant(1), constant(2))
         else {
             return Ok(None);
         };
         let element = tensor.element()?;
         let known = matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
         let float = scale.element()? == DataType::Float;
-        if !node.is("DequantizeLinear") || node.output.len() != 1 || blocks || !known || !float {
+        if blocks || !known || !float {
             return Ok(None);
         }
         let found = Constant {
@@ -169,4 +171,116 @@ fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodePro
     new.output = vec![node.input[0].clone()];
     new.input[0] = source.to_owned();
     new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, ValueInfoProto};
+
+    fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
+        let value = |name: &str| ValueInfoProto {
+            name: Some(name.into()),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            node: nodes,
+            initializer: constants,
+            input: vec![value("x")],
+            output: vec![value("y")],
+            ..Default::default()
+        };
+        let header = ModelProto {
+            graph: Some(graph),
+            ..Default::default()
+        };
+        Model::from_proto(header).unwrap()
+    }
+
+    /// A product with a weight of these integers, with a scale for each of its two columns.
+    fn quantized(integers: [i8; 2], more: Vec<TensorProto>) -> Model {
+        let inputs = ["w_quantized", "w_scale", "w_zero_point"];
+        let dequantize =
+            NodeProto::new("DequantizeLinear", "w_DequantizeLinear", &inputs, &["w_d"]);
+        let mut constants = vec![
+            TensorProto::from_i8("w_quantized", &[1, 2], &integers),
+            TensorProto::from_f32("w_scale", &[2], &[0.5, 0.1]),
+            TensorProto::from_i8("w_zero_point", &[2], &[0, 0]),
+        ];
+        constants.extend(more);
+        let product = NodeProto::new("MatMul", "m", &["x", "w_d"], &["y"]);
+        model(vec![dequantize, product], constants)
+    }
+
+    fn float() -> Model {
+        let weight = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
+        model(
+            vec![NodeProto::new("MatMul", "m", &["x", "w"], &["y"])],
+            vec![weight],
+        )
+    }
+
+    fn weight(made: &Model) -> (String, Vec<f32>) {
+        let node = made
+            .graph
+            .nodes
+            .iter()
+            .find(|n| n.is("QuantizeLinear"))
+            .unwrap();
+        assert_eq!(node.output, ["w_quantized"]);
+        assert_eq!(node.input[1..], ["w_scale", "w_zero_point"]);
+        let name = node.input[0].clone();
+        let values = made
+            .graph
+            .initializers
+            .get(&name)
+            .unwrap()
+            .to_f32()
+            .unwrap();
+        (name, values)
+    }
+
+    #[test]
+    fn the_weights_of_the_float_model_are_kept_where_they_round_to_the_integers() {
+        let made = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&made), ("w".into(), vec![1.1, -0.33]));
+        assert!(!made.graph.initializers.contains("w_quantized"));
+    }
+
+    #[test]
+    fn other_integers_are_written_as_the_reals_they_stand_for() {
+        let made = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&made), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
+    }
+
+    #[test]
+    fn a_float_that_is_there_already_is_used_or_left_alone() {
+        let same = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
+        let made = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
+        assert_eq!(weight(&made).0, "w");
+        let other = TensorProto::from_f32("w", &[1, 2], &[7.0, 8.0]);
+        let made = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
+        // What nothing read in the quantized model stays, here under the name the weight had.
+        assert_eq!(weight(&made), ("w_1".into(), vec![1.1, -0.33]));
+        let left = made.graph.initializers.get("w").unwrap();
+        assert_eq!(left.to_f32().unwrap(), [7.0, 8.0]);
+    }
+
+    #[test]
+    fn a_bias_is_the_reals_its_integers_stand_for() {
+        let inputs = ["b_quantized", "b_scale", "b_zero_point"];
+        let dequantize = NodeProto::new("DequantizeLinear", "b_DequantizeLinear", &inputs, &["b"]);
+        let add = NodeProto::new("Add", "a", &["x", "b"], &["y"]);
+        let constants = vec![
+            TensorProto::from_i32("b_quantized", &[2], &[123_456_789, -3]),
+            TensorProto::from_f32("b_scale", &[1], &[0.1]),
+            TensorProto::from_i32("b_zero_point", &[], &[0]),
+        ];
+        let quantized = model(vec![dequantize, add], constants);
+        let made = with_float_weights(&quantized, &float()).unwrap();
+        assert_eq!(made.graph.nodes.len(), 1);
+        let bias = made.graph.initializers.get("b").unwrap().to_f32().unwrap();
+        assert_eq!(bias, [123_456_789i64 as f32 * 0.1, -3.0 * 0.1]);
+        assert_eq!(made.graph.initializers.len(), 1);
+    }
 }

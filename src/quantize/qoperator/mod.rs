@@ -9,7 +9,9 @@
 
 mod moving;
 mod pairs;
-mod same_sizes;
+#[cfg(test)]
+mod tests;
+mod unweighted;
 mod weighted;
 
 use std::collections::{HashMap, HashSet};
@@ -32,6 +34,26 @@ struct Folded {
     constants: Vec<TensorProto>,
 }
 
+impl Folded {
+    /// A node of another operator with other inputs, and else the same; its first output is integers.
+    fn of(node: &NodeProto, operator: &str, domain: Option<&str>, inputs: Vec<String>) -> Folded {
+        let mut new = node.clone();
+        new.op_type = Some(operator.to_owned());
+        new.domain = domain.map(str::to_owned);
+        new.input = inputs;
+        new.name = node
+            .name
+            .as_ref()
+            .filter(|name| !name.is_empty())
+            .map(|name| format!("{name}_quant"));
+        Folded {
+            node: new,
+            outputs: Outputs::First,
+            constants: Vec::new(),
+        }
+    }
+}
+
 /// Which outputs of a folded node are integers.
 #[derive(Clone, Copy, PartialEq)]
 enum Outputs {
@@ -46,7 +68,7 @@ enum Outputs {
 /// A quantized model with integer operators in place of QuantizeLinear/DequantizeLinear pairs.
 pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let mut out = model.clone();
-    skip_idle_pairs(&mut out)?;
+    skip_idle_pairs(&mut out);
     let mut names = out.graph.names();
     let opset = out.opset();
     let folds = {
@@ -77,13 +99,13 @@ fn fold(
         "Conv" => weighted::convolution(node, pairs),
         "MatMul" => weighted::product(node, pairs),
         "Gemm" => weighted::gemm(node, pairs, names)?,
-        "Add" | "Mul" => same_sizes::binary(node, pairs),
+        "Add" | "Mul" => unweighted::binary(node, pairs),
         "Sigmoid" | "LeakyRelu" | "GlobalAveragePool" | "AveragePool" => {
-            same_sizes::unary(node, pairs)
+            unweighted::unary(node, pairs)
         }
-        "Softmax" => same_sizes::softmax(node, opset, pairs),
-        "Concat" => same_sizes::concat(node, pairs),
-        "Where" => same_sizes::choice(node, pairs),
+        "Softmax" => unweighted::softmax(node, opset, pairs),
+        "Concat" => unweighted::concat(node, pairs),
+        "Where" => unweighted::choice(node, pairs),
         "Pad" => moving::pad(node, pairs, names),
         "ArgMax" => moving::largest(node, pairs),
         _ => moving::direct(node, opset, pairs),
@@ -92,7 +114,7 @@ fn fold(
 
 /// Lets what reads `Q(DQ(q))` with the same scale and zero point read `q`: n·s, divided by s and rounded,
 /// is n for every n of 16 bits or less, as the two roundings together are off by less than 2⁻²² of n.
-fn skip_idle_pairs(model: &mut Model) -> Result<(), QuantizeError> {
+fn skip_idle_pairs(model: &mut Model) {
     let renamed = {
         let pairs = Pairs::of(&model.graph);
         let mut renamed = HashMap::new();
@@ -111,7 +133,6 @@ fn skip_idle_pairs(model: &mut Model) -> Result<(), QuantizeError> {
         renamed
     };
     model.graph.replace_all_uses(&renamed);
-    Ok(())
 }
 
 fn import_microsoft(model: &mut Model) {

@@ -2,7 +2,7 @@
 //! of 32 bits and bring the sum to the output's scale.
 
 use super::pairs::{Linear, Pairs};
-use super::{Folded, MICROSOFT, Outputs};
+use super::{Folded, MICROSOFT};
 use crate::graph::Names;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::QuantizeError;
@@ -17,12 +17,12 @@ pub(super) fn convolution(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     inputs.extend(output.parameters());
     if let Some(bias) = node.input_at(2) {
         let bias = pairs.integers(bias)?;
-        if !is_bias_of(&bias, &input, &weight, 1.0, pairs) {
+        if !is_bias_of(&bias, &input, &weight, pairs) {
             return None;
         }
         inputs.push(bias.integers);
     }
-    Some(folded(node, "QLinearConv", None, inputs))
+    Some(Folded::of(node, "QLinearConv", None, inputs))
 }
 
 /// MatMul as QLinearMatMul. Several scales are one for each column of a matrix; other shapes keep their
@@ -40,7 +40,7 @@ pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     }
     let mut inputs = [left.inputs(), right.inputs()].concat();
     inputs.extend(output.parameters());
-    Some(folded(node, "QLinearMatMul", None, inputs))
+    Some(Folded::of(node, "QLinearMatMul", None, inputs))
 }
 
 /// Gemm as QGemm. Its bias is added before the factor `alpha` is taken, Gemm's after: so the integers of
@@ -70,7 +70,7 @@ pub(super) fn gemm(
             let Some(bias) = pairs.integers(bias).filter(|_| once) else {
                 return Ok(None);
             };
-            if !is_bias_of(&bias, &left, &right, 1.0, pairs) {
+            if !is_bias_of(&bias, &left, &right, pairs) {
                 return Ok(None);
             }
             if alpha == 1.0 {
@@ -90,7 +90,7 @@ pub(super) fn gemm(
         }
     }
     inputs.extend(output.parameters());
-    let mut folded = folded(node, "QGemm", Some(MICROSOFT), inputs);
+    let mut folded = Folded::of(node, "QGemm", Some(MICROSOFT), inputs);
     folded.node.take("beta");
     folded.constants = constants;
     Ok(Some(folded))
@@ -115,22 +115,18 @@ fn multiplies(left: &Linear, right: &Linear, output: &Linear, pairs: &Pairs) -> 
 }
 
 /// Whether a bias is 32-bit constant integers in the scale of the products.
-fn is_bias_of(
-    bias: &Linear,
-    input: &Linear,
-    weight: &Linear,
-    factor: f32,
-    pairs: &Pairs,
-) -> bool {
-    let (Some(found), Some(input), Some(weights)) =
-        (pairs.scales(bias), pairs.scales(input), pairs.scales(weight))
-    else {
+fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> bool {
+    let (Some(found), Some(input), Some(weights)) = (
+        pairs.scales(bias),
+        pairs.scales(input),
+        pairs.scales(weight),
+    ) else {
         return false;
     };
     let zero = pairs
         .zero_points(bias)
         .is_some_and(|found| found.iter().all(|&z| z == 0));
-    let wanted = weights.iter().map(|weight| input[0] * weight * factor);
+    let wanted = weights.iter().map(|weight| input[0] * weight);
     bias.element == DataType::Int32
         && zero
         && pairs.constant_shape(bias).is_some()
@@ -145,27 +141,4 @@ fn divided(integers: &[i64], by: f32) -> Option<Vec<i32>> {
         fits.then_some(real as i32)
     };
     integers.iter().map(one).collect()
-}
-
-/// A node of another operator with other inputs, and else the same.
-pub(super) fn folded(
-    node: &NodeProto,
-    operator: &str,
-    domain: Option<&str>,
-    inputs: Vec<String>,
-) -> Folded {
-    let mut new = node.clone();
-    new.op_type = Some(operator.to_owned());
-    new.domain = domain.map(str::to_owned);
-    new.input = inputs;
-    new.name = node
-        .name
-        .as_ref()
-        .filter(|name| !name.is_empty())
-        .map(|name| format!("{name}_quant"));
-    Folded {
-        node: new,
-        outputs: Outputs::First,
-        constants: Vec::new(),
-    }
 }

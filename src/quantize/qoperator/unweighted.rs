@@ -2,7 +2,6 @@
 //! puts values together.
 
 use super::pairs::{Linear, Pairs};
-use super::weighted::folded;
 use super::{Folded, MICROSOFT};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
@@ -49,7 +48,9 @@ pub(super) fn concat(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let all: Vec<&Linear> = parts.iter().chain([&output]).collect();
     same_element(&all)?;
     let inputs = output.parameters().into_iter();
-    let inputs = inputs.chain(parts.iter().flat_map(Linear::inputs)).collect();
+    let inputs = inputs
+        .chain(parts.iter().flat_map(Linear::inputs))
+        .collect();
     Some(microsoft(node, inputs))
 }
 
@@ -89,5 +90,5 @@ fn same_element(all: &[&Linear]) -> Option<()> {
 
 fn microsoft(node: &NodeProto, inputs: Vec<String>) -> Folded {
     let operator = format!("QLinear{}", node.operator());
-    folded(node, &operator, Some(MICROSOFT), inputs)
+    Folded::of(node, &operator, Some(MICROSOFT), inputs)
 }
