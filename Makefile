@@ -1,6 +1,6 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test bench build lint format clean
+.PHONY: help serve test bench build lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,6 +23,9 @@ lint: ## check format, types and lints
 
 format: ## format the Rust code
 	@scripts/lint.sh --fix
+
+picture: ## take the README's picture from the page again (docs/page.png)
+	@scripts/picture.sh
 
 clean: ## remove what was built in this checkout (the cache stays; its folder is printed)
 	@scripts/clean.sh

@@ -41,8 +41,9 @@ const types = {
 };
 
 /**
- * What the page may do. `connect-src 'self'` is the privacy promise; `wasm-unsafe-eval` lets WebAssembly
- * compile and nothing else; wasm-bindgen-rayon starts its threads from a `blob:` of its own script; `blob:` pictures are the thumbnails of the person's own samples.
+ * What the page may do, as in `index.html` (for hosts that can't send headers). `connect-src 'self'` is the privacy promise;
+ * `wasm-unsafe-eval` lets WebAssembly compile and nothing else; wasm-bindgen-rayon starts its threads from a `blob:` of its own
+ * script; `blob:` pictures are the thumbnails of the person's own samples.
  */
 export const policy = [
   "default-src 'none'",
@@ -57,6 +58,9 @@ export const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** Where browsers report violations of the policy, when somebody listens. */
+const reports = '/policy-violation';
+
 /**
  * @typedef {object} ServeOptions
  * @property {number} [port] 0 for a free one
@@ -64,6 +68,7 @@ export const policy = [
  * @property {boolean} [plain] without the isolation headers
  * @property {string} [root] the checkout
  * @property {string} [demo] the folder behind `/demo/`
+ * @property {(violation: Record<string, unknown>) => void} [onViolation] asks browsers to report what the policy stopped, and hears of it; for tests
  * @property {Record<string, string>} [mounts] further folders, by the path they appear under (`/bench/`)
  */
 
@@ -87,7 +92,7 @@ export async function serve(options = {}) {
 
   /** @type {Record<string, string>} */
   const headers = {
-    'Content-Security-Policy': policy,
+    'Content-Security-Policy': options.onViolation ? `${policy}; report-uri ${reports}` : policy,
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',
     'Cache-Control': 'no-cache',
@@ -117,6 +122,13 @@ export async function serve(options = {}) {
       response.writeHead(status, { 'Content-Type': 'text/plain; charset=utf-8' });
       response.end(`${text}\n`);
     };
+    if (options.onViolation && request.method === 'POST' && request.url === reports) {
+      let text = '';
+      for await (const part of request) text += part;
+      options.onViolation(JSON.parse(text)['csp-report']);
+      response.writeHead(204);
+      return response.end();
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('Allow', 'GET, HEAD');
       return refuse(405, 'Only GET and HEAD are answered here.');

@@ -221,16 +221,9 @@ impl Session {
 
     /// Prepares the model and begins a calibration.
     #[wasm_bindgen(js_name = beginCalibration)]
-    pub fn begin_calibration(
-        &mut self,
-        settings: JsValue,
-        samples: JsValue,
-    ) -> Result<(), JsValue> {
-        let settings: quantize::Settings = from_js(settings, "settings")?;
+    pub fn begin_calibration(&mut self, samples: JsValue) -> Result<(), JsValue> {
         let samples = from_js(samples, "sample settings")?;
-        self.inner
-            .begin_calibration(&settings, samples)
-            .map_err(error)
+        self.inner.begin_calibration(samples).map_err(error)
     }
 
     /// Runs some samples: an array of `{ name, files: [{ path, blob }] }`.
@@ -258,7 +251,9 @@ impl Session {
 
     /// The quantized model: `{ model, summary }`.
     pub fn quantize(&mut self, settings: JsValue) -> Result<JsValue, JsValue> {
-        let settings: quantize::Settings = from_js(settings, "settings")?;
+        // By way of a plain value: read straight into the document, unknown keys would be passed over.
+        let settings = quantize::Settings::from_value(from_js(settings, "settings")?)
+            .map_err(|cause| failure("settings", &cause.to_string()))?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
         let result = Object::new();
         Reflect::set(

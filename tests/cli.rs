@@ -307,10 +307,10 @@ fn no_samples_and_foreign_files_are_refused() {
 fn options_that_are_not_there_are_refused_with_what_is() {
     let folder = prepared("options");
     let cases: [(&[&str], &[&str]); 9] = [
-        (&["--method", "percentile"], &["not there yet", "minmax"]),
-        (&["--method", "magic"], &["not known", "minmax"]),
+        (&["--method", "magic"], &["\"magic\"", "minmax"]),
+        (&["--weights", "i9"], &["i9", "u4"]),
         (&["--scheme", "dynamic"], &["not there yet", "static"]),
-        (&["--format", "qoperator"], &["not there yet", "qdq"]),
+        (&["--format", "onnx"], &["not known", "qdq"]),
         (&["--activations", "i4"], &["i4", "u8, i8"]),
         (&["--threads", "0"], &["--threads 0"]),
         (&["--mean", "1,2"], &["--mean 1,2"]),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use graphs::{constant, done, maker, model, node, value};
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, Settings, quantize};
+use octet::quantize::{Plan, QuantizeError, Ranges, Settings, quantize};
 
 #[test]
 fn a_weight_serves_two_operators_whose_channels_lie_on_different_axes() {
@@ -329,7 +329,7 @@ fn what_can_not_be_quantized_is_refused_in_words() {
     ));
 
     let kept = Settings {
-        keep_float: vec!["z".into()],
+        float: vec!["z".into()],
         ..Settings::default()
     };
     let error = Plan::new(&model(conv(), weight(), &["y"]), &kept).unwrap_err();
@@ -337,7 +337,7 @@ fn what_can_not_be_quantized_is_refused_in_words() {
 
     let whole = model(conv(), weight(), &["y"]);
     let plan = Plan::new(&whole, &settings).unwrap();
-    let error = quantize(&whole, &plan, &BTreeMap::new()).unwrap_err();
+    let error = quantize(&whole, &plan, Ranges::Given(&BTreeMap::new())).unwrap_err();
     assert!(
         error.to_string().contains("no range for the value `x`"),
         "{error}"

@@ -4,7 +4,7 @@
  * when a signal it used changes, and only that spot of the page is touched, so focus and selection survive.
  */
 
-import { effect } from './store.js';
+import { effect } from './signals.js';
 
 /** @typedef {Node | string | number | false | null | undefined} Leaf */
 /** @typedef {Leaf | Leaf[] | (() => Leaf | Leaf[])} Child */

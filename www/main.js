@@ -5,7 +5,9 @@ import './views/header.js';
 import './views/status.js';
 import './views/studio.js';
 import { dropped, named } from './files.js';
-import { cancel, cancelOpening, findDemo, start, take } from './studio.js';
+import { findDemo } from './demo.js';
+import { cancel } from './run.js';
+import { cancelOpening, start, take } from './studio.js';
 
 /** @param {DragEvent} event */
 const carriesFiles = (event) => event.dataTransfer?.types.includes('Files') ?? false;

@@ -6,182 +6,55 @@
  *     const octet = await Octet.start();
  *     const model = await octet.open(file);
  *     await model.calibrate(samples, { method: 'minmax' }, console.log);
- *     const { model: bytes, report, summary } = await model.quantize({ activations: 'u8' });
+ *     const { model: bytes, report, summary } = await model.quantize({ activations: { type: 'u8' } });
  *
- * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a second with an
- * `AbortError`. A call that can't be stopped in time, and a worker that dies, cost the worker and not the
+ * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a
+ * second with an `AbortError`. A call that can't be stopped in time, and a worker that dies, cost the worker and not the
  * model: the next call starts another one and opens the file again by itself.
  */
 
 import { detect } from './capabilities.js';
-import { slot } from './types.js';
+import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Decoded, Failure, Memory, NamedFile, Progress, QuantizeSettings, Reply, Result, SampleRef, SampleSettings, Shared } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
+/** @import { CallOptions } from './engine.js' */
 
-/** How long a worker may take to stop by itself, in milliseconds, before it is ended. */
-const patience = 120;
-
-/** How long a worker may take to start its threads, in milliseconds, before one without threads is started. */
-const startup = 20_000;
-
-/** What went wrong, in words, with a `kind` to act on. */
-export class OctetError extends Error {
-  /** @param {Failure} failure */
-  constructor({ kind, message }) {
-    super(message);
-    this.name = 'OctetError';
-    /** `model`, `external`, `sample`, `quantize`, `engine`, `order`, `stopped`, `crash`, `load` … */
-    this.kind = kind;
-  }
-}
-
-/**
- * @typedef {object} Pending a call that has no answer yet
- * @property {(value: any) => void} resolve
- * @property {(reason: unknown) => void} reject
- * @property {((progress: Progress) => void) | undefined} onProgress
- */
-
-/** @typedef {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions */
-
-/** A worker and the calls it has to answer. It dies once. */
-class Engine {
-  /** @type {Map<number, Pending>} */
-  #pending = new Map();
-  #next = 1;
-  /** @type {Shared | null} */
-  #shared = null;
-  /** @type {ReturnType<typeof setInterval> | undefined} */
-  #watch;
-  alive = true;
-  threads = 1;
-
-  /** @param {'threads' | 'baseline'} variant @param {number} threads */
-  constructor(variant, threads) {
-    this.worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'octet' });
-    this.worker.addEventListener('message', (event) => this.#answer(event.data));
-    this.worker.addEventListener('error', (event) => {
-      event.preventDefault();
-      this.end(new OctetError({ kind: 'load', message: event.message || 'The worker could not be loaded.' }));
-    });
-    /** @type {Promise<void>} */
-    this.started = this.call('start', { variant, threads }).then(({ threads, shared }) => {
-      this.threads = threads;
-      this.#shared = shared;
-    });
-    this.started.catch(() => {});
-  }
-
-  /** Whether it has started by then. @param {number} milliseconds @returns {Promise<boolean>} */
-  startsWithin(milliseconds) {
-    return new Promise((resolve, reject) => {
-      const late = setTimeout(() => resolve(false), milliseconds);
-      this.started.then(() => resolve(true), reject).finally(() => clearTimeout(late));
-    });
-  }
-
-  /**
-   * @param {string} call
-   * @param {object} args
-   * @param {CallOptions} [options]
-   * @returns {Promise<any>}
-   */
-  call(call, args, { signal, onProgress } = {}) {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(aborted());
-      if (!this.alive) return reject(new OctetError({ kind: 'crash', message: 'The worker has ended.' }));
-      const id = this.#next++;
-      const stop = () => this.#stop(id);
-      const settle = () => {
-        signal?.removeEventListener('abort', stop);
-        this.#pending.delete(id);
-        if (this.#pending.size === 0) clearInterval(this.#watch);
-      };
-      this.#pending.set(id, {
-        resolve: (value) => (settle(), resolve(value)),
-        reject: (reason) => (settle(), reject(reason)),
-        onProgress,
-      });
-      signal?.addEventListener('abort', stop);
-      if (this.#pending.size === 1) {
-        clearInterval(this.#watch);
-        this.#watch = setInterval(() => this.#look(), 100);
-      }
-      this.worker.postMessage({ id, call, args });
-    });
-  }
-
-  /** Stops one call: politely where memory is shared, then by ending the worker. @param {number} id */
-  #stop(id) {
-    const pending = this.#pending.get(id);
-    if (!pending) return;
-    if (this.#shared) {
-      Atomics.store(this.#shared.control, slot.cancel, 1);
-      // The worker gets a moment to stop by itself, and so to keep what it holds.
-      this.#pending.set(id, { ...pending, onProgress: undefined });
-      setTimeout(() => this.#pending.has(id) && this.end(aborted()), patience);
-    } else {
-      this.end(aborted());
-    }
-  }
-
-  /** A thread that panics can't say so itself, as the worker waits for it: its last words are in shared memory. */
-  #look() {
-    if (!this.#shared || Atomics.load(this.#shared.control, slot.panicked) === 0) return;
-    const message = new TextDecoder().decode(this.#shared.panic.slice()).replace(/\0+$/, '');
-    this.end(new OctetError({ kind: 'crash', message }));
-  }
-
-  /** @param {Reply} reply */
-  #answer({ id, value, failure, progress }) {
-    const pending = this.#pending.get(id);
-    if (!pending) return;
-    if (progress) return pending.onProgress?.(progress);
-    if (!failure) return pending.resolve(value);
-    if (failure.kind === 'stopped') return pending.reject(aborted());
-    if (failure.kind === 'crash') return this.end(new OctetError(failure));
-    pending.reject(new OctetError(failure));
-  }
-
-  /** Ends the worker, and every call with it. @param {unknown} reason */
-  end(reason) {
-    if (!this.alive) return;
-    this.alive = false;
-    clearInterval(this.#watch);
-    this.worker.terminate();
-    for (const pending of [...this.#pending.values()]) pending.reject(reason);
-  }
-}
+export { OctetError, unlessAborted };
 
 /** The engine room: starts workers and opens models. */
 export class Octet {
   /** @type {Engine} */
   #engine;
   #threads;
+  #onOneThread;
   #keys = 1;
 
-  /** @param {Capabilities} capabilities @param {number} threads @private */
-  constructor(capabilities, threads) {
+  /** @param {Capabilities} capabilities @param {number} threads @param {((why: string) => void) | undefined} onOneThread @private */
+  constructor(capabilities, threads, onOneThread) {
     /** What this browser can do, and why. */
     this.capabilities = capabilities;
     this.#threads = threads;
+    this.#onOneThread = onOneThread;
     this.#engine = this.#begin(threads);
   }
 
   /**
    * Picks the build for this browser and starts the worker.
    *
-   * @param {{ threads?: number, variant?: 'threads' | 'baseline' }} [options] `threads`: as many as there are cores where none is given
+   * @param {object} [options]
+   * @param {number} [options.threads] as many as there are cores where none is given
+   * @param {'threads' | 'baseline'} [options.variant]
+   * @param {(why: string) => void} [options.onOneThread] hears that several threads were wanted and did not start; set `threads` to try again
    * @returns {Promise<Octet>}
    */
-  static async start({ threads, variant } = {}) {
+  static async start({ threads, variant, onOneThread } = {}) {
     const found = detect();
     if (!found.variant) throw new OctetError({ kind: 'load', message: found.reason });
     const capabilities = variant && variant !== found.variant
       ? { ...found, variant, reason: `The ${variant} build was asked for.`, threads: variant === 'baseline' ? 1 : found.threads }
       : found;
-    const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads));
+    const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads), onOneThread);
     await octet.engine();
     return octet;
   }
@@ -203,17 +76,22 @@ export class Octet {
     this.#engine.end(aborted());
   }
 
-  /** The worker that is alive, started again where it isn't. @returns {Promise<Engine>} */
+  /** The worker that is alive, started again where it isn't; with one thread where several did not start. @returns {Promise<Engine>} */
   async engine() {
     if (!this.#engine.alive) this.#engine = this.#begin(this.#threads);
     const engine = this.#engine;
-    if (this.#threads > 1 && !(await engine.startsWithin(startup)) && engine === this.#engine) {
-      // Seen in Firefox on a busy machine: a thread of the pool never reports. One thread needs no pool.
-      engine.end(new OctetError({ kind: 'load', message: 'The threads did not start.' }));
-      this.#engine = this.#begin(1);
+    try {
+      await engine.started;
+      return engine;
+    } catch (error) {
+      if (!(error instanceof OctetError) || error.kind !== 'threads') throw error;
+      if (this.#engine === engine) {
+        this.#threads = 1;
+        this.#engine = this.#begin(1);
+        this.#onOneThread?.(error.message);
+      }
+      return this.engine();
     }
-    await this.#engine.started;
-    return this.#engine;
   }
 
   /**
@@ -283,7 +161,7 @@ export class Model {
 
   /** The worker that holds this model; opens it there first where it is new. @param {CallOptions} options @returns {Promise<Engine>} */
   async reach(options = {}) {
-    const engine = await this.#octet.engine();
+    const engine = await unlessAborted(this.#octet.engine(), options.signal);
     if (this.#home === engine) return engine;
     const opened = await engine.call('open', { key: this.#key, name: this.name, blob: this.#blob }, options);
     this.#home = engine;
@@ -335,10 +213,10 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', settings = {}, samples: reading = {}, signal } = options;
+    const { method = 'minmax', samples: reading = {}, signal } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, settings, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, onProgress });
     this.#calibrated = engine;
     return summary;
@@ -385,8 +263,4 @@ function namedFile(file) {
 /** @param {number} count @param {number} most */
 function clamp(count, most) {
   return Math.max(1, Math.min(Math.floor(count) || 1, Math.max(1, most)));
-}
-
-function aborted() {
-  return new DOMException('Stopped on request; the file is kept.', 'AbortError');
 }

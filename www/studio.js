@@ -1,122 +1,48 @@
 // @ts-check
 /**
- * What the page knows and what it can do. Views read the signals and call the actions; they hold no state of their own that
- * matters. Everything runs through `octet.js`, so the page can do nothing that a program could not.
+ * What can be done with model, samples and settings. Everything runs through `octet.js`, so the page can do nothing that a
+ * program could not.
  */
 
-import { detect } from './capabilities.js';
 import { baseName, isModel, isPicture } from './files.js';
-import { bytes, duration, plural } from './format.js';
-import { Octet, OctetError } from './octet.js';
-import { batch, computed, signal } from './store.js';
+import { plural } from './format.js';
+import { aborted, fail, problem, say, sentence } from './messages.js';
+import { Octet, unlessAborted } from './octet.js';
+import { batch } from './signals.js';
+import { done, engine, model, modelChanged, noSamples, opening, presets, preview, run, samples, settings } from './state.js';
 
-/** @import { Decoded, Memory, NamedFile, Progress, Result, SampleRef, CalibrationSummary } from './types.js' */
-/** @import { Model } from './octet.js' */
-
-/** @typedef {{ title: string, message: string, next: string, retry?: () => void }} Problem */
-
-/**
- * @typedef {object} Run
- * @property {number} started
- * @property {Progress} progress
- * @property {number | null} samplesStarted when the first sample went in
- * @property {{ at: number, stage: string, memory: Memory }[]} curve
- */
-
-/** @typedef {{ result: Result, calibration: CalibrationSummary, took: number, memory: Memory | null, name: string, settings: string, curve: Run['curve'] }} Done */
-
-/**
- * @typedef {object} Settings
- * @property {'u8' | 'i8'} activations
- * @property {boolean} perChannel
- * @property {number} threads
- * @property {string} preset
- * @property {Record<string, any>} image
- */
-
-export const capabilities = detect();
-
-/** @type {import('./store.js').Signal<{ state: 'starting' | 'ready' | 'failed', message: string }>} */
-export const engine = signal({ state: 'starting', message: '' });
-/** @type {import('./store.js').Signal<{ name: string, progress: Progress | null } | null>} */
-export const opening = signal(/** @type {any} */ (null));
-/** @type {import('./store.js').Signal<Model | null>} */
-export const model = signal(/** @type {any} */ (null));
-/** Counts the times the model's card or missing files changed. */
-export const modelChanged = signal(0);
-/** @typedef {{ files: NamedFile[], refs: SampleRef[], source: string, labels: Map<string, string> }} Samples `source` and `labels` (by path) are the demo's */
-/** @type {Samples} */
-const noSamples = { files: [], refs: [], source: '', labels: new Map() };
-export const samples = signal(noSamples);
-/** @type {import('./store.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
-export const preview = signal(/** @type {any} */ (null));
-/** @type {import('./store.js').Signal<Settings>} */
-export const settings = signal({
-  activations: /** @type {'u8' | 'i8'} */ ('u8'),
-  perChannel: true,
-  threads: Math.max(1, capabilities.threads),
-  preset: 'imagenet',
-  image: {},
-});
-/** @type {import('./store.js').Signal<Record<string, Record<string, any>>>} */
-export const presets = signal({});
-/** @type {import('./store.js').Signal<Run | null>} */
-export const run = signal(/** @type {any} */ (null));
-/** @type {import('./store.js').Signal<Done | null>} */
-export const done = signal(/** @type {any} */ (null));
-/** @type {import('./store.js').Signal<Problem | null>} */
-export const problem = signal(/** @type {any} */ (null));
-/** The last sentence for people who listen to the page. */
-export const spoken = signal('');
-/** @type {import('./store.js').Signal<{ name: string, model: { file: string, bytes: number }, samples: { file: string, label: string }[], settings?: any, source?: string, license?: string } | null>} */
-export const demo = signal(/** @type {any} */ (null));
-
-/** Why Run is off, in words; empty where it is on. */
-export const blocked = computed(() => {
-  modelChanged.value;
-  if (run.value) return 'A run is under way.';
-  if (engine.value.state === 'failed') return engine.value.message;
-  const open = model.value;
-  if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
-  if (open.wanted.length > 0) return `Add the model’s data first: ${open.wanted.join(', ')}.`;
-  if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
-  if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
-  if (preview.value?.failure) return 'The first sample cannot be used yet; see Data.';
-  return '';
-});
+/** @import { NamedFile } from './types.js' */
+/** @import { Settings } from './state.js' */
 
 /** @type {Promise<Octet> | null} */
 let starting = null;
 /** @type {AbortController | null} */
-let running = null;
-/** @type {AbortController | null} */
 let loading = null;
-/** What the ranges that the worker holds were made from. */
-let calibratedFor = '';
-/** @type {CalibrationSummary | null} */
-let calibration = null;
 
 /** Starts the worker, once. @returns {Promise<Octet>} */
 export function start() {
-  starting ??= Octet.start({ threads: settings.peek().threads }).then(
+  starting ??= Octet.start({ threads: settings.peek().threads, onOneThread }).then(
     async (octet) => {
       presets.value = await octet.presets();
-      engine.value = { state: 'ready', message: '' };
+      engine.value = { ...engine.peek(), state: 'ready', message: '' };
       return octet;
     },
     (error) => {
       starting = null;
-      engine.value = { state: 'failed', message: `The engine could not start: ${error.message}` };
+      engine.value = { ...engine.peek(), state: 'failed', message: `The engine could not start: ${error.message}` };
       throw error;
     },
   );
   return starting;
 }
 
-/** Finds out whether demo data is served beside the page. */
-export async function findDemo() {
-  const answer = await fetch(new URL('../demo/manifest.json', import.meta.url)).catch(() => null);
-  if (answer?.ok) demo.value = await answer.json().catch(() => null);
+/** @param {string} why */
+function onOneThread(why) {
+  batch(() => {
+    engine.value = { ...engine.peek(), noThreads: why };
+    settings.value = { ...settings.peek(), threads: 1 };
+  });
+  say('The threads did not start; everything runs on one.');
 }
 
 /** Takes files from anywhere and sorts them: model, its external data, samples. @param {NamedFile[]} files */
@@ -157,7 +83,7 @@ export async function open({ path, blob }) {
   });
   say(`Opening ${name}.`);
   try {
-    const octet = await start();
+    const octet = await unlessAborted(start(), mine.signal);
     const opened = await octet.open(blob, {
       name,
       signal: mine.signal,
@@ -166,7 +92,6 @@ export async function open({ path, blob }) {
       },
     });
     before?.close().catch(() => {});
-    calibratedFor = '';
     batch(() => {
       model.value = opened;
       modelChanged.value += 1;
@@ -255,12 +180,14 @@ async function look() {
     if (mine === looks) preview.value = { decoded, failure: '', picture, name: first.name };
   } catch (error) {
     if (mine !== looks || aborted(error)) return;
-    preview.value = { decoded: null, failure: /** @type {Error} */ (error).message, picture, name: first.name };
-    say(/** @type {Error} */ (error).message);
+    const failure = sentence(/** @type {Error} */ (error).message);
+    preview.value = { decoded: null, failure, picture, name: first.name };
+    say(failure);
   }
 }
 
-function imageSettings() {
+/** How pictures are read: the preset, and what the person changed of it. */
+export function imageSettings() {
   const { preset, image } = settings.peek();
   return { ...presets.peek()[preset], ...image };
 }
@@ -270,135 +197,7 @@ export function set(change) {
   settings.value = { ...settings.peek(), ...change };
   if ('preset' in change || 'image' in change) look();
   if ('threads' in change) {
-    calibratedFor = '';
+    engine.value = { ...engine.peek(), noThreads: '' };
     start().then((octet) => (octet.threads = settings.peek().threads), () => {});
   }
-}
-
-/** Calibrates where needed, quantizes, and shows what came of it. */
-export async function quantize() {
-  const open = model.peek();
-  if (!open || blocked.peek()) return;
-  const mine = (running = new AbortController());
-  const { files, refs } = samples.peek();
-  const { activations, perChannel } = settings.peek();
-  const choice = { activations, perChannel };
-  const reading = { image: imageSettings() };
-  const source = JSON.stringify([open.card.sha256, reading, refs, files.map((file) => file.blob.size)]);
-  const started = performance.now();
-  batch(() => {
-    problem.value = null;
-    done.value = null;
-    run.value = { started, progress: { stage: 'Preparing the model' }, samplesStarted: null, curve: [] };
-  });
-  say('The run has started.');
-  /** @param {Progress} progress */
-  const onProgress = (progress) => {
-    const now = run.peek();
-    if (running !== mine || !now) return;
-    const at = performance.now() - started;
-    const { memory, stage } = progress;
-    run.value = {
-      ...now,
-      progress,
-      samplesStarted: now.samplesStarted ?? (progress.unit === 'samples' ? performance.now() : null),
-      curve: memory ? [...now.curve, { at, stage, memory }] : now.curve,
-    };
-  };
-  try {
-    const { signal } = mine;
-    if (calibratedFor !== source || !calibration || !open.calibrated) {
-      calibration = await open.calibrate(files, { settings: choice, samples: reading, signal }, onProgress);
-      calibratedFor = source;
-    }
-    const result = await open.quantize(choice, { signal, onProgress });
-    const memory = await start().then((octet) => octet.memory());
-    const took = performance.now() - started;
-    const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
-    batch(() => {
-      run.value = null;
-      done.value = {
-        result, took, memory, curve,
-        calibration: /** @type {CalibrationSummary} */ (calibration),
-        name: open.name,
-        settings: JSON.stringify(choice),
-      };
-    });
-    say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} became ${bytes(result.summary.bytesAfter)}.`);
-  } catch (error) {
-    run.value = null;
-    calibratedFor = '';
-    if (aborted(error)) {
-      say('The run was cancelled; model, samples and settings are kept.');
-    } else {
-      fail('The run stopped', error, 'Model, samples and settings are kept.', quantize);
-    }
-  } finally {
-    if (running === mine) running = null;
-  }
-}
-
-export function cancel() {
-  running?.abort();
-}
-
-/** Loads the demo's model, samples and settings. */
-export async function openDemo() {
-  const about = demo.peek();
-  if (!about) return;
-  const folder = new URL('../demo/', import.meta.url);
-  /** @param {string} file */
-  const get = async (file) => {
-    const answer = await fetch(new URL(file, folder));
-    if (!answer.ok) throw new Error(`${file} is not served (${answer.status}).`);
-    return answer.blob();
-  };
-  opening.value = { name: about.name, progress: { stage: 'Fetching the demo from this server' } };
-  try {
-    const blob = await get(about.model.file);
-    const files = await Promise.all(
-      about.samples.map(async ({ file }) => ({ path: baseName(file), blob: await get(file) })),
-    );
-    const preset = about.settings?.preset;
-    set({ ...(preset ? { preset } : {}), image: about.settings?.image ?? {} });
-    clearSamples();
-    await open({ path: baseName(about.model.file), blob });
-    if (model.peek()) {
-      const labels = new Map(about.samples.map(({ file, label }) => [baseName(file), label]));
-      await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels });
-    }
-  } catch (error) {
-    opening.value = null;
-    fail('The demo could not be loaded', error, 'Open a model of your own.');
-  }
-}
-
-/** @param {string} title @param {unknown} error @param {string} next @param {() => void} [retry] */
-function fail(title, error, next, retry) {
-  if (aborted(error)) return say('Cancelled.');
-  const crash = error instanceof OctetError && error.kind === 'crash';
-  const message = error instanceof Error ? error.message : String(error);
-  problem.value = {
-    title,
-    message: sentence(crash ? `The engine stopped unexpectedly (${message})` : message),
-    next: crash ? `${next} The engine starts again by itself; one thread takes less memory.` : next,
-    retry: crash ? retry : undefined,
-  };
-  say(`${title}. ${message}`);
-}
-
-/** Begins with a capital, unless it begins with a name; ends with a stop. @param {string} text */
-function sentence(text) {
-  const start = /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
-  return /[.!?]$/.test(start) ? start : `${start}.`;
-}
-
-/** @param {unknown} error */
-function aborted(error) {
-  return error instanceof DOMException && error.name === 'AbortError';
-}
-
-/** @param {string} text */
-export function say(text) {
-  spoken.value = text;
 }

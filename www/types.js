@@ -43,12 +43,9 @@
 /** @typedef {{ previews: Preview[], first: Float32Array | null }} Decoded the previews, and the values of the first float input */
 
 /**
- * @typedef {object} QuantizeSettings what the quantizer does; every field has a default
- * @property {'u8' | 'i8'} [activations]
- * @property {boolean} [perChannel]
- * @property {boolean} [symmetricActivations]
- * @property {boolean} [reduceRange]
- * @property {string[]} [keepFloat] names of nodes
+ * @typedef {object} QuantizeSettings what the quantizer does: the document of `docs/settings.md`, of which the page uses this much
+ * @property {{ type?: 'u8' | 'i8' }} [activations]
+ * @property {{ per_channel?: boolean }} [weights]
  */
 
 /** @typedef {{ image?: Record<string, unknown> }} SampleSettings how samples are read */
@@ -56,7 +53,6 @@
 /**
  * @typedef {object} CalibrateOptions
  * @property {string} [method] `minmax`
- * @property {QuantizeSettings} [settings]
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
  */

@@ -4,6 +4,8 @@
  * sessions. It may be ended at any moment; the page starts another and opens the file again.
  */
 
+import { slot } from './types.js';
+
 /** @import { NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
@@ -36,8 +38,8 @@ function session(key) {
 
 /** @type {Record<string, (args: any, report: Report) => unknown>} */
 const calls = {
-  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options */
-  async start(options) {
+  /** @param {{ variant: 'threads' | 'baseline', threads: number }} options @param {Report} report */
+  async start(options, report) {
     const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
     const module = /** @type {Wasm} */ (await import(new URL('octet.js', folder).href));
     await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
@@ -45,14 +47,17 @@ const calls = {
     wasm = module;
     const pool = /** @type {{ initThreadPool?: (count: number) => Promise<unknown> }} */ (module);
     if (options.threads > 1 && scope.crossOriginIsolated && pool.initThreadPool) {
-      await pool.initThreadPool(options.threads);
+      report({ stage: 'Starting the threads' });
+      await pool.initThreadPool(options.threads).catch((cause) => {
+        throw Object.assign(new Error(String(cause?.message ?? cause)), { kind: 'threads' });
+      });
       threads = options.threads;
     }
     /** @type {Shared | null} */
     const shared = scope.crossOriginIsolated && options.variant === 'threads'
       ? { control: module.control(), panic: module.panicText() }
       : null;
-    return { threads, shared };
+    return { shared };
   },
 
   /** @param {{ key: number, name: string, blob: Blob }} file @param {Report} report */
@@ -81,26 +86,16 @@ const calls = {
   },
 
   /**
-   * @param {{ key: number, files: NamedFile[], method: string, settings: QuantizeSettings, samples: SampleSettings }} given
+   * @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings }} given
    * @param {Report} report
    */
-  async calibrate({ key, files, method, settings, samples }, report) {
+  async calibrate({ key, files, method, samples }, report) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
-    report({ stage: 'Preparing the model', done: 0, of: all.length, unit: 'samples', memory: memory() });
-    open.beginCalibration(settings, samples);
-    let done = 0;
-    let size = threads;
-    while (done < all.length) {
-      const started = performance.now();
-      await open.feed(all.slice(done, done + size));
-      done = Math.min(done + size, all.length);
-      report({ stage: 'Calibrating', done, of: all.length, unit: 'samples', memory: memory() });
-      const took = performance.now() - started;
-      if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
-      else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
-    }
+    report({ stage: 'Preparing the model', memory: memory() });
+    open.beginCalibration(samples);
+    await feed(open, all, 'Calibrating', report);
     return open.finishCalibration(method);
   },
 
@@ -129,6 +124,32 @@ const calls = {
 /** @param {Report} report @returns {(done: number, of: number) => void} */
 function reading(report) {
   return (done, of) => report({ stage: 'Reading the file', done, of, unit: 'bytes' });
+}
+
+/**
+ * Runs all samples once, in portions.
+ *
+ * @param {Session} open
+ * @param {{ name: string, files: NamedFile[] }[]} all
+ * @param {string} stage
+ * @param {Report} report
+ */
+async function feed(open, all, stage, report) {
+  // The page reads the samples of this pass there, while this worker waits for its threads.
+  Atomics.store(loaded().control(), slot.done, 0);
+  let done = 0;
+  let size = threads;
+  const tell = () => report({ stage, done, of: all.length, unit: 'samples', memory: memory() });
+  tell();
+  while (done < all.length) {
+    const started = performance.now();
+    await open.feed(all.slice(done, done + size));
+    done = Math.min(done + size, all.length);
+    tell();
+    const took = performance.now() - started;
+    if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
+    else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
+  }
 }
 
 function memory() {

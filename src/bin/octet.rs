@@ -18,6 +18,8 @@ mod progress;
 mod quantize;
 #[path = "octet/ranges.rs"]
 mod ranges;
+#[path = "octet/settings.rs"]
+mod settings;
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -74,52 +74,14 @@ impl Histogram {
         }
     }
 
-    /// Finite values, with an exponent of [`FAST`]. The places are computed a block at a time, which the
-    /// compiler turns into vector code, and counted into several tables in turns: a value that comes again
-    /// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
+    /// Finite values, with an exponent of [`FAST`].
     fn count_finite(&mut self, values: &[f32]) {
-        const BLOCK: usize = 64;
-        const TABLES: usize = 4;
         let per_width = power_of_two(-self.exponent) as f32;
-        let zero = self.zero() as i32;
-        let place = |value: f32| {
-            // Exact, by the choice of FAST.
-            let bins = value * per_width;
-            // SAFETY: the value is finite, and `hold` made bins so wide that it is at most HALF of them
-            // away from zero: far inside i32. (A checked cast is not turned into vector code.)
-            let whole: i32 = unsafe { bins.to_int_unchecked() };
-            whole - i32::from(bins < whole as f32) + zero
-        };
-        let size = self.counts.len();
-        if values.len() < TABLES * size {
-            for &value in values {
-                self.counts[place(value) as usize] += 1;
-            }
-            return;
-        }
-        let mut places = [0i32; BLOCK];
-        // A portion's counts fit u32.
-        for portion in values.chunks(1 << 30) {
-            let mut tables = vec![0u32; TABLES * size];
-            let blocks = portion.chunks_exact(BLOCK);
-            for &value in blocks.remainder() {
-                tables[place(value) as usize] += 1;
-            }
-            for block in blocks {
-                for (at, &value) in places.iter_mut().zip(block) {
-                    *at = place(value);
-                }
-                for turn in places.chunks_exact(TABLES) {
-                    for (table, &at) in turn.iter().enumerate() {
-                        tables[table * size + at as usize] += 1;
-                    }
-                }
-            }
-            for table in tables.chunks_exact(size) {
-                for (all, &count) in self.counts.iter_mut().zip(table) {
-                    *all += u64::from(count);
-                }
-            }
+        match self.counts.len() {
+            HALF => count_into::<HALF>(&mut self.counts, values, |value| place(value, per_width)),
+            _ => count_into::<{ 2 * HALF }>(&mut self.counts, values, |value| {
+                place(value, per_width) + HALF as i32
+            }),
         }
     }
 
@@ -178,6 +140,63 @@ impl Histogram {
             }
             self.counts = wide;
             self.exponent = exponent;
+        }
+    }
+}
+
+/// The bin of a finite value in bins that hold it and have an exponent of [`FAST`].
+///
+/// Both forms give the same; each is the one its compiler turns into vector code.
+fn place(value: f32, per_width: f32) -> i32 {
+    // Exact, by the choice of FAST, and at most HALF away from zero.
+    let bins = value * per_width;
+    if cfg!(target_family = "wasm") {
+        // From 2^23 on, the last bit of an f32 is worth one.
+        const MAGIC: f32 = 8_388_608.0;
+        (bins.floor() + MAGIC).to_bits() as i32 - MAGIC.to_bits() as i32
+    } else {
+        // SAFETY: far inside i32. (A checked cast is not turned into vector code.)
+        let whole: i32 = unsafe { bins.to_int_unchecked() };
+        whole - i32::from(bins < whole as f32)
+    }
+}
+
+/// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which
+/// the compiler turns into vector code, and counted into several tables in turns: a value that comes again
+/// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
+fn count_into<const SIZE: usize>(counts: &mut [u64], values: &[f32], place: impl Fn(f32) -> i32) {
+    const BLOCK: usize = 64;
+    const TABLES: usize = 4;
+    // A place is in 0..SIZE already; this tells the compiler.
+    let inside = |place: i32| place as usize & (SIZE - 1);
+    if values.len() < TABLES * SIZE {
+        for &value in values {
+            counts[inside(place(value))] += 1;
+        }
+        return;
+    }
+    let mut places = [0i32; BLOCK];
+    // A portion's counts fit u32.
+    for portion in values.chunks(1 << 30) {
+        let mut tables = vec![[0u32; SIZE]; TABLES];
+        let (blocks, rest) = portion.as_chunks::<BLOCK>();
+        for &value in rest {
+            tables[0][inside(place(value))] += 1;
+        }
+        for block in blocks {
+            for lane in 0..BLOCK {
+                places[lane] = place(block[lane]);
+            }
+            for turn in places.as_chunks::<TABLES>().0 {
+                for (table, &at) in tables.iter_mut().zip(turn) {
+                    table[inside(at)] += 1;
+                }
+            }
+        }
+        for table in &tables {
+            for (all, &count) in counts.iter_mut().zip(table) {
+                *all += u64::from(count);
+            }
         }
     }
 }

@@ -40,9 +40,10 @@ impl Observation {
         self.nan += nan;
         self.infinite += all - count - nan;
         if count > 0 {
-            let (min, max) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), v| {
-                (least.min(v), most.max(v))
-            });
+            let (min, max) = finite()
+                .fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), v| {
+                    (least.min(v), most.max(v))
+                });
             self.finite += count;
             self.reach(min, max);
             self.histogram.observe(values, min, max, false);
@@ -106,8 +107,16 @@ fn ends(values: &[f32]) -> (f32, f32, bool) {
     // Zero for as long as everything is finite; NaN from then on.
     let mut zero = [0.0f32; LANES];
     let mut take = |lane: usize, value: f32| {
-        least[lane] = if value < least[lane] { value } else { least[lane] };
-        greatest[lane] = if value > greatest[lane] { value } else { greatest[lane] };
+        least[lane] = if value < least[lane] {
+            value
+        } else {
+            least[lane]
+        };
+        greatest[lane] = if value > greatest[lane] {
+            value
+        } else {
+            greatest[lane]
+        };
         zero[lane] += value * 0.0;
     };
     let blocks = values.chunks_exact(LANES);

@@ -9,8 +9,8 @@ pub use edit::Names;
 use std::collections::{HashMap, HashSet};
 
 use crate::onnx::schema::{
-    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, TensorProto, TypeValue,
-    ValueInfoProto,
+    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TypeValue, ValueInfoProto,
 };
 
 /// What is wrong with a graph that was read.
@@ -199,6 +199,17 @@ impl Model {
             .find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))
             .and_then(|o| o.version)
             .unwrap_or(1)
+    }
+
+    /// Says that operators of another domain are used, unless it is said already.
+    pub fn import(&mut self, domain: &str, version: i64) {
+        let imports = &mut self.header.opset_import;
+        if !imports.iter().any(|o| o.domain.as_deref() == Some(domain)) {
+            imports.push(OperatorSetIdProto {
+                domain: Some(domain.into()),
+                version: Some(version),
+            });
+        }
     }
 }
 

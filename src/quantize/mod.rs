@@ -10,6 +10,7 @@ mod operators;
 mod plan;
 mod qdq;
 mod qoperator;
+mod ranges;
 mod scale;
 mod settings;
 mod simulated;
@@ -21,8 +22,11 @@ pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;
+pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
-pub use settings::{ActivationType, Settings};
+pub use settings::{
+    ElementType, Format, LayerSettings, Operators, Settings, SettingsError, TensorSettings,
+};
 pub use simulated::with_float_weights;
 
 use crate::graph::Model;
@@ -41,9 +45,11 @@ pub enum QuantizeError {
     )]
     Nothing { reason: String },
     #[error(
-        "the setting keeps the layer `{name}` float, but the model has no node of that name{hint}"
+        "the settings name the layer `{name}`, but the model has no node of that name or scope{hint}"
     )]
     UnknownNode { name: String, hint: String },
+    #[error("the settings name the tensor `{name}`, but the model has none of that name{hint}")]
+    UnknownTensor { name: String, hint: String },
     #[error(
         "there is no range for the value `{value}`; calibrate again with these settings, or give its range"
     )]

@@ -45,9 +45,13 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "MatMul" => Treatment::MatMul,
         "Add" | "Mul" | "Concat" | "Sigmoid" | "Softmax" | "LeakyRelu" | "GlobalAveragePool"
         | "ArgMax" | "CumSum" => Treatment::Elementwise,
+        // ONNX Runtime leaves these float.
+        "Sub" | "Div" | "HardSwish" | "HardSigmoid" | "Gelu" | "Erf" | "Tanh" | "Elu" | "PRelu"
+        | "ReduceMean" | "ReduceSum" | "Max" | "Min" => Treatment::Elementwise,
         "Relu" | "Clip" => Treatment::Clamp,
         "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "AveragePool"
         | "MaxPool" | "TopK" | "Resize" => Treatment::Share,
+        "DepthToSpace" | "SpaceToDepth" => Treatment::Share,
         "Pad" => Treatment::Pad,
         "Split" => Treatment::Split,
         "Gather" | "GatherElements" => Treatment::Gather,
@@ -57,6 +61,28 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         }
         _ => return None,
     })
+}
+
+/// Whether ONNX Runtime's `quantize_static` takes an operator by default.
+pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
+    const OURS_ONLY: [&str; 15] = [
+        "Sub",
+        "Div",
+        "HardSwish",
+        "HardSigmoid",
+        "Gelu",
+        "Erf",
+        "Tanh",
+        "Elu",
+        "PRelu",
+        "ReduceMean",
+        "ReduceSum",
+        "Max",
+        "Min",
+        "DepthToSpace",
+        "SpaceToDepth",
+    ];
+    treatment(operator).is_some() && !OURS_ONLY.contains(&operator)
 }
 
 /// Why nodes of an operator stay float; `None` where they can be int8.

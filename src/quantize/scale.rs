@@ -13,15 +13,61 @@ pub(super) struct Span {
 }
 
 /// Which integers of `element` are used: all, all but the lowest (symmetric and signed), or half.
+///
+/// The symmetric span of 4-bit integers has its lowest too, as ONNX Runtime has it.
 pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Span {
     let (low, high) = match (element, reduce_range, symmetric) {
         (DataType::Int8, true, _) => (-64, 64),
         (DataType::Int8, false, true) => (-127, 127),
         (DataType::Int8, false, false) => (-128, 127),
+        (DataType::Int16, true, _) => (-16384, 16384),
+        (DataType::Int16, false, true) => (-32767, 32767),
+        (DataType::Int16, false, false) => (-32768, 32767),
+        (DataType::Int4, true, _) => (-4, 3),
+        (DataType::Int4, false, _) => (-8, 7),
+        (DataType::Uint16, true, _) => (0, 32767),
+        (DataType::Uint16, false, _) => (0, 65535),
+        (DataType::Uint4, true, _) => (0, 7),
+        (DataType::Uint4, false, _) => (0, 15),
         (_, true, _) => (0, 127),
         (_, false, _) => (0, 255),
     };
     Span { low, high }
+}
+
+/// Integers as they lie in a tensor of `element`: little-endian; 4-bit ones in pairs, the first in the low
+/// half of the byte.
+pub(super) fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>) -> Vec<u8> {
+    let integers = integers.into_iter();
+    match element {
+        DataType::Int16 | DataType::Uint16 => {
+            integers.flat_map(|i| (i as u16).to_le_bytes()).collect()
+        }
+        DataType::Int4 | DataType::Uint4 => {
+            let mut bytes: Vec<u8> = Vec::with_capacity(integers.size_hint().0.div_ceil(2));
+            for (place, integer) in integers.enumerate() {
+                let half = (integer as u8) & 15;
+                match bytes.last_mut() {
+                    Some(byte) if place % 2 == 1 => *byte |= half << 4,
+                    _ => bytes.push(half),
+                }
+            }
+            bytes
+        }
+        // Both keep the low byte of the two's complement.
+        _ => integers.map(|i| i as u8).collect(),
+    }
+}
+
+/// The least power of two that is not below a scale; one above it by rounding only counts as reached.
+pub(super) fn power_of_two(scale: f32) -> f32 {
+    const FRACTION: u32 = 0x007f_ffff;
+    let bits = (scale * (1.0 - 4.0 * f32::EPSILON)).to_bits();
+    f32::from_bits(if bits & FRACTION == 0 {
+        bits
+    } else {
+        (bits & !FRACTION) + FRACTION + 1
+    })
 }
 
 /// Scales and zero points of a tensor: one each, or one a channel along `axis`.
@@ -97,6 +143,28 @@ mod tests {
                 "{element:?} {symmetric} {reduced} {min} {max}"
             );
         }
+    }
+
+    #[test]
+    fn powers_of_two_are_the_next_above() {
+        for (scale, wanted) in [
+            (1.0, 1.0),
+            (1.01, 2.0),
+            (0.25, 0.25),
+            (0.250_000_03, 0.25),
+            (0.3, 0.5),
+            (3e-38, 4.701_977_4e-38),
+        ] {
+            assert_eq!(power_of_two(scale), wanted, "{scale}");
+        }
+    }
+
+    #[test]
+    fn integers_lie_as_their_type_wants() {
+        assert_eq!(encoded(DataType::Int8, [-1, 2]), [255, 2]);
+        assert_eq!(encoded(DataType::Uint16, [1, 65535]), [1, 0, 255, 255]);
+        assert_eq!(encoded(DataType::Int16, [-2]), [254, 255]);
+        assert_eq!(encoded(DataType::Int4, [-1, 7, -8]), [0x7f, 0x08]);
     }
 
     #[test]

@@ -2,43 +2,50 @@
 
 use bytes::Bytes;
 
-use super::scale::{QuantizationParameters, quantize_value, scale_and_zero_point, span};
-use crate::onnx::schema::{DataType, TensorProto};
+use super::scale::{QuantizationParameters, encoded, quantize_value, span};
+use super::settings::Representation;
+use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
-
-/// How a constant is quantized.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ConstantForm {
-    pub(super) element: DataType,
-    pub(super) axis: Option<usize>,
-    pub(super) symmetric: bool,
-    pub(super) reduce_range: bool,
-}
 
 /// Scales and zero points from the smallest and largest value, of each channel where there is an axis.
 pub(super) fn parameters(
     tensor: &TensorProto,
-    form: ConstantForm,
+    axis: Option<usize>,
+    represented: &Representation,
+    weight: bool,
 ) -> Result<QuantizationParameters, TensorError> {
-    let channels = Channels::of(&tensor.shape()?, form.axis);
+    let element = represented.element.data_type();
+    let symmetric = represented.is_symmetric(weight);
+    let channels = Channels::of(&tensor.shape()?, axis);
+    if let Some((scale, zero_point)) = represented.scale {
+        return Ok(QuantizationParameters {
+            element,
+            axis,
+            scales: vec![scale; channels.count],
+            zero_points: vec![zero_point; channels.count],
+        });
+    }
     let values = tensor.to_f32()?;
     let mut ranges = vec![(f32::INFINITY, f32::NEG_INFINITY); channels.count];
-    channels.each_run(&values, |channel, run| {
-        let (min, max) = &mut ranges[channel];
-        for &value in run {
-            *min = min.min(value);
-            *max = max.max(value);
-        }
-    });
-    let used = span(form.element, form.symmetric, form.reduce_range);
+    match represented.range {
+        Some(range) => ranges.fill((range.min, range.max)),
+        None => channels.each_run(&values, |channel, run| {
+            let (min, max) = &mut ranges[channel];
+            for &value in run {
+                *min = min.min(value);
+                *max = max.max(value);
+            }
+        }),
+    }
+    let used = span(element, symmetric, represented.reduce_range);
     let (scales, zero_points) = ranges
         .into_iter()
         .map(|(min, max)| if min > max { (0.0, 0.0) } else { (min, max) })
-        .map(|(min, max)| scale_and_zero_point(min, max, used, form.symmetric))
+        .map(|(min, max)| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
     Ok(QuantizationParameters {
-        element: form.element,
-        axis: form.axis,
+        element,
+        axis,
         scales,
         zero_points,
     })
@@ -56,17 +63,16 @@ pub(super) fn quantized(
     let mut integers = Vec::with_capacity(values.len());
     Channels::of(&shape, parameters.axis).each_run(&values, |channel, run| {
         let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
-        // Both integer types keep the low byte of the two's complement.
         integers.extend(
             run.iter()
-                .map(|&v| quantize_value(v, scale, zero_point, whole) as u8),
+                .map(|&v| quantize_value(v, scale, zero_point, whole)),
         );
     });
     Ok(TensorProto::from_raw(
         name,
         parameters.element,
         &shape,
-        Bytes::from(integers),
+        Bytes::from(encoded(parameters.element, integers)),
     ))
 }
 
@@ -104,14 +110,12 @@ impl Channels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::Method;
+    use crate::quantize::settings::ElementType;
 
-    fn form(axis: Option<usize>) -> ConstantForm {
-        ConstantForm {
-            element: DataType::Int8,
-            axis,
-            symmetric: true,
-            reduce_range: false,
-        }
+    fn by_default(tensor: &TensorProto, axis: Option<usize>) -> QuantizationParameters {
+        let represented = Representation::new(ElementType::I8, Method::MinMax);
+        parameters(tensor, axis, &represented, true).unwrap()
     }
 
     #[test]
@@ -130,7 +134,7 @@ mod tests {
             ),
             (None, vec![2.0], vec![0, -1, 2, 64, 127, 0]),
         ] {
-            let found = parameters(&tensor, form(axis)).unwrap();
+            let found = by_default(&tensor, axis);
             assert_eq!(found.scales, scales);
             assert!(found.zero_points.iter().all(|&z| z == 0));
             let bytes = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
@@ -141,8 +145,8 @@ mod tests {
     #[test]
     fn a_channel_of_zeros_has_the_scale_one() {
         let tensor = TensorProto::from_f32("w", &[2, 1], &[0.0, 1.0]);
-        assert_eq!(parameters(&tensor, form(Some(0))).unwrap().scales[0], 1.0);
+        assert_eq!(by_default(&tensor, Some(0)).scales[0], 1.0);
         let empty = TensorProto::from_f32("w", &[0], &[]);
-        assert_eq!(parameters(&empty, form(None)).unwrap().scales, [1.0]);
+        assert_eq!(by_default(&empty, None).scales, [1.0]);
     }
 }

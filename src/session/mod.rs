@@ -9,7 +9,7 @@ mod error;
 mod report;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -33,6 +33,14 @@ use crate::samples::{self, Encoded, InputSpec, Preview};
 /// Range of each value, by name.
 pub type Ranges = BTreeMap<String, Range>;
 
+/// What is known of the values' ranges.
+enum Found {
+    /// What a calibration saw, and the method it was ended with.
+    Seen(Observations, Method),
+    /// The ranges themselves.
+    Given(Ranges),
+}
+
 /// One model on its way from float to int8.
 pub struct Session {
     file: Bytes,
@@ -42,7 +50,7 @@ pub struct Session {
     card: Card,
     prepared: Option<Ready>,
     calibration: Option<Calibration>,
-    ranges: Option<Ranges>,
+    found: Option<Found>,
     profiler: Profiler,
     report: Report,
 }
@@ -133,7 +141,7 @@ impl Session {
             card,
             prepared: None,
             calibration: None,
-            ranges: None,
+            found: None,
             profiler,
             report: Report::default(),
         })
@@ -193,18 +201,16 @@ impl Session {
     }
 
     /// Prepares the model and begins a calibration, leaving off any begun before.
-    pub fn begin_calibration(
-        &mut self,
-        settings: &quantize::Settings,
-        samples: samples::Settings,
-    ) -> Result<(), Error> {
+    ///
+    /// It watches all that any settings may ask for: these can change afterwards without another.
+    pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.profiler.resume();
         self.prepare()?;
         let inputs = self.input_specs();
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let watched = watched(&ready.model, settings)?;
-        self.report.calibrating(settings, &samples, &ready.done);
+        let watched = Plan::observable(&ready.model)?;
+        self.report.calibrating(&samples, &ready.done);
         self.calibration = Some(Calibration::new(
             ready.model.clone(),
             watched,
@@ -245,14 +251,10 @@ impl Session {
             return Err(Error::NoSamples);
         }
         let observations: Observations = calibration.finish();
-        let ranges: Ranges = observations
-            .iter()
-            .map(|(name, seen)| (name.clone(), method.range(seen)))
-            .collect();
         self.profiler.end();
-        let values = ranges.len();
+        let values = observations.len();
         self.report.calibrated(method, samples, &observations);
-        self.ranges = Some(ranges);
+        self.found = Some(Found::Seen(observations, method));
         let prepared = self
             .prepared
             .as_ref()
@@ -268,7 +270,7 @@ impl Session {
     /// Takes ranges from elsewhere in place of a calibration.
     pub fn set_ranges(&mut self, ranges: Ranges) -> Result<(), Error> {
         self.prepare()?;
-        self.ranges = Some(ranges);
+        self.found = Some(Found::Given(ranges));
         Ok(())
     }
 
@@ -282,15 +284,26 @@ impl Session {
         Ok(onnx::write(&model.to_proto())?)
     }
 
-    /// The ranges of the last calibration.
-    pub fn ranges(&self) -> Option<&Ranges> {
-        self.ranges.as_ref()
+    /// The ranges of the last calibration by the method it was ended with, or those given in its place.
+    pub fn ranges(&self) -> Option<Ranges> {
+        match self.found.as_ref()? {
+            Found::Given(ranges) => Some(ranges.clone()),
+            Found::Seen(observations, method) => {
+                let range = |(name, seen): (&String, _)| (name.clone(), method.range(seen));
+                Some(observations.iter().map(range).collect())
+            }
+        }
     }
 
-    /// Quantizes with the ranges of the last calibration.
+    /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
+    /// calibration.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
-        let (Some(ready), Some(ranges)) = (&self.prepared, &self.ranges) else {
+        let (Some(ready), Some(found)) = (&self.prepared, &self.found) else {
             return Err(Error::NotCalibrated);
+        };
+        let ranges = match found {
+            Found::Seen(observations, _) => quantize::Ranges::Seen(observations),
+            Found::Given(ranges) => quantize::Ranges::Given(ranges),
         };
         self.profiler.resume();
         self.profiler.begin("Quantization (Static)");
@@ -347,20 +360,6 @@ impl Session {
         self.prepared = Some(ready?);
         Ok(())
     }
-}
-
-/// The values to watch: those the settings want, and those wanted once no layer is kept float, so
-/// that a layer can be kept float or given back without a new calibration.
-fn watched(model: &Model, settings: &quantize::Settings) -> Result<Vec<String>, Error> {
-    let open = quantize::Settings {
-        keep_float: Vec::new(),
-        ..settings.clone()
-    };
-    let mut names = BTreeSet::new();
-    for settings in [settings, &open] {
-        names.extend(Plan::new(model, settings)?.observed());
-    }
-    Ok(names.into_iter().collect())
 }
 
 /// Writes inferred types into the graph, over what it declares for the same values.

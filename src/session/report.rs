@@ -10,17 +10,12 @@ use crate::{quantize, samples};
 /// What has been learned of a run so far.
 #[derive(Default)]
 pub(super) struct Report {
+    samples: Option<Section>,
     settings: Option<Section>,
     preparation: Option<Section>,
     calibration: Option<Section>,
     quantization: Option<Section>,
     warnings: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Settings<'a> {
-    quantize: &'a quantize::Settings,
-    samples: &'a samples::Settings,
 }
 
 #[derive(Serialize)]
@@ -43,17 +38,10 @@ struct Quantization<'a> {
 }
 
 impl Report {
-    pub(super) fn calibrating(
-        &mut self,
-        settings: &quantize::Settings,
-        samples: &samples::Settings,
-        prepared: &[String],
-    ) {
-        let settings = Settings {
-            quantize: settings,
-            samples,
-        };
-        self.settings = Some(Section::of("settings", "How it was to be done.", &settings));
+    pub(super) fn calibrating(&mut self, samples: &samples::Settings, prepared: &[String]) {
+        let comment = "How samples were made into tensors.";
+        self.samples = Some(Section::of("samples", comment, samples));
+        self.settings = None;
         let comment =
             "What was changed before calibration, without changing what the model computes.";
         self.preparation = Some(Section::of("preparation", comment, &prepared));
@@ -95,22 +83,21 @@ impl Report {
         let comment = "What was done. Nodes under `float` stay float, each with its reason; min and max are the real\n\
                        numbers a tensor can hold, of several scales that of the largest.";
         self.quantization = Some(Section::of("quantization", comment, &quantization));
-        if self.settings.is_none() {
-            self.settings = Some(Section::of("settings", "How it was to be done.", settings));
-        }
+        self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {
         let place = environment(rayon::current_num_threads());
         let place = Section::of("environment", "Where it ran.", &place);
         let known = [
+            &self.samples,
             &self.settings,
             &self.preparation,
             &self.calibration,
             &self.quantization,
         ];
         let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
-        sections.insert(usize::from(self.settings.is_some()), place);
+        sections.insert(0, place);
         let comment = "What to look at before trusting the result.";
         sections.push(Section::of("warnings", comment, &self.warnings));
         sections

@@ -1,32 +1,96 @@
-// A model so small that it is written here by hand: y = x + w, with w of four floats in another file.
+// Models and samples so small that they are written here by hand.
 
-/** @param {number} number @param {Buffer | string} content a length-delimited protobuf field */
-function field(number, content) {
-  const bytes = Buffer.from(content);
-  return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+/** @param {number} number @returns {Buffer} */
+function varint(number) {
+  const bytes = [];
+  for (; number > 127; number = Math.floor(number / 128)) bytes.push((number % 128) | 128);
+  return Buffer.from([...bytes, number]);
 }
 
-/** @param {number} number @param {number} value below 128 */
-const small = (number, value) => Buffer.from([number << 3, value]);
+/** @param {number} number @param {Buffer | string | Buffer[]} content a length-delimited protobuf field */
+function field(number, content) {
+  const bytes = Array.isArray(content) ? Buffer.concat(content) : Buffer.from(content);
+  return Buffer.concat([varint(number * 8 + 2), varint(bytes.length), bytes]);
+}
 
-/** @param {number} size */
-const shape = (size) => field(2, field(1, small(1, size)));
+/** @param {number} number @param {number} value */
+const whole = (number, value) => Buffer.concat([varint(number * 8), varint(value)]);
 
-/** @param {string} name */
-const port = (name) => Buffer.concat([field(1, name), field(2, field(1, Buffer.concat([small(1, 1), shape(4)])))]);
+/** @typedef {(number | string)[]} Shape a name where the size is open */
 
-/** @param {string} key @param {string} value */
-const entry = (key, value) => field(13, Buffer.concat([field(1, key), field(2, value)]));
+/** @param {string} name @param {Shape} shape */
+function port(name, shape) {
+  const dims = shape.map((size) => field(1, typeof size === 'number' ? whole(1, size) : field(2, size)));
+  return [field(1, name), field(2, field(1, [whole(1, 1), field(2, dims)]))];
+}
 
-/** @param {string} location @returns {Buffer} */
+const [float, uint8] = [1, 2];
+
+/** @param {string} name @param {number} type @param {number[]} dims @param {Buffer[]} content */
+const tensor = (name, type, dims, content) => [...dims.map((size) => whole(1, size)), whole(2, type), field(8, name), ...content];
+
+/** @param {number[]} values */
+const raw = (values) => field(9, Buffer.from(new Float32Array(values).buffer));
+
+/** @param {string} operator @param {string} name @param {string[]} inputs @param {string} output @param {Buffer[]} [attributes] */
+const node = (operator, name, inputs, output, attributes = []) => [
+  ...inputs.map((input) => field(1, input)), field(2, output), field(3, name), field(4, operator), ...attributes,
+];
+
+/**
+ * @param {Buffer[][]} nodes
+ * @param {Buffer[][]} constants
+ * @param {Ports} ports
+ * @returns {Buffer}
+ */
+function model(nodes, constants, { x, y }) {
+  const graph = [
+    ...nodes.map((one) => field(1, one)), field(2, 'g'), ...constants.map((one) => field(5, one)),
+    field(11, port('x', x)), field(12, port('y', y)),
+  ];
+  return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
+}
+
+/** @typedef {{ x: Shape, y: Shape }} Ports */
+
+/** @type {Ports} */
+const small = { x: [1, 3, 4, 4], y: [1, 2, 4, 4] };
+const pads = [field(5, [field(1, 'pads'), ...[1, 1, 1, 1].map((size) => whole(8, size)), whole(20, 7)])];
+const weight = tensor('w', float, [2, 3, 3, 3], [raw(Array.from({ length: 54 }, (_, i) => ((i * 11) % 23) / 11.5 - 1))]);
+const convolve = (/** @type {string} */ from) => node('Conv', 'conv', [from, 'w'], 'c', pads);
+
+/** A convolution and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4]. */
+export const convolution = (ports = small) => model([convolve('x'), node('Relu', 'relu', ['c'], 'y')], [weight], ports);
+
+/** The same for pictures of any size. */
+export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
+
+/** With an operator nobody knows. */
+export const unknownOperator = () => model([convolve('x'), node('Frobnicate', 'frob', ['c'], 'y')], [weight], small);
+
+/** As another tool would have quantized it. */
+export function alreadyQuantized() {
+  const nodes = [
+    node('QuantizeLinear', 'q', ['x', 'scale', 'zero'], 'i'),
+    node('DequantizeLinear', 'd', ['i', 'scale', 'zero'], 'f'),
+    convolve('f'), node('Relu', 'relu', ['c'], 'y'),
+  ];
+  const constants = [weight, tensor('scale', float, [], [raw([0.5])]), tensor('zero', uint8, [], [field(9, Buffer.from([3]))])];
+  return model(nodes, constants, small);
+}
+
+/** y = x + w, with w of four floats in another file. @param {string} location */
 export function withExternalData(location) {
-  const weight = Buffer.concat([
-    small(1, 4), small(2, 1), field(8, 'w'),
-    entry('location', location), entry('offset', '0'), entry('length', '16'), small(14, 1),
-  ]);
-  const node = Buffer.concat([field(1, 'x'), field(1, 'w'), field(2, 'y'), field(3, 'sum'), field(4, 'Add')]);
-  const graph = Buffer.concat([field(1, node), field(2, 'g'), field(5, weight), field(11, port('x')), field(12, port('y'))]);
-  // The graph is longer than 127 bytes, so its length takes two.
-  const header = Buffer.from([(7 << 3) | 2, (graph.length & 0x7f) | 0x80, graph.length >> 7]);
-  return Buffer.concat([small(1, 8), header, graph, field(8, small(2, 13))]);
+  const entry = (/** @type {string} */ key, /** @type {string} */ value) => field(13, [field(1, key), field(2, value)]);
+  const elsewhere = tensor('w', float, [4], [entry('location', location), entry('offset', '0'), entry('length', '16'), whole(14, 1)]);
+  return model([node('Add', 'sum', ['x', 'w'], 'y')], [elsewhere], { x: [4], y: [4] });
+}
+
+/** A `.npy` file. @param {Float32Array | Float64Array | BigInt64Array} values @param {number[]} shape @returns {Buffer} */
+export function npy(values, shape) {
+  const type = values instanceof Float32Array ? '<f4' : values instanceof Float64Array ? '<f8' : '<i8';
+  const text = `{'descr': '${type}', 'fortran_order': False, 'shape': (${shape.join(', ')},), }\n`;
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(text.length);
+  return Buffer.concat([Buffer.from('\x93NUMPY\x01\x00', 'latin1'), length, Buffer.from(text), Buffer.from(values.buffer)]);
 }

@@ -1,8 +1,10 @@
 // What the tests of the page share: a server, a stock browser, and a person's moves.
 
+import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after, before, describe } from 'node:test';
 import puppeteer from 'puppeteer-core';
 import { serve } from '../../scripts/serve.mjs';
 
@@ -11,15 +13,16 @@ export const corpus = process.env.OCTET_CORPUS ?? join(cache, 'corpus');
 /** Where downloaded models are left for the oracle. */
 export const out = process.env.OCTET_E2E_OUT ?? join(cache, 'e2e');
 mkdirSync(out, { recursive: true });
-const downloads = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
-process.on('exit', () => rmSync(downloads, { recursive: true, force: true }));
+/** A folder for what the tests write, gone when they end. */
+export const scratch = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+const downloads = join(scratch, 'downloads');
+mkdirSync(downloads);
 
 export const model = join(corpus, 'models', 'efficientnet_lite0.onnx');
 export const photos = existsSync(join(corpus, 'photos'))
   ? readdirSync(join(corpus, 'photos')).filter((name) => /\.jpg$/.test(name)).sort().map((name) => join(corpus, 'photos', name))
   : [];
-
-export const browsers = /** @type {const} */ (['chromium', 'firefox']);
 
 /** @param {'chromium' | 'firefox'} name */
 export function launch(name) {
@@ -46,23 +49,61 @@ export function launch(name) {
   });
 }
 
+/** @typedef {{ plain?: boolean, mounts?: Record<string, string> }} ServerOptions */
+/** @typedef {(options: ServerOptions, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
+
+/**
+ * The same tests in each browser. `visit` opens the page, walks it, and then holds it against what is promised of every walk: no
+ * error in the console, nothing that the policy had to stop, no request to another origin.
+ *
+ * @param {string} what
+ * @param {(visit: Begin, name: 'chromium' | 'firefox') => void} tests
+ * @param {readonly ('chromium' | 'firefox')[]} [which]
+ */
+export function inBrowsers(what, tests, which = ['chromium', 'firefox']) {
+  for (const name of which) {
+    describe(`${what} in ${name}`, () => {
+      /** @type {import('puppeteer-core').Browser} */
+      let browser;
+      before(async () => {
+        browser = await launch(name);
+      });
+      after(() => browser?.close());
+      tests(async (options, walk) => {
+        const visit = await Visit.begin(browser, options);
+        try {
+          await walk(visit);
+          assert.deepEqual(visit.errors, []);
+          assert.deepEqual(visit.violations, [], 'the policy was violated');
+          assert.deepEqual(visit.elsewhere(), [], 'a request left for another origin');
+        } finally {
+          await visit.end();
+        }
+      }, name);
+    });
+  }
+}
+
 /** A page on a server of its own, and everything it asked for. */
 export class Visit {
   /** @type {string[]} */
   requests = [];
   /** @type {string[]} */
   errors = [];
+  /** What the policy stopped, told by the browser itself: of the page, its workers and their threads. @type {Record<string, unknown>[]} */
+  violations = [];
 
-  /** @param {import('puppeteer-core').Browser} browser @param {{ plain?: boolean }} [options] */
+  /** @param {import('puppeteer-core').Browser} browser @param {ServerOptions} [options] */
   static async begin(browser, options = {}) {
     const visit = new Visit();
-    visit.server = await serve({ port: 0, ...options });
+    visit.server = await serve({ port: 0, onViolation: (violation) => visit.violations.push(violation), ...options });
     visit.page = await browser.newPage();
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(120_000);
     // Requests of the worker and its threads are seen here too; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
+    visit.page.on('console', (message) => message.type() === 'error' && visit.errors.push(message.text()));
     try {
       await visit.page.goto(visit.server.url);
       await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
@@ -72,6 +113,10 @@ export class Visit {
       throw error;
     }
     return visit;
+  }
+
+  elsewhere() {
+    return this.requests.filter((url) => ![this.server?.url ?? '', 'blob:', 'data:'].some((start) => url.startsWith(start)));
   }
 
   /** @returns {import('puppeteer-core').Page} */
@@ -86,13 +131,13 @@ export class Visit {
     await input.uploadFile(...files);
   }
 
-  /** Drops files made in the page, as from a desktop. @param {{ name: string, bytes: number[] }[]} files */
+  /** Drops files made in the page, as from a desktop. @param {Record<string, Uint8Array | number[]>} files by name */
   drop(files) {
     return this.tab.evaluate((given) => {
       const transfer = new DataTransfer();
       for (const { name, bytes } of given) transfer.items.add(new File([new Uint8Array(bytes)], name));
       window.dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
-    }, files);
+    }, Object.entries(files).map(([name, bytes]) => ({ name, bytes: [...bytes] })));
   }
 
   /** Opens the model and adds samples. @param {number} count */
@@ -102,6 +147,34 @@ export class Visit {
     await this.choose('choose-samples', ...photos.slice(0, count));
     await this.tab.waitForSelector('.pictures canvas');
     await this.tab.select('#preset', 'lite');
+  }
+
+  /** Clicks a button by what it says. @param {string} text */
+  press(text) {
+    return this.tab.evaluate((wanted) => {
+      const button = [...document.querySelectorAll('button')].find((one) => one.textContent === wanted && one.checkVisibility());
+      if (!button) throw new Error(`No button says “${wanted}”.`);
+      button.click();
+    }, text);
+  }
+
+  /** Waits until an element says it. @param {string} selector @param {RegExp} words */
+  async says(selector, words) {
+    const found = (/** @type {string} */ where, /** @type {string} */ source, /** @type {string} */ flags) =>
+      new RegExp(source, flags).test(document.querySelector(where)?.textContent ?? '');
+    await this.tab.waitForFunction(found, {}, selector, words.source, words.flags);
+  }
+
+  /** Starts a run and waits for its end, which must be a good one. */
+  async quantize() {
+    await this.tab.click('#run');
+    await this.finished();
+  }
+
+  /** Waits for the end of a run that is under way; what stopped it is the error. */
+  async finished() {
+    await this.tab.waitForSelector('#done-title, .problem');
+    assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
   }
 
   /** @param {string} selector */

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -86,9 +86,10 @@ def ort_prepare(path, out):
     quant_pre_process(str(path), str(out), skip_symbolic_shape=True, verbose=0)
 
 
-def ort_quantize(path, out, samples):
+def ort_quantize(path, out, samples, method="minmax"):
     """ONNX Runtime's static quantization with the settings that are our defaults."""
+    method = {m.name.lower(): m for m in CalibrationMethod}[method]
     logging.getLogger().setLevel(logging.ERROR)
     quantize_static(
         str(path), str(out), _Reader(samples), quant_format=QuantFormat.QDQ, per_channel=True,
-        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=method)

@@ -90,7 +90,7 @@ def run_octet(model, ranges, settings, folder, *options):
     (folder / "ranges.json").write_text(json.dumps(ranges))
     command = [
         os.environ["OCTET"], "quantize", source, "--ranges", folder / "ranges.json", "--out", target,
-        "--activations", activations,
+        "--activations", activations, "--operators", "onnxruntime",
     ]  # fmt: skip
     chosen = {
         "--symmetric-activations": symmetric, "--per-tensor": not per_channel, "--reduce-range": reduce_range,

@@ -6,7 +6,7 @@ use octet::calibrate::Range;
 use octet::graph::Model;
 use octet::onnx::schema::*;
 use octet::quantize::{
-    Plan, Quantized, Settings, quantize, to_integer_operators, with_float_weights,
+    Plan, Quantized, Ranges, Settings, quantize, to_integer_operators, with_float_weights,
 };
 
 pub fn value(name: &str) -> ValueInfoProto {
@@ -72,12 +72,12 @@ pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str
 /// form.
 pub fn done(model: &Model) -> Quantized {
     let plan = Plan::new(model, &Settings::default()).unwrap();
-    let ranges: BTreeMap<String, Range> = plan
-        .observed()
+    let ranges: BTreeMap<String, Range> = Plan::observable(model)
+        .unwrap()
         .into_iter()
         .map(|name| (name, Range::new(-1.0, 2.0)))
         .collect();
-    let quantized = quantize(model, &plan, &ranges).unwrap();
+    let quantized = quantize(model, &plan, Ranges::Given(&ranges)).unwrap();
     check_graph(&quantized.model);
     check_graph(&to_integer_operators(&quantized.model).unwrap());
     check_graph(&with_float_weights(&quantized.model, model).unwrap());

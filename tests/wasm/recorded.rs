@@ -132,7 +132,7 @@ pub fn sample(index: u32) -> Bytes {
 pub fn quantized(portions: &[usize]) -> Vec<u8> {
     let mut session = Session::open("recorded.onnx", model().into()).expect("our own file opens");
     session
-        .begin_calibration(&quantize::Settings::default(), samples::Settings::default())
+        .begin_calibration(samples::Settings::default())
         .expect("it can be calibrated");
     let mut index = 0;
     for &size in portions {

@@ -3,11 +3,12 @@
 
 import { h } from '../dom.js';
 import { bytes, plural, real } from '../format.js';
-import { addSamples, clearSamples, model, modelChanged, preview, run, samples } from '../studio.js';
+import { model, modelChanged, preview, run, samples } from '../state.js';
+import { addSamples, clearSamples } from '../studio.js';
 import { pick } from './pick.js';
 import { table } from './model.js';
 import { pictureSettings } from './settings.js';
-import { computed } from '../store.js';
+import { computed } from '../signals.js';
 
 /** @import { Preview } from '../types.js' */
 

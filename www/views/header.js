@@ -2,8 +2,8 @@
 /** Name, privacy, what this browser can do and why not more, theme. */
 
 import { h } from '../dom.js';
-import { effect, signal } from '../store.js';
-import { capabilities, engine } from '../studio.js';
+import { effect, signal } from '../signals.js';
+import { abilities, capabilities, engine } from '../state.js';
 
 const themes = [
   ['auto', 'Theme: as the system'],
@@ -19,7 +19,7 @@ class Header extends HTMLElement {
         h('span', { class: 'tagline' }, 'ONNX models to int8, in this page'),
         h('span', { class: 'spring' }),
         privacy(),
-        abilities(),
+        abilitySheet(),
         theme(),
       ),
     );
@@ -36,24 +36,24 @@ function privacy() {
   );
 }
 
-function abilities() {
+function abilitySheet() {
   const short = () => {
-    const { state } = engine.value;
+    const { state, noThreads } = engine.value;
     if (state === 'failed' || !capabilities.variant) return 'Engine: not running';
     if (state === 'starting') return 'Engine: starting';
-    const threads = capabilities.threads > 1 ? `${capabilities.threads} threads` : '1 thread';
+    const threads = capabilities.threads > 1 && !noThreads ? `${capabilities.threads} threads` : '1 thread';
     return `${capabilities.variant === 'threads' ? 'Full build' : 'Baseline build'}, ${threads}`;
   };
   const level = () => {
     if (engine.value.state === 'failed') return 'dot bad';
-    return capabilities.list.every((one) => one.has) ? 'dot good' : 'dot fair';
+    return abilities.value.every((one) => one.has) ? 'dot good' : 'dot fair';
   };
   return h('details', { class: 'menu', name: 'menu' },
     h('summary', {}, h('span', { class: level, 'aria-hidden': 'true' }), short),
     h('div', { class: 'sheet' },
       h('p', {}, () => engine.value.message || capabilities.reason),
       h('ul', { class: 'abilities' },
-        ...capabilities.list.map(({ name, has, why }) =>
+        () => abilities.value.map(({ name, has, why }) =>
           h('li', {}, h('span', { class: has ? 'mark good' : 'mark fair' }, has ? 'Yes' : 'No'), h('strong', {}, name), h('span', { class: 'why' }, why)),
         ),
       ),

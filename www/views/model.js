@@ -3,7 +3,8 @@
 
 import { h } from '../dom.js';
 import { bytes, count, plural } from '../format.js';
-import { model, modelChanged, run, take } from '../studio.js';
+import { model, modelChanged, run } from '../state.js';
+import { take } from '../studio.js';
 import { pick } from './pick.js';
 
 const busy = () => run.value !== null;

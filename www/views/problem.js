@@ -2,9 +2,9 @@
 /** What went wrong, in words, and what can be done; the work so far stays below it. */
 
 import { h } from '../dom.js';
-import { problem } from '../studio.js';
+import { problem } from '../messages.js';
 
-/** @param {import('../studio.js').Problem} what */
+/** @param {import('../messages.js').Problem} what */
 export function problemPanel({ title, message, next, retry }) {
   const close = () => (problem.value = null);
   return h('section', { class: 'panel problem', role: 'alert' },

@@ -3,11 +3,11 @@
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { settings } from '../studio.js';
+import { quantizeSettings } from '../state.js';
 import { curve, curveTable } from './curve.js';
 import { fact, table } from './model.js';
 
-/** @import { Done } from '../studio.js' */
+/** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
 
 const shown = 300;
@@ -22,7 +22,7 @@ export function resultPanel(done) {
   const memory = done.memory;
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
-    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify({ activations: settings.value.activations, perChannel: settings.value.perChannel }) },
+    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify(quantizeSettings()) },
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
     h('div', { class: 'headlines' },
       headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`),

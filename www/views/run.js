@@ -3,8 +3,10 @@
 
 import { h } from '../dom.js';
 import { bytes, duration, timeLeft } from '../format.js';
-import { signal, effect } from '../store.js';
-import { blocked, cancel, cancelOpening, done, opening, quantize, run } from '../studio.js';
+import { signal, effect } from '../signals.js';
+import { cancel, quantize } from '../run.js';
+import { blocked, done, opening, run } from '../state.js';
+import { cancelOpening } from '../studio.js';
 import { curve } from './curve.js';
 
 export function runPanel() {

@@ -3,8 +3,9 @@
 
 import { h } from '../dom.js';
 import { isPicture } from '../files.js';
-import { computed } from '../store.js';
-import { capabilities, presets, run, samples, set, settings } from '../studio.js';
+import { computed } from '../signals.js';
+import { abilities, capabilities, presets, run, samples, settings } from '../state.js';
+import { set } from '../studio.js';
 
 /** What the presets are called; their numbers come from the engine. */
 const names = /** @type {Record<string, string>} */ ({
@@ -44,7 +45,6 @@ export function settingsPanel() {
 
 function threads() {
   const most = capabilities.threads;
-  const why = capabilities.list.at(-1)?.why ?? '';
   return h('label', { class: 'field' },
     h('span', {}, 'Threads'),
     h('input', {
@@ -56,7 +56,7 @@ function threads() {
         set({ threads: count });
       },
     }),
-    h('span', { class: 'note', id: 'threads-why' }, why),
+    h('span', { class: 'note', id: 'threads-why' }, () => abilities.value.at(-1)?.why ?? ''),
   );
 }
 

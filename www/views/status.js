@@ -3,8 +3,9 @@
 
 import { h } from '../dom.js';
 import { plural, timeLeft } from '../format.js';
-import { effect } from '../store.js';
-import { run, spoken } from '../studio.js';
+import { effect } from '../signals.js';
+import { spoken } from '../messages.js';
+import { run } from '../state.js';
 
 const pause = 2000;
 /** How often progress is spoken, in milliseconds. */

@@ -2,8 +2,9 @@
 /** The whole below the header: the way in while there is no model, then the panels and what they lead to. */
 
 import { h } from '../dom.js';
-import { computed, effect, untracked } from '../store.js';
-import { done, model, opening, problem, run } from '../studio.js';
+import { computed, effect, untracked } from '../signals.js';
+import { problem } from '../messages.js';
+import { done, model, opening, run } from '../state.js';
 import { welcome } from './welcome.js';
 import { modelPanel, modelCard, wantedFiles } from './model.js';
 import { dataPanel, samplePreview } from './data.js';

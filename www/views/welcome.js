@@ -3,7 +3,9 @@
 
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';
-import { capabilities, demo, engine, openDemo, take } from '../studio.js';
+import { demo, openDemo } from '../demo.js';
+import { capabilities, engine } from '../state.js';
+import { take } from '../studio.js';
 import { pick } from './pick.js';
 
 export function welcome() {

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use clap::Args;
-use octet::calibrate::Method;
-use octet::quantize::{ActivationType, Settings};
 use octet::samples::{Encoded, SampleRef, group};
 use octet::session::{Error, Session};
 
 use super::images::{ImageOptions, one_of};
 use super::progress::Progress;
+use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges};
 
 /// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
@@ -31,30 +30,11 @@ pub struct Options {
     /// Where the report goes: time and memory of each step, settings, what was quantized and what not
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
-    /// How a tensor's range is chosen: minmax
-    #[arg(long, default_value = "minmax")]
-    method: String,
+    #[command(flatten)]
+    settings: SettingsOptions,
     /// When activations get their scales: static (from the samples)
     #[arg(long, default_value = "static")]
     scheme: String,
-    /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators)
-    #[arg(long, default_value = "qdq")]
-    format: String,
-    /// The integers of activations: u8 or i8
-    #[arg(long, value_name = "TYPE", default_value = "u8")]
-    activations: String,
-    /// One scale for each weight tensor instead of one for each of its channels
-    #[arg(long)]
-    per_tensor: bool,
-    /// Ranges of activations mirrored at zero
-    #[arg(long)]
-    symmetric_activations: bool,
-    /// Weights in 7 bits, for processors whose 8-bit products overflow
-    #[arg(long)]
-    reduce_range: bool,
-    /// A node that stays float (can be given again)
-    #[arg(long, value_name = "NAME")]
-    keep_float: Vec<String>,
     /// How many samples run at a time [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -73,15 +53,13 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let method = method(&options.method)?;
     planned(
         "--scheme",
         &options.scheme,
         &["static"],
         &["dynamic", "weights"],
     )?;
-    planned("--format", &options.format, &["qdq"], &["qoperator"])?;
-    let settings = settings(options)?;
+    let settings = options.settings.document()?;
     let image_settings = options.images.settings()?;
     for (target, option) in targets(options) {
         files::check_target(target, option)?;
@@ -107,7 +85,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         None => {
             progress.stage("Preparing");
             session
-                .begin_calibration(&settings, image_settings.clone())
+                .begin_calibration(image_settings.clone())
                 .map_err(named)?;
             progress.stage("Calibrating");
             if let Some(first) = samples.first() {
@@ -118,7 +96,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 }
             }
             calibrate(&mut session, &samples, threads, options, &progress)?;
-            session.finish_calibration(method).map_err(named)?;
+            session.finish_calibration(settings.method).map_err(named)?;
         }
     }
     report_so_far(&session, options)?;
@@ -130,7 +108,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let outcome = outcome.map_err(named)?;
 
     if let (Some(path), Some(found)) = (&options.save_ranges, session.ranges()) {
-        files::write(path, ranges::text(found)?.as_bytes(), "--save-ranges")?;
+        files::write(path, ranges::text(&found)?.as_bytes(), "--save-ranges")?;
     }
     if let Some(path) = &options.save_prepared {
         files::write(path, &session.prepared().map_err(named)?, "--save-prepared")?;
@@ -229,16 +207,6 @@ fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-fn method(name: &str) -> Result<Method, Failure> {
-    planned(
-        "--method",
-        name,
-        &["minmax"],
-        &["percentile", "entropy", "mse"],
-    )?;
-    Ok(name.parse()?)
-}
-
 /// Refuses a value that is not there: as planned, or as unknown.
 fn planned(option: &str, given: &str, known: &[&str], planned: &[&str]) -> Result<(), Failure> {
     if known.contains(&given) {
@@ -251,22 +219,6 @@ fn planned(option: &str, given: &str, known: &[&str], planned: &[&str]) -> Resul
     } else {
         Err(one_of(option, given, known))
     }
-}
-
-fn settings(options: &Options) -> Result<Settings, Failure> {
-    let activations = match options.activations.as_str() {
-        "u8" => ActivationType::U8,
-        "i8" => ActivationType::I8,
-        other => return Err(one_of("--activations", other, &["u8", "i8"])),
-    };
-    Ok(Settings {
-        activations,
-        symmetric_activations: options.symmetric_activations,
-        per_channel: !options.per_tensor,
-        reduce_range: options.reduce_range,
-        keep_float: options.keep_float.clone(),
-        ..Settings::default()
-    })
 }
 
 fn start_threads(wanted: Option<usize>) -> Result<usize, Failure> {

@@ -1,9 +1,9 @@
 //! Operators that arrange the same values anew: Reshape, Transpose, Pad, Resize and their like.
 
 use super::{Context, positions, product};
+use crate::graph::Dim;
 use crate::prepare::shapes::numbers::{places, strides};
 use crate::prepare::shapes::{Known, LARGEST, sizes};
-use crate::graph::Dim;
 
 impl Context<'_> {
     pub(super) fn reshape(&self) -> Option<Known> {

@@ -5,8 +5,8 @@ mod parts;
 mod sizes;
 mod sums;
 
-use super::numbers::{elementwise, known, places, spread, strides};
-use super::{Known, LARGEST, Types, sizes, windows};
+use super::numbers::elementwise;
+use super::{Known, Types, sizes, windows};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 

@@ -1,10 +1,10 @@
 //! Operators that join, pick and part: Concat, Slice, Gather, Split, TopK.
 
 use super::{Context, position, positions};
-use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST, sizes};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
+use crate::prepare::shapes::numbers::{places, strides};
+use crate::prepare::shapes::{Known, LARGEST, sizes};
 
 impl Context<'_> {
     pub(super) fn concat(&self) -> Option<Known> {

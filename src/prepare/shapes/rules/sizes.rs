@@ -1,10 +1,10 @@
 //! Operators whose values are sizes: Shape, ConstantOfShape, Range, Expand, Tile.
 
 use super::{Context, broadcast};
-use crate::prepare::shapes::numbers::{known, places, spread};
-use crate::prepare::shapes::{Known, LARGEST};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
+use crate::prepare::shapes::numbers::{known, spread};
+use crate::prepare::shapes::{Known, LARGEST};
 
 impl Context<'_> {
     pub(super) fn shape_of(&self) -> Option<Known> {

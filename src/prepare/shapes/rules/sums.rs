@@ -1,8 +1,8 @@
 //! Operators that sum along an axis: MatMul, Gemm, the reductions, recurrent layers.
 
 use super::{Context, broadcast, positions};
-use crate::prepare::shapes::{Known};
 use crate::graph::Dim;
+use crate::prepare::shapes::Known;
 
 impl Context<'_> {
     pub(super) fn matmul(&self) -> Option<Known> {

@@ -1,142 +1,23 @@
-//! Writing the quantized model as QuantizeLinear/DequantizeLinear pairs, under ONNX Runtime's names.
+//! The graph as it is rewritten: pairs put in, constants replaced, biases in 32 bits.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
-use super::plan::{Bias, Form, Plan, RangeSource};
-use super::scale::{QuantizationParameters, scale_and_zero_point, span};
-use super::weights::{ConstantForm, parameters, quantized};
-use super::{ActivationType, Kind, QuantizeError, Quantized, QuantizedTensor, bias};
-use crate::calibrate::Range;
-use crate::graph::{Graph, Model, Uses};
-use crate::onnx::schema::{AttributeProto, AttributeType, DataType, NodeProto, TensorProto};
+use super::nodes::{last_name, linear, names, uses_without};
+use super::source_of;
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::quantize::plan::{Bias, Form, Plan};
+use crate::quantize::scale::{QuantizationParameters, encoded, span};
+use crate::quantize::weights::quantized;
+use crate::quantize::{Kind, QuantizeError, Quantized, QuantizedTensor, bias};
 
-/// The quantized form of a model.
-pub fn quantize(
-    model: &Model,
-    plan: &Plan,
-    ranges: &BTreeMap<String, Range>,
-) -> Result<Quantized, QuantizeError> {
-    let activations = activation_parameters(model, plan, ranges)?;
-    let mut constants = constant_parameters(model, plan)?;
-    let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
-        let source = source_of(plan, name);
-        activations
-            .get(source)
-            .or_else(|| constants.get(source))
-            .cloned()
-    };
-    for planned in &plan.biases {
-        let input = scale_of(&planned.input, &constants);
-        let tensor = model.graph.initializers.get(&planned.name);
-        if let (Some(input), Some(tensor), Some(weight)) =
-            (input, tensor, constants.get_mut(&planned.weight))
-            && weight.element == DataType::Int8
-        {
-            bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
-        }
-    }
-    let mut writer = Writer::new(model, plan);
-    for (name, form) in &plan.forms {
-        if let Some(found) = constants.get(name) {
-            writer.constant(name, found)?;
-        } else if let Some(found) = scale_of(name, &constants) {
-            writer.activation(name, form, &found);
-        }
-    }
-    for planned in &plan.biases {
-        let weight = scale_of(&planned.weight, &constants);
-        if let (Some(input), Some(weight)) = (scale_of(&planned.input, &constants), weight) {
-            writer.bias(planned, input.scales[0], &weight)?;
-        }
-    }
-    Ok(writer.finish())
-}
-
-/// The value whose scale another shares, through any number of steps.
-fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
-    plan.sources.get(name).map_or(name, String::as_str)
-}
-
-fn activation_element(plan: &Plan) -> DataType {
-    match plan.settings.activations {
-        ActivationType::U8 => DataType::Uint8,
-        ActivationType::I8 => DataType::Int8,
-    }
-}
-
-fn activation_parameters(
-    model: &Model,
-    plan: &Plan,
-    ranges: &BTreeMap<String, Range>,
-) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
-    let element = activation_element(plan);
-    let symmetric = plan.settings.symmetric_activations;
-    let used = span(element, symmetric, false);
-    let mut found = HashMap::new();
-    for (name, form) in &plan.forms {
-        if *form != Form::Activation || model.graph.initializers.contains(name) {
-            continue;
-        }
-        let missing = || QuantizeError::RangeMissing {
-            value: name.clone(),
-        };
-        let (min, max) = match plan.ranges.get(name).ok_or_else(missing)? {
-            RangeSource::Fixed(min, max) => (*min, *max),
-            RangeSource::Observed(source) => {
-                let range = ranges.get(source).ok_or_else(missing)?;
-                (range.min, range.max)
-            }
-        };
-        if !(min.is_finite() && max.is_finite() && min <= max) {
-            return Err(QuantizeError::RangeNotFinite {
-                value: name.clone(),
-                min,
-                max,
-            });
-        }
-        let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
-        let one = QuantizationParameters {
-            element,
-            axis: None,
-            scales: vec![scale],
-            zero_points: vec![zero_point],
-        };
-        found.insert(name.clone(), one);
-    }
-    Ok(found)
-}
-
-fn constant_parameters(
-    model: &Model,
-    plan: &Plan,
-) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
-    let mut found = HashMap::new();
-    for (name, form) in &plan.forms {
-        let Some(tensor) = model.graph.initializers.get(name) else {
-            continue;
-        };
-        let reduce_range = plan.settings.reduce_range;
-        let form = match form {
-            Form::Weight(axis) => ConstantForm {
-                element: DataType::Int8,
-                axis: *axis,
-                symmetric: true,
-                reduce_range,
-            },
-            Form::Activation | Form::Shared(_) => ConstantForm {
-                element: activation_element(plan),
-                axis: None,
-                symmetric: plan.settings.symmetric_activations,
-                reduce_range,
-            },
-        };
-        found.insert(name.clone(), parameters(tensor, form)?);
-    }
-    Ok(found)
-}
+/// The operator set since which QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
+const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
+/// The domain of ONNX Runtime's own operators.
+const ONNX_RUNTIME: &str = "com.microsoft";
 
 /// The graph as it is being rewritten.
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     plan: &'a Plan,
     model: &'a Model,
     out: Model,
@@ -160,7 +41,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(model: &'a Model, plan: &'a Plan) -> Writer<'a> {
+    pub(super) fn new(model: &'a Model, plan: &'a Plan) -> Writer<'a> {
         let mut out = model.clone();
         for (index, node) in out.graph.nodes.iter_mut().enumerate() {
             for output in &mut node.output {
@@ -207,7 +88,7 @@ impl<'a> Writer<'a> {
         let scale = self.fresh(format!("{base}_scale"));
         let zero_point = self.fresh(format!("{base}_zero_point"));
         let shape: Vec<usize> = found.axis.map(|_| found.scales.len()).into_iter().collect();
-        let bytes: Vec<u8> = found.zero_points.iter().map(|&z| z as u8).collect();
+        let bytes = encoded(found.element, found.zero_points.iter().copied());
         let zero_points = TensorProto::from_raw(&zero_point, found.element, &shape, bytes.into());
         let initializers = &mut self.out.graph.initializers;
         initializers.insert(TensorProto::from_f32(&scale, &shape, &found.scales));
@@ -215,7 +96,7 @@ impl<'a> Writer<'a> {
         (scale, zero_point)
     }
 
-    fn activation(&mut self, name: &str, form: &Form, found: &QuantizationParameters) {
+    pub(super) fn activation(&mut self, name: &str, form: &Form, found: &QuantizationParameters) {
         let (scale, zero_point) = match form {
             Form::Shared(_) => match self.parameter_names.get(source_of(self.plan, name)) {
                 Some(names) => names.clone(),
@@ -243,15 +124,17 @@ impl<'a> Writer<'a> {
             }
         };
         let pair = [
-            linear(
+            self.linear(
                 "QuantizeLinear",
+                found.element,
                 name,
                 [&input, &scale, &zero_point],
                 &quantized,
                 None,
             ),
-            linear(
+            self.linear(
                 "DequantizeLinear",
+                found.element,
                 name,
                 [&quantized, &scale, &zero_point],
                 &output,
@@ -278,9 +161,10 @@ impl<'a> Writer<'a> {
         names
     }
 
-    fn constant(
+    pub(super) fn constant(
         &mut self,
         name: &str,
+        form: &Form,
         found: &QuantizationParameters,
     ) -> Result<(), QuantizeError> {
         let Some(tensor) = self.model.graph.initializers.get(name) else {
@@ -293,8 +177,9 @@ impl<'a> Writer<'a> {
             .initializers
             .insert(quantized(tensor, &integers, found)?);
         let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
-        let node = linear(
+        let node = self.linear(
             "DequantizeLinear",
+            found.element,
             name,
             [&integers, &scale, &zero_point],
             &output,
@@ -306,15 +191,15 @@ impl<'a> Writer<'a> {
             .find(|node| self.plan.quantized.contains(node));
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
-        let kind = match found.element {
-            DataType::Int8 if found.zero_points.iter().all(|&z| z == 0) => Kind::Weight,
+        let kind = match form {
+            Form::Weight(_) => Kind::Weight,
             _ => Kind::Activation,
         };
         self.report(name, kind, found);
         Ok(())
     }
 
-    fn bias(
+    pub(super) fn bias(
         &mut self,
         planned: &Bias,
         input: f32,
@@ -340,8 +225,9 @@ impl<'a> Writer<'a> {
             &zero_points,
             &vec![0; scales.len()],
         ));
-        let node = linear(
+        let node = self.linear(
             "DequantizeLinear",
+            DataType::Int32,
             &output,
             [&base, &scale, &zero_point],
             &output,
@@ -385,6 +271,26 @@ impl<'a> Writer<'a> {
         self.fresh(format!("{name}{next}"))
     }
 
+    /// A QuantizeLinear or DequantizeLinear. ONNX's own take 16- and 4-bit integers since operator set 21;
+    /// below, those of ONNX Runtime do.
+    fn linear(
+        &mut self,
+        operator: &str,
+        element: DataType,
+        tensor: &str,
+        inputs: [&String; 3],
+        output: &str,
+        axis: Option<usize>,
+    ) -> NodeProto {
+        let mut node = linear(operator, tensor, inputs, output, axis);
+        let old = !matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
+        if old && self.model.opset() < FIRST_OPSET_WITH_16_AND_4_BITS {
+            node.domain = Some(ONNX_RUNTIME.into());
+            self.out.import(ONNX_RUNTIME, 1);
+        }
+        node
+    }
+
     fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
         let scale = found.scales.iter().copied().fold(0.0, f32::max);
         let zero_point = found.zero_points.first().copied().unwrap_or(0);
@@ -423,7 +329,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    fn finish(mut self) -> Quantized {
+    pub(super) fn finish(mut self) -> Quantized {
         let nodes = std::mem::take(&mut self.out.graph.nodes);
         let mut written = Vec::with_capacity(nodes.len() * 3);
         for (index, mut node) in nodes.into_iter().enumerate() {
@@ -459,63 +365,5 @@ impl<'a> Writer<'a> {
             tensors: self.tensors,
             nodes: self.plan.choices.clone(),
         }
-    }
-}
-
-/// Where a chain of folded nodes ends: the name the first of them makes now.
-fn last_name<'a>(renamed: &'a HashMap<String, String>, name: &str) -> Option<&'a String> {
-    let mut found = renamed.get(name)?;
-    for _ in 0..renamed.len() {
-        match renamed.get(found) {
-            Some(next) => found = next,
-            None => break,
-        }
-    }
-    Some(found)
-}
-
-fn uses_without(graph: &Graph, removed: &std::collections::BTreeSet<usize>) -> Uses {
-    let mut kept = graph.clone();
-    for &index in removed {
-        kept.nodes[index].input.clear();
-        kept.nodes[index].output.clear();
-    }
-    kept.uses()
-}
-
-fn names(graph: &Graph) -> HashSet<String> {
-    let ports = graph
-        .inputs
-        .iter()
-        .chain(&graph.outputs)
-        .filter_map(|v| v.name.clone());
-    let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
-    let values = graph
-        .nodes
-        .iter()
-        .flat_map(|n| n.input.iter().chain(&n.output).cloned());
-    ports.chain(constants).chain(values).collect()
-}
-
-fn linear(
-    operator: &str,
-    tensor: &str,
-    inputs: [&String; 3],
-    output: &str,
-    axis: Option<usize>,
-) -> NodeProto {
-    let attribute = axis.map(|axis| AttributeProto {
-        name: Some("axis".into()),
-        r#type: Some(AttributeType::Int as i32),
-        i: Some(axis as i64),
-        ..Default::default()
-    });
-    NodeProto {
-        name: Some(format!("{tensor}_{operator}")),
-        op_type: Some(operator.into()),
-        input: inputs.map(Clone::clone).to_vec(),
-        output: vec![output.to_string()],
-        attribute: attribute.into_iter().collect(),
-        ..Default::default()
     }
 }

@@ -1,0 +1,135 @@
+//! The options that make the settings document: a file, and what is said beside it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use octet::calibrate::Method;
+use octet::quantize::{ElementType, Format, Operators, Settings};
+
+use super::images::one_of;
+use super::{Failure, files};
+
+#[derive(Args)]
+pub struct SettingsOptions {
+    /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md); options here come over it
+    #[arg(long, value_name = "SETTINGS.yaml")]
+    config: Option<PathBuf>,
+    /// How a tensor's range is chosen [default: minmax]
+    #[arg(long, value_name = "METHOD")]
+    method: Option<String>,
+    /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators) [default: qdq]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// The integers of activations: u8, i8, u16 or i16 [default: u8]
+    #[arg(long, value_name = "TYPE")]
+    activations: Option<String>,
+    /// The integers of weights: i8, u8, i16, u16, i4 or u4 [default: i8]
+    #[arg(long, value_name = "TYPE")]
+    weights: Option<String>,
+    /// One scale for each weight tensor instead of one for each of its channels
+    #[arg(long)]
+    per_tensor: bool,
+    /// Ranges of activations mirrored at zero
+    #[arg(long)]
+    symmetric_activations: bool,
+    /// Weights in 7 bits, for processors whose 8-bit products overflow
+    #[arg(long)]
+    reduce_range: bool,
+    /// Only scales that are powers of two
+    #[arg(long)]
+    power_of_two: bool,
+    /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
+    #[arg(long, value_name = "OPERATORS")]
+    operators: Option<String>,
+    /// A node that stays float, or a scope or pattern of names (can be given again)
+    #[arg(long, value_name = "NAME")]
+    keep_float: Vec<String>,
+}
+
+impl SettingsOptions {
+    /// The document.
+    pub fn document(&self) -> Result<Settings, Failure> {
+        let mut settings = match &self.config {
+            Some(path) => read(path)?,
+            None => Settings::default(),
+        };
+        if let Some(method) = &self.method {
+            settings.method = method.parse::<Method>()?;
+        }
+        if let Some(format) = &self.format {
+            settings.format = match format.as_str() {
+                "qdq" => Format::Qdq,
+                other => return Err(one_of("--format", other, &["qdq"])),
+            };
+        }
+        if let Some(name) = &self.activations {
+            settings.activations.element = Some(element("--activations", name, &ACTIVATIONS)?);
+        }
+        if let Some(name) = &self.weights {
+            settings.weights.element = Some(element("--weights", name, &WEIGHTS)?);
+        }
+        if self.per_tensor {
+            settings.weights.per_channel = Some(false);
+        }
+        if self.symmetric_activations {
+            settings.activations.symmetric = Some(true);
+        }
+        if self.reduce_range {
+            settings.weights.reduce_range = Some(true);
+        }
+        if self.power_of_two {
+            settings.activations.power_of_two = Some(true);
+            settings.weights.power_of_two = Some(true);
+        }
+        if let Some(operators) = &self.operators {
+            settings.operators = match operators.as_str() {
+                "all" => Operators::All,
+                "onnxruntime" => Operators::OnnxRuntime,
+                names => Operators::Only(names.split(',').map(|name| name.trim().into()).collect()),
+            };
+        }
+        settings.float.extend(self.keep_float.iter().cloned());
+        Ok(settings)
+    }
+}
+
+const ACTIVATIONS: [(&str, ElementType); 4] = [
+    ("u8", ElementType::U8),
+    ("i8", ElementType::I8),
+    ("u16", ElementType::U16),
+    ("i16", ElementType::I16),
+];
+
+const WEIGHTS: [(&str, ElementType); 6] = [
+    ("i8", ElementType::I8),
+    ("u8", ElementType::U8),
+    ("i16", ElementType::I16),
+    ("u16", ElementType::U16),
+    ("i4", ElementType::I4),
+    ("u4", ElementType::U4),
+];
+
+fn element(
+    option: &str,
+    given: &str,
+    known: &[(&str, ElementType)],
+) -> Result<ElementType, Failure> {
+    let found = known.iter().find(|(name, _)| *name == given);
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    found
+        .map(|(_, element)| *element)
+        .ok_or_else(|| one_of(option, given, &names))
+}
+
+/// A document from a file. JSON is YAML too.
+fn read(path: &std::path::Path) -> Result<Settings, Failure> {
+    let named = |cause: &dyn std::fmt::Display| Failure(format!("{}: {cause}", path.display()));
+    let bytes = files::read(path, "settings")?;
+    let value: Option<serde_json::Value> =
+        serde_yaml_ng::from_slice(&bytes).map_err(|cause| named(&cause))?;
+    // An empty file, or one of comments only, says nothing.
+    match value {
+        None | Some(serde_json::Value::Null) => Ok(Settings::default()),
+        Some(value) => Settings::from_value(value).map_err(|cause| named(&cause)),
+    }
+}

@@ -1,0 +1,95 @@
+//! Relu and Clip: folded into what comes before them where that changes nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::visit::Planner;
+use super::{Form, RangeSource};
+
+impl Planner<'_> {
+    /// Lets what comes before a Relu or Clip make its output: with integers from zero up, or whose range
+    /// ends where the clip does, there is nothing left for it to do.
+    pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
+        let Some(maker) = self.uses.producer(input) else {
+            return false;
+        };
+        let alone = self.uses.consumers(input).len() == 1;
+        let made = self
+            .layers
+            .tensor(output, self.nodes[maker].activations.clone());
+        // A scale that somebody chose may reach beyond the bounds.
+        let chosen = made.range.is_some() || made.scale.is_some();
+        if made.is_symmetric(false)
+            || chosen
+            || !alone
+            || self.uses.is_output(input)
+            || !self.is_float(output)
+            || !self.leaves_zero_alone(index)
+        {
+            return false;
+        }
+        self.forms.remove(input);
+        self.order.retain(|name| name != input);
+        self.renamed.insert(input.to_string(), output.to_string());
+        self.removed.insert(index);
+        true
+    }
+
+    /// Whether a Relu or Clip is known to let zero pass. The integers always reach down or up to zero, so
+    /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
+    /// these too, and then the model gives values outside the bounds.)
+    fn leaves_zero_alone(&self, index: usize) -> bool {
+        let node = &self.model.graph.nodes[index];
+        let bound = |slot, open: f32| match node.input_at(slot) {
+            None => Some(open),
+            Some(name) => self
+                .model
+                .graph
+                .initializers
+                .get(name)?
+                .to_f32()
+                .ok()?
+                .first()
+                .copied(),
+        };
+        let low = bound(1, f32::NEG_INFINITY).is_some_and(|low| low <= 0.0);
+        node.is("Relu") || (low && bound(2, f32::INFINITY).is_some_and(|high| high >= 0.0))
+    }
+
+    /// The input of a Clip or Relu takes the range of its output, also where it stays a float operator: what
+    /// lies outside is cut off behind it anyway, and so the input need not be observed. A Softmax gives 0
+    /// to 1. Seen in order, so that a chain of two takes the nearer range.
+    pub(super) fn range_sources(
+        &self,
+        forms: &BTreeMap<String, Form>,
+    ) -> HashMap<String, RangeSource> {
+        let mut sources: HashMap<String, RangeSource> = HashMap::new();
+        let source = |sources: &HashMap<String, RangeSource>, name: &str| {
+            sources
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| RangeSource::Observed(name.to_string()))
+        };
+        for (index, node) in self.model.graph.nodes.iter().enumerate() {
+            let Some(output) = node.output.first() else {
+                continue;
+            };
+            if node.is("Softmax") && self.excluded(index).is_none() {
+                sources.insert(output.clone(), RangeSource::Fixed(0.0, 1.0));
+            } else if (node.is("Relu") || node.is("Clip"))
+                && let Some(input) = node.input_at(0)
+                && self.uses.consumers(input).len() == 1
+                && self.is_float(input)
+                && self.is_float(output)
+            {
+                let taken = source(&sources, output);
+                sources.insert(input.to_string(), taken);
+            }
+        }
+        let marked = forms.iter().filter(|(name, form)| {
+            **form == Form::Activation && !self.model.graph.initializers.contains(name)
+        });
+        marked
+            .map(|(name, _)| (name.clone(), source(&sources, name)))
+            .collect()
+    }
+}

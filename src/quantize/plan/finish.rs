@@ -1,0 +1,116 @@
+//! From marks to the plan: who shares with whom, and how each tensor is represented.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::visit::Planner;
+use super::{Form, Plan};
+use crate::quantize::settings::Representation;
+
+impl Planner<'_> {
+    pub(super) fn finish(mut self) -> Plan {
+        // A scale is shared with what is still quantized; a folded value goes by its new name.
+        let mut forms = BTreeMap::new();
+        for (name, form) in self.forms.drain() {
+            let form = match form {
+                Form::Shared(source) => {
+                    Form::Shared(self.renamed.get(&source).cloned().unwrap_or(source))
+                }
+                form => form,
+            };
+            forms.insert(name, form);
+        }
+        let mut representations: HashMap<String, Representation> = forms
+            .iter()
+            .map(|(name, form)| (name.clone(), self.representation(name, form)))
+            .collect();
+        self.part_unlike(&mut forms, &representations);
+        let ranges = self.range_sources(&forms);
+        let sources = sources(&forms);
+        representations.retain(|name, _| !matches!(forms.get(name), Some(Form::Shared(_))));
+        let ordered = self.order.into_iter();
+        Plan {
+            forms: ordered
+                .filter_map(|name| forms.remove(&name).map(|form| (name, form)))
+                .collect(),
+            representations,
+            biases: self.biases,
+            removed: self.removed,
+            renamed: self.renamed,
+            quantized: self.quantized,
+            ranges,
+            sources,
+            choices: self.choices,
+        }
+    }
+
+    /// What the settings say of a tensor: an activation is represented as the layer that makes it has it,
+    /// or, where none does, as the first that takes it.
+    fn representation(&self, name: &str, form: &Form) -> Representation {
+        let mut consumers = self.uses.consumers(name).iter().map(|&(node, _)| node);
+        let first = consumers.find(|node| self.quantized.contains(node));
+        let layer = match form {
+            Form::Weight(_) => first.map(|node| self.nodes[node].weights.clone()),
+            _ => self
+                .maker(name)
+                .filter(|node| self.quantized.contains(node))
+                .or(first)
+                .map(|node| self.nodes[node].activations.clone()),
+        };
+        let mut layer = layer.unwrap_or_else(|| self.layers.activations());
+        if let Some(node) = first.filter(|_| self.model.graph.initializers.contains(name)) {
+            // A constant's integers are reduced as weights are, whatever type they have.
+            layer.reduce_range |= self.nodes[node].weights.reduce_range;
+        }
+        self.layers.tensor(name, layer)
+    }
+
+    /// The node that makes a value once folded nodes are out.
+    fn maker(&self, name: &str) -> Option<usize> {
+        let mut node = self.uses.producer(name)?;
+        while self.removed.contains(&node) {
+            let input = self.model.graph.nodes[node].input_at(0)?;
+            node = self.uses.producer(input)?;
+        }
+        Some(node)
+    }
+
+    /// Gives a value a scale of its own where the settings want it represented otherwise than what it shares
+    /// the scale of.
+    fn part_unlike(
+        &self,
+        forms: &mut BTreeMap<String, Form>,
+        representations: &HashMap<String, Representation>,
+    ) {
+        let chains = sources(forms);
+        for (name, end) in &chains {
+            // What is picked from a constant keeps the constant's scale, whatever that is.
+            if self.model.graph.initializers.contains(end) || !forms.contains_key(end) {
+                continue;
+            }
+            let (own, shared) = (&representations[name], &representations[end]);
+            let chosen = own.range.is_some() || own.scale.is_some();
+            if chosen || !own.is_like(shared) {
+                forms.insert(name.clone(), Form::Activation);
+            }
+        }
+    }
+}
+
+/// Where each chain of values that share a scale begins.
+fn sources(forms: &BTreeMap<String, Form>) -> HashMap<String, String> {
+    let next = |name: &String| match forms.get(name) {
+        Some(Form::Shared(source)) => Some(source),
+        _ => None,
+    };
+    let mut found = HashMap::new();
+    for name in forms.keys() {
+        // As many steps as there are values end any chain that ends at all.
+        let end = std::iter::successors(next(name), |&source| next(source))
+            .take(forms.len())
+            .last();
+        if let Some(end) = end {
+            found.insert(name.clone(), end.clone());
+        }
+    }
+    found
+}

@@ -1,0 +1,143 @@
+//! What is to be quantized in a model, node by node, before any range is known.
+//!
+//! The nodes are visited once, in order, since some treatments ask what came before: an operator that
+//! shares its input's scale is quantized only if its input is, and a Relu behind a quantized value is
+//! folded into that value's range and taken out.
+
+mod clamp;
+mod finish;
+mod visit;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::operators::is_quantized_operator;
+use super::settings::{Layers, Representation};
+use super::{NodeChoice, QuantizeError, Settings};
+use crate::graph::Model;
+use crate::onnx::schema::NodeProto;
+use visit::Planner;
+
+/// How a value or constant is quantized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// By its own range; a constant by its own values, in the activations' type.
+    Activation,
+    /// With scale and zero point of another value.
+    Shared(String),
+    /// A weight, with the axis of its channels where it has a scale for each.
+    Weight(Option<usize>),
+}
+
+/// A bias to be quantized with the scales of what it is added to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Bias {
+    pub(super) node: usize,
+    pub(super) name: String,
+    pub(super) input: String,
+    pub(super) weight: String,
+    pub(super) beta: f32,
+}
+
+/// Where the range of a value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RangeSource {
+    Observed(String),
+    Fixed(f32, f32),
+}
+
+/// What is to be quantized.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// In the order they were met.
+    pub(super) forms: Vec<(String, Form)>,
+    /// How each of them is represented, but for those that share another's scale.
+    pub(super) representations: HashMap<String, Representation>,
+    pub(super) biases: Vec<Bias>,
+    /// Nodes folded into what comes before them.
+    pub(super) removed: BTreeSet<usize>,
+    /// Outputs renamed because a removed node had made the new name.
+    pub(super) renamed: HashMap<String, String>,
+    /// Nodes that read integers: the only ones whose weights are replaced.
+    pub(super) quantized: HashSet<usize>,
+    pub(super) ranges: HashMap<String, RangeSource>,
+    /// For a value that shares another's scale: the value at the end of that chain.
+    pub(super) sources: HashMap<String, String>,
+    pub(super) choices: Vec<NodeChoice>,
+}
+
+impl Plan {
+    /// Plans for a prepared model whose values all have their types in `value_info`.
+    pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
+        refuse_quantized(model)?;
+        let layers = Layers::new(settings, model)?;
+        let mut planner = Planner::new(model, settings, &layers);
+        for (index, node) in model.graph.nodes.iter().enumerate() {
+            let reason = planner.visit(index, node).err();
+            planner.choices.push(NodeChoice {
+                node: node.title().to_string(),
+                operator: node.operator(),
+                quantized: reason.is_none(),
+                reason: reason.map(str::to_string),
+            });
+        }
+        let plan = planner.finish();
+        let opset = model.opset();
+        let by_channel = |(_, form): &(String, Form)| matches!(form, Form::Weight(Some(_)));
+        if opset < FIRST_OPSET_WITH_AXIS && plan.forms.iter().any(by_channel) {
+            return Err(QuantizeError::Opset { opset });
+        }
+        if plan.forms.is_empty() {
+            let reasons: BTreeSet<&str> = plan
+                .choices
+                .iter()
+                .filter_map(|c| c.reason.as_deref())
+                .collect();
+            let reason = reasons
+                .into_iter()
+                .next()
+                .unwrap_or("it has no nodes")
+                .to_string();
+            return Err(QuantizeError::Nothing { reason });
+        }
+        Ok(plan)
+    }
+
+    /// The values whose ranges any settings may want, in order of name: what a calibration has to watch so
+    /// that layers can be kept float, given back and retyped without another.
+    pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
+        let plan = Plan::new(model, &Settings::default())?;
+        let names: BTreeSet<&String> = plan
+            .forms
+            .iter()
+            .filter(|(name, form)| {
+                !matches!(form, Form::Weight(_)) && !model.graph.initializers.contains(name)
+            })
+            .map(|(name, _)| match plan.ranges.get(name) {
+                Some(RangeSource::Observed(source)) => source,
+                _ => name,
+            })
+            .collect();
+        Ok(names.into_iter().cloned().collect())
+    }
+
+    /// Each node and whether it is quantized.
+    pub fn choices(&self) -> &[NodeChoice] {
+        &self.choices
+    }
+}
+
+/// An error that names the first operator that only quantized models have.
+pub fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
+    let quantized =
+        |n: &&NodeProto| is_quantized_operator(n.op_type.as_deref().unwrap_or_default());
+    match model.graph.nodes.iter().find(quantized) {
+        Some(node) => Err(QuantizeError::AlreadyQuantized {
+            node: node.title().to_string(),
+            operator: node.operator(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// The operator set since which DequantizeLinear has an axis.
+const FIRST_OPSET_WITH_AXIS: i64 = 13;

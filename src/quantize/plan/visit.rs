@@ -1,0 +1,326 @@
+//! Visiting the nodes, in order: each treatment marks the values and constants it wants quantized.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Bias, Form};
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{DataType, NodeProto};
+use crate::quantize::operators::{
+    Treatment, WeightAxis, float_reason, is_onnx_runtimes, treatment,
+};
+use crate::quantize::settings::{Layer, Layers, Operators};
+use crate::quantize::{NodeChoice, Settings};
+
+const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
+const FLOAT_INPUT: &str = "what it reads is not quantized";
+const NOT_FLOAT: &str = "it does not work on float32 values";
+
+pub(super) struct Planner<'a> {
+    pub(super) model: &'a Model,
+    settings: &'a Settings,
+    pub(super) layers: &'a Layers<'a>,
+    /// What the settings say of each node.
+    pub(super) nodes: Vec<Layer>,
+    pub(super) uses: Uses,
+    element: HashMap<&'a str, DataType>,
+    pub(super) order: Vec<String>,
+    pub(super) forms: HashMap<String, Form>,
+    pub(super) biases: Vec<Bias>,
+    pub(super) removed: BTreeSet<usize>,
+    pub(super) renamed: HashMap<String, String>,
+    pub(super) quantized: HashSet<usize>,
+    pub(super) choices: Vec<NodeChoice>,
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        settings: &'a Settings,
+        layers: &'a Layers<'a>,
+    ) -> Planner<'a> {
+        let graph = &model.graph;
+        let declared = graph
+            .inputs
+            .iter()
+            .chain(&graph.outputs)
+            .chain(&graph.value_info);
+        let mut element: HashMap<&str, DataType> = declared
+            .filter_map(|v| Some((v.name.as_deref()?, crate::graph::tensor_type_of(v)?.element)))
+            .collect();
+        for tensor in graph.initializers.iter() {
+            if let (Some(name), Ok(found)) = (tensor.name.as_deref(), tensor.element()) {
+                element.insert(name, found);
+            }
+        }
+        Planner {
+            model,
+            settings,
+            layers,
+            nodes: graph.nodes.iter().map(|node| layers.of(node)).collect(),
+            uses: graph.uses(),
+            element,
+            order: Vec::new(),
+            forms: HashMap::new(),
+            biases: Vec::new(),
+            removed: BTreeSet::new(),
+            renamed: HashMap::new(),
+            quantized: HashSet::new(),
+            choices: Vec::new(),
+        }
+    }
+
+    /// Why the settings or its operator keep a node float.
+    pub(super) fn excluded(&self, index: usize) -> Option<&'static str> {
+        let operator = self.model.graph.nodes[index].operator();
+        if let Some(reason) = float_reason(&operator) {
+            return Some(reason);
+        }
+        let wanted = match &self.settings.operators {
+            Operators::All => true,
+            Operators::OnnxRuntime => is_onnx_runtimes(&operator),
+            Operators::Only(wanted) => wanted.contains(&operator),
+        };
+        if !wanted {
+            return Some("the settings leave its operator float");
+        }
+        self.nodes[index]
+            .float
+            .then_some("the settings keep it float")
+    }
+
+    /// Marks what a node wants quantized; an error says why it stays float.
+    pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
+        if let Some(reason) = self.excluded(index) {
+            return Err(reason);
+        }
+        let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
+        // The bounds of a Clip may be infinite: they become no integers.
+        if !matches!(treatment, Treatment::Clamp | Treatment::Share)
+            && node.input.iter().any(|name| !self.is_finite(name))
+        {
+            return Err(NOT_FINITE);
+        }
+        let input = node.input_at(0).unwrap_or_default();
+        let output = node.output.first().map_or("", String::as_str);
+        match treatment {
+            Treatment::Weighted(axis) => {
+                if !self.is_float(input) || !self.is_float(output) {
+                    return Err(NOT_FLOAT);
+                }
+                self.activation(input);
+                self.activation(output);
+                let axis = match axis {
+                    WeightAxis::Fixed(axis) => axis,
+                    WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),
+                };
+                let weight = node.input_at(1).unwrap_or_default();
+                self.weight(index, weight, axis);
+                if let Some(bias) = node.input_at(2) {
+                    let beta = if node.is("Gemm") {
+                        node.float("beta").unwrap_or(1.0)
+                    } else {
+                        1.0
+                    };
+                    self.bias(index, bias, input, weight, beta);
+                }
+            }
+            Treatment::MatMul => {
+                if !self.is_float(output) {
+                    return Err(NOT_FLOAT);
+                }
+                for name in &node.input {
+                    if self.model.graph.initializers.contains(name) {
+                        self.weight(index, name, 1);
+                    } else {
+                        self.activation(name);
+                    }
+                }
+                self.activation(output);
+            }
+            Treatment::Elementwise => {
+                let names = node.input.iter().chain(&node.output);
+                if names.clone().filter(|n| self.activation(n)).count() == 0 {
+                    return Err(NOT_FLOAT);
+                }
+            }
+            Treatment::Clamp => {
+                if !self.is_marked(input) {
+                    return Err(FLOAT_INPUT);
+                }
+                if !self.fold_clamp(index, input, output) {
+                    self.activation(input);
+                }
+                self.activation(output);
+            }
+            Treatment::Share => self.share(output, input)?,
+            Treatment::Pad => {
+                if !self.is_float(input) {
+                    return Err(NOT_FLOAT);
+                }
+                for name in &node.input {
+                    self.activation(name);
+                }
+                if self.pads_with_input(node) {
+                    self.share(output, input)?;
+                } else {
+                    self.activation(output);
+                }
+            }
+            Treatment::Split => {
+                if !self.is_marked(input) && !self.activation(input) {
+                    return Err(NOT_FLOAT);
+                }
+                for output in &node.output {
+                    self.share(output, input)?;
+                }
+            }
+            Treatment::Gather => {
+                if self.model.graph.initializers.contains(input) {
+                    self.activation(input);
+                }
+                self.share(output, input)?;
+            }
+            Treatment::Where => {
+                let branches = [1, 2].map(|slot| node.input_at(slot).unwrap_or_default());
+                if !branches.iter().all(|branch| self.is_marked(branch)) {
+                    return Err(FLOAT_INPUT);
+                }
+                self.activation(output);
+            }
+            Treatment::Normalize => {
+                if !self.activation(input) {
+                    return Err(NOT_FLOAT);
+                }
+                let scale = node.input_at(1).unwrap_or_default();
+                self.weight(index, scale, 1);
+                if let Some(bias) = node.input_at(2) {
+                    self.bias(index, bias, input, scale, 1.0);
+                }
+                for output in &node.output {
+                    self.activation(output);
+                }
+            }
+        }
+        self.quantized.insert(index);
+        Ok(())
+    }
+
+    pub(super) fn is_float(&self, name: &str) -> bool {
+        self.element.get(name) == Some(&DataType::Float)
+    }
+
+    /// Whether a float value, if it is a constant, has no infinity and no NaN in it.
+    fn is_finite(&self, name: &str) -> bool {
+        let Some(tensor) = self
+            .model
+            .graph
+            .initializers
+            .get(name)
+            .filter(|_| self.is_float(name))
+        else {
+            return true;
+        };
+        // Looked at where they lie: weights are large, and this is asked of every one.
+        let number = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        match &tensor.raw_data {
+            Some(raw) => raw.chunks_exact(4).all(|bytes| number(bytes).is_finite()),
+            None => tensor.float_data.iter().all(|value| value.is_finite()),
+        }
+    }
+
+    fn is_marked(&self, name: &str) -> bool {
+        self.forms.contains_key(name)
+    }
+
+    fn mark(&mut self, name: &str, form: Form) {
+        if self.forms.insert(name.to_string(), form).is_none() {
+            self.order.push(name.to_string());
+        }
+    }
+
+    /// Marks a float value or constant, unless it is marked already; whether it is a float one.
+    fn activation(&mut self, name: &str) -> bool {
+        let float = self.is_float(name);
+        if float && !self.is_marked(name) {
+            self.mark(name, Form::Activation);
+        }
+        float
+    }
+
+    fn weight(&mut self, node: usize, name: &str, axis: usize) {
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            self.activation(name);
+            return;
+        };
+        if !self.is_float(name) {
+            return;
+        }
+        let by_channel = self
+            .layers
+            .tensor(name, self.nodes[node].weights.clone())
+            .per_channel;
+        let axis = (by_channel && axis < tensor.dims.len()).then_some(axis);
+        let form = match self.forms.get(name) {
+            // Used twice, with different axes or beside an elementwise operator: one scale serves both.
+            Some(form) if *form != Form::Weight(axis) => Form::Weight(None),
+            _ => Form::Weight(axis),
+        };
+        self.mark(name, form);
+    }
+
+    /// Marks a constant float bias whose shape goes with the scales it will have.
+    fn bias(&mut self, node: usize, name: &str, input: &str, weight: &str, beta: f32) {
+        let Some(tensor) = self.model.graph.initializers.get(name) else {
+            return;
+        };
+        let channels = match self.forms.get(weight) {
+            Some(Form::Weight(Some(axis))) => self
+                .model
+                .graph
+                .initializers
+                .get(weight)
+                .map(|w| w.dims[*axis]),
+            _ => None,
+        };
+        let fits = channels.is_none_or(|channels| tensor.dims == [channels]);
+        if self.is_float(name) && self.is_marked(input) && self.is_marked(weight) && fits {
+            let (name, input, weight) = (name.to_string(), input.to_string(), weight.to_string());
+            self.biases.push(Bias {
+                node,
+                name,
+                input,
+                weight,
+                beta,
+            });
+        }
+    }
+
+    fn share(&mut self, output: &str, input: &str) -> Result<(), &'static str> {
+        match self.forms.get(input) {
+            None => return Err(FLOAT_INPUT),
+            Some(Form::Weight(Some(_))) => {
+                return Err("its input is a weight with a scale a channel");
+            }
+            Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
+            Some(_) => self.mark(output, Form::Shared(input.to_string())),
+        }
+        Ok(())
+    }
+
+    fn pads_with_input(&self, node: &NodeProto) -> bool {
+        match node.text("mode").unwrap_or("constant") {
+            "reflect" | "edge" | "wrap" => true,
+            "constant" => match node.input_at(2) {
+                None => true,
+                Some(value) => self
+                    .model
+                    .graph
+                    .initializers
+                    .get(value)
+                    .and_then(|tensor| tensor.to_f32().ok())
+                    .is_some_and(|values| values.first().copied().unwrap_or(0.0) == 0.0),
+            },
+            _ => false,
+        }
+    }
+}

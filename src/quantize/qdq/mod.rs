@@ -1,0 +1,153 @@
+//! Writing the quantized model as QuantizeLinear/DequantizeLinear pairs, under ONNX Runtime's names.
+
+mod nodes;
+mod writer;
+
+use std::collections::HashMap;
+
+use super::plan::{Form, Plan, RangeSource};
+use super::ranges::Ranges;
+use super::scale::{QuantizationParameters, span};
+use super::settings::Representation;
+use super::weights::parameters;
+use super::{QuantizeError, Quantized, bias};
+use crate::calibrate::Range;
+use crate::graph::Model;
+use crate::onnx::schema::DataType;
+use writer::Writer;
+
+/// The quantized form of a model.
+pub fn quantize(
+    model: &Model,
+    plan: &Plan,
+    ranges: Ranges<'_>,
+) -> Result<Quantized, QuantizeError> {
+    let activations = activation_parameters(model, plan, ranges)?;
+    let mut constants = constant_parameters(model, plan)?;
+    let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
+        let source = source_of(plan, name);
+        activations
+            .get(source)
+            .or_else(|| constants.get(source))
+            .cloned()
+    };
+    for planned in &plan.biases {
+        let input = scale_of(&planned.input, &constants);
+        let tensor = model.graph.initializers.get(&planned.name);
+        if let (Some(input), Some(tensor), Some(weight)) =
+            (input, tensor, constants.get_mut(&planned.weight))
+            && matches!(weight.element, DataType::Int8 | DataType::Int16)
+        {
+            bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
+        }
+    }
+    let mut writer = Writer::new(model, plan);
+    for (name, form) in &plan.forms {
+        if let Some(found) = constants.get(name) {
+            writer.constant(name, form, found)?;
+        } else if let Some(found) = scale_of(name, &constants) {
+            writer.activation(name, form, &found);
+        }
+    }
+    for planned in &plan.biases {
+        let weight = scale_of(&planned.weight, &constants);
+        if let (Some(input), Some(weight)) = (scale_of(&planned.input, &constants), weight) {
+            writer.bias(planned, input.scales[0], &weight)?;
+        }
+    }
+    Ok(writer.finish())
+}
+
+/// The value whose scale another shares, through any number of steps.
+fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
+    plan.sources.get(name).map_or(name, String::as_str)
+}
+
+fn activation_parameters(
+    model: &Model,
+    plan: &Plan,
+    ranges: Ranges<'_>,
+) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
+    let mut found = HashMap::new();
+    for (name, form) in &plan.forms {
+        if *form != Form::Activation || model.graph.initializers.contains(name) {
+            continue;
+        }
+        let represented = represented(plan, name)?;
+        let element = represented.element.data_type();
+        let symmetric = represented.is_symmetric(false);
+        let (scale, zero_point) = match represented.scale {
+            Some(chosen) => chosen,
+            None => {
+                let Range { min, max } = range(plan, name, represented, ranges)?;
+                let used = span(element, symmetric, represented.reduce_range);
+                represented.scale_and_zero_point(min, max, used, symmetric)
+            }
+        };
+        let one = QuantizationParameters {
+            element,
+            axis: None,
+            scales: vec![scale],
+            zero_points: vec![zero_point],
+        };
+        found.insert(name.clone(), one);
+    }
+    Ok(found)
+}
+
+fn represented<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
+    let missing = || QuantizeError::RangeMissing {
+        value: name.to_string(),
+    };
+    plan.representations.get(name).ok_or_else(missing)
+}
+
+fn range(
+    plan: &Plan,
+    name: &str,
+    represented: &Representation,
+    ranges: Ranges<'_>,
+) -> Result<Range, QuantizeError> {
+    let missing = || QuantizeError::RangeMissing {
+        value: name.to_string(),
+    };
+    let range = match (
+        represented.range,
+        plan.ranges.get(name).ok_or_else(missing)?,
+    ) {
+        (Some(chosen), _) => chosen,
+        (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
+        (None, RangeSource::Observed(source)) => {
+            ranges.of(source, represented).ok_or_else(missing)?
+        }
+    };
+    let Range { min, max } = range;
+    if !(min.is_finite() && max.is_finite() && min <= max) {
+        return Err(QuantizeError::RangeNotFinite {
+            value: name.to_string(),
+            min,
+            max,
+        });
+    }
+    Ok(range)
+}
+
+fn constant_parameters(
+    model: &Model,
+    plan: &Plan,
+) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
+    let mut found = HashMap::new();
+    for (name, form) in &plan.forms {
+        let Some(tensor) = model.graph.initializers.get(name) else {
+            continue;
+        };
+        let axis = match form {
+            Form::Weight(axis) => *axis,
+            Form::Activation | Form::Shared(_) => None,
+        };
+        let weight = matches!(form, Form::Weight(_));
+        let made = parameters(tensor, axis, represented(plan, name)?, weight)?;
+        found.insert(name.clone(), made);
+    }
+    Ok(found)
+}

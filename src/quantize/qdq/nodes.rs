@@ -1,0 +1,67 @@
+//! Small pieces of the rewriting that need no state.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::graph::{Graph, Uses};
+use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
+
+/// Where a chain of folded nodes ends: the name the first of them makes now.
+pub(super) fn last_name<'a>(
+    renamed: &'a HashMap<String, String>,
+    name: &str,
+) -> Option<&'a String> {
+    let mut found = renamed.get(name)?;
+    for _ in 0..renamed.len() {
+        match renamed.get(found) {
+            Some(next) => found = next,
+            None => break,
+        }
+    }
+    Some(found)
+}
+
+pub(super) fn uses_without(graph: &Graph, removed: &BTreeSet<usize>) -> Uses {
+    let mut kept = graph.clone();
+    for &index in removed {
+        kept.nodes[index].input.clear();
+        kept.nodes[index].output.clear();
+    }
+    kept.uses()
+}
+
+pub(super) fn names(graph: &Graph) -> HashSet<String> {
+    let ports = graph
+        .inputs
+        .iter()
+        .chain(&graph.outputs)
+        .filter_map(|v| v.name.clone());
+    let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
+    let values = graph
+        .nodes
+        .iter()
+        .flat_map(|n| n.input.iter().chain(&n.output).cloned());
+    ports.chain(constants).chain(values).collect()
+}
+
+pub(super) fn linear(
+    operator: &str,
+    tensor: &str,
+    inputs: [&String; 3],
+    output: &str,
+    axis: Option<usize>,
+) -> NodeProto {
+    let attribute = axis.map(|axis| AttributeProto {
+        name: Some("axis".into()),
+        r#type: Some(AttributeType::Int as i32),
+        i: Some(axis as i64),
+        ..Default::default()
+    });
+    NodeProto {
+        name: Some(format!("{tensor}_{operator}")),
+        op_type: Some(operator.into()),
+        input: inputs.map(Clone::clone).to_vec(),
+        output: vec![output.to_string()],
+        attribute: attribute.into_iter().collect(),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,154 @@
+//! What a person can choose: one document, the same for page, command line and JavaScript.
+//!
+//! The global part says how everything is quantized. What is said of an operator type, of a scope of
+//! names, of a node and of a tensor is laid over it, in this order, the narrower over the wider
+//! ([`Layers`] does it). `docs/settings.md` has every key, `docs/settings.schema.json` is its schema.
+
+mod names;
+mod read;
+mod resolve;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use read::SettingsError;
+pub(super) use resolve::{Layer, Layers, Representation};
+
+use crate::calibrate::{Method, Range};
+use crate::onnx::schema::DataType;
+
+/// An integer type that tensors can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum ElementType {
+    U8,
+    I8,
+    U16,
+    I16,
+    U4,
+    I4,
+}
+
+impl ElementType {
+    /// ONNX's name of it.
+    pub fn data_type(self) -> DataType {
+        match self {
+            ElementType::U8 => DataType::Uint8,
+            ElementType::I8 => DataType::Int8,
+            ElementType::U16 => DataType::Uint16,
+            ElementType::I16 => DataType::Int16,
+            ElementType::U4 => DataType::Uint4,
+            ElementType::I4 => DataType::Int4,
+        }
+    }
+
+    /// Whether it has negative integers.
+    pub fn is_signed(self) -> bool {
+        matches!(self, ElementType::I8 | ElementType::I16 | ElementType::I4)
+    }
+}
+
+/// How the quantized model is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// QuantizeLinear and DequantizeLinear around float operators.
+    #[default]
+    Qdq,
+    /// Operators on integers: QLinearConv and its like.
+    QOperator,
+    /// The numbers of the quantized model, with all weights still readable as floats.
+    Simulated,
+}
+
+/// Which operators are quantized.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operators {
+    /// All that have an integer form here.
+    #[default]
+    All,
+    /// Those that ONNX Runtime's `quantize_static` takes by default.
+    OnnxRuntime,
+    /// These.
+    #[serde(untagged)]
+    Only(Vec<String>),
+}
+
+/// How tensors are represented; what is not said is taken from what is said more widely.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TensorSettings {
+    /// The integer type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub element: Option<ElementType>,
+    /// Zero in the middle of the integers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symmetric: Option<bool>,
+    /// One bit less, for processors whose 8-bit products overflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reduce_range: Option<bool>,
+    /// Only scales that are powers of two, for hardware that shifts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_of_two: Option<bool>,
+    /// One scale for each output channel of a weight, instead of one for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_channel: Option<bool>,
+    /// How the range of an activation is chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
+    /// The range itself, in place of what a method would choose. Of a tensor only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<Range>,
+    /// The scale itself. Of a tensor only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f32>,
+    /// The zero point that goes with the scale; 0 where it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zero_point: Option<i32>,
+}
+
+/// What is said of some nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LayerSettings {
+    /// Whether they stay float.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub float: Option<bool>,
+    /// How what they make is represented.
+    pub activations: TensorSettings,
+    /// How their weights are.
+    pub weights: TensorSettings,
+}
+
+/// How a model is quantized.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// How the result is written.
+    pub format: Format,
+    /// How ranges of activations are chosen.
+    pub method: Method,
+    /// How activations are represented: u8, not symmetric, where nothing is said.
+    pub activations: TensorSettings,
+    /// How weights are represented: i8, symmetric, by channel, where nothing is said.
+    pub weights: TensorSettings,
+    /// Which operators are quantized.
+    pub operators: Operators,
+    /// Nodes that stay float: names, scopes, or patterns with `*`.
+    pub float: Vec<String>,
+    /// By operator type.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_operator: BTreeMap<String, LayerSettings>,
+    /// By scope or pattern of node names; of two that fit, the longer wins.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_name: BTreeMap<String, LayerSettings>,
+    /// By the whole name of a node.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_node: BTreeMap<String, LayerSettings>,
+    /// By the name of a tensor.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tensors: BTreeMap<String, TensorSettings>,
+}

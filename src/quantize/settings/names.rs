@@ -1,0 +1,125 @@
+//! Names and patterns: which nodes a scope means, and which name a misspelt one was meant to be.
+
+/// Whether a scope or pattern means the node of this name.
+///
+/// `''` means all. A pattern with `*` has to fit the whole name. Anything else is a scope: it means the
+/// node of that very name and all whose name goes on behind it with `.` or `/`, as PyTorch's module names
+/// and the names its exporter makes of them do; a `/` at the front doesn't count.
+pub(super) fn means(pattern: &str, name: &str) -> bool {
+    let name = name.trim_start_matches('/');
+    let pattern = pattern.trim_start_matches('/');
+    if pattern.is_empty() {
+        return true;
+    }
+    if pattern.contains('*') {
+        return fits(pattern.as_bytes(), name.as_bytes());
+    }
+    let alike = |a: u8, b: u8| a == b || (is_separator(a) && is_separator(b));
+    let (wanted, found) = (pattern.as_bytes(), name.as_bytes());
+    found.len() >= wanted.len()
+        && wanted.iter().zip(found).all(|(&a, &b)| alike(a, b))
+        && (is_separator(wanted[wanted.len() - 1])
+            || found
+                .get(wanted.len())
+                .is_none_or(|&next| is_separator(next)))
+}
+
+fn is_separator(byte: u8) -> bool {
+    byte == b'.' || byte == b'/'
+}
+
+/// Whether a pattern with `*` fits a whole name. Goes back to the last star only, so it is linear in
+/// practice and never worse than the product of the lengths.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p + 1, n));
+            p += 1;
+        } else if pattern.get(p) == Some(&name[n]) {
+            p += 1;
+            n += 1;
+        } else if let Some((after, from)) = star {
+            star = Some((after, from + 1));
+            p = after;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&byte| byte == b'*')
+}
+
+/// The name most like `wanted`, if one is like it at all.
+pub(super) fn nearest<'a>(
+    wanted: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| {
+            let inside = !wanted.is_empty() && (name.contains(wanted) || wanted.contains(name));
+            let apart = distance(wanted, name);
+            (if inside { apart.min(1) } else { apart }, name)
+        })
+        .filter(|&(apart, name)| apart <= wanted.len().max(name.len()).div_ceil(3))
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// How many letters have to be changed, added, taken out or swapped with the next.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    // Names of hundreds of letters differ by their ends only; the table stays small.
+    let (a, b) = (&a[..a.len().min(200)], &b[..b.len().min(200)]);
+    let mut rows = vec![(0..=b.len()).collect::<Vec<_>>()];
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let mut best = (rows[i][j + 1] + 1)
+                .min(row[j] + 1)
+                .min(rows[i][j] + usize::from(x != y));
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                best = best.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scope_means_what_lies_under_it() {
+        for (pattern, name, wanted) in [
+            ("", "anything", true),
+            ("backbone", "backbone", true),
+            ("backbone", "/backbone/conv1/Conv", true),
+            ("backbone.conv1", "/backbone/conv1/Conv", true),
+            ("backbone", "backbone2.conv", false),
+            ("backbone/", "backbone/conv", true),
+            ("conv", "backbone/conv", false),
+            ("*conv*", "backbone/conv1", true),
+            ("*/conv", "backbone/conv1", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b-d", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(means(pattern, name), wanted, "{pattern:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_found_and_none_where_nothing_is_near() {
+        let names = ["method", "activations", "weights"];
+        assert_eq!(nearest("metod", names), Some("method"));
+        assert_eq!(nearest("wieghts", names), Some("weights"));
+        assert_eq!(nearest("activation", names), Some("activations"));
+        assert_eq!(nearest("zzz", names), None);
+    }
+}

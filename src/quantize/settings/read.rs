@@ -1,0 +1,181 @@
+//! Reading the document, with an error for each thing that can't be meant.
+
+use serde::de::DeserializeOwned;
+
+use super::names::nearest;
+use super::{LayerSettings, Settings, TensorSettings};
+
+/// What is wrong with a settings document.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SettingsError {
+    #[error("the settings can't be read: {detail}{hint}; docs/settings.md has every key")]
+    Form { detail: String, hint: String },
+    #[error(
+        "settings, {place}: `{key}` can be said of a single tensor only: put it under `tensors` and the tensor's name"
+    )]
+    OfTensorOnly { place: String, key: &'static str },
+    #[error("settings, {place}: {reason}")]
+    Value { place: String, reason: String },
+}
+
+impl Settings {
+    /// Reads the document from JSON.
+    pub fn from_json(text: &str) -> Result<Settings, SettingsError> {
+        Settings::checked(serde_json::from_str(text).map_err(|error| form(&error.to_string()))?)
+    }
+
+    /// Reads the document from a JSON value.
+    pub fn from_value(value: serde_json::Value) -> Result<Settings, SettingsError> {
+        Settings::checked(parsed(value)?)
+    }
+
+    fn checked(settings: Settings) -> Result<Settings, SettingsError> {
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Checks what the types don't.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        wide("activations", &self.activations)?;
+        wide("weights", &self.weights)?;
+        for (group, layers) in [
+            ("by_operator", &self.by_operator),
+            ("by_name", &self.by_name),
+            ("by_node", &self.by_node),
+        ] {
+            for (
+                name,
+                LayerSettings {
+                    activations,
+                    weights,
+                    ..
+                },
+            ) in layers
+            {
+                wide(&format!("{group} `{name}`, activations"), activations)?;
+                wide(&format!("{group} `{name}`, weights"), weights)?;
+            }
+        }
+        for (name, tensor) in &self.tensors {
+            of_tensor(name, tensor)?;
+        }
+        Ok(())
+    }
+}
+
+fn parsed<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, SettingsError> {
+    serde_json::from_value(value).map_err(|error| form(&error.to_string()))
+}
+
+/// The parser's words, with the key that may have been meant.
+fn form(detail: &str) -> SettingsError {
+    let mut quoted = detail.split('`').skip(1).step_by(2);
+    let unknown = detail
+        .starts_with("unknown")
+        .then(|| quoted.next())
+        .flatten();
+    let hint = unknown
+        .and_then(|found| nearest(found, quoted))
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    SettingsError::Form {
+        detail: detail.into(),
+        hint,
+    }
+}
+
+fn wide(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
+    let only = [
+        ("range", settings.range.is_some()),
+        ("scale", settings.scale.is_some()),
+        ("zero_point", settings.zero_point.is_some()),
+    ];
+    match only.into_iter().find(|(_, said)| *said) {
+        Some((key, _)) => Err(SettingsError::OfTensorOnly {
+            place: place.into(),
+            key,
+        }),
+        None => Ok(()),
+    }
+}
+
+fn of_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
+    let wrong = |reason: &str| {
+        Err(SettingsError::Value {
+            place: format!("tensor `{name}`"),
+            reason: reason.into(),
+        })
+    };
+    if tensor
+        .scale
+        .is_some_and(|scale| !(scale.is_finite() && scale >= f32::MIN_POSITIVE))
+    {
+        return wrong("its scale must be a positive number");
+    }
+    if tensor.scale.is_some() && tensor.range.is_some() {
+        return wrong("both a range and a scale are given; leave one out");
+    }
+    if tensor.zero_point.is_some() && tensor.scale.is_none() {
+        return wrong("a zero point means nothing without a scale: give both");
+    }
+    match tensor.range {
+        Some(range)
+            if !(range.min.is_finite() && range.max.is_finite() && range.min <= range.max) =>
+        {
+            wrong("its range must be two numbers, the smaller first")
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Settings::from_json(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_document_reads_back_as_it_was_written() {
+        let text = r#"{
+            "method": "minmax",
+            "activations": { "type": "u16" },
+            "weights": { "per_channel": false },
+            "operators": ["Conv"],
+            "float": ["head.*"],
+            "by_operator": { "MatMul": { "activations": { "type": "i16" } } },
+            "tensors": { "x": { "range": [-1, 1] } }
+        }"#;
+        let settings = Settings::from_json(text).unwrap();
+        let again = serde_json::to_string(&settings).unwrap();
+        assert_eq!(Settings::from_json(&again).unwrap(), settings);
+        assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
+        let names = Settings::from_json(r#"{ "operators": "onnxruntime" }"#).unwrap();
+        assert_eq!(names.operators, super::super::Operators::OnnxRuntime);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_the_one_that_was_meant() {
+        assert!(error(r#"{ "metod": "minmax" }"#).contains("did you mean `method`?"));
+        assert!(
+            error(r#"{ "weights": { "per_chanel": true } }"#)
+                .contains("did you mean `per_channel`?")
+        );
+        assert!(error(r#"{ "weights": { "type": "i9" } }"#).contains("did you mean `i"));
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_refused() {
+        assert!(error(r#"{ "activations": { "range": [0, 1] } }"#).contains("`range`"));
+        assert!(error(r#"{ "tensors": { "x": { "scale": 0 } } }"#).contains("positive"));
+        assert!(
+            error(r#"{ "tensors": { "x": { "zero_point": 3 } } }"#).contains("without a scale")
+        );
+        assert!(error(r#"{ "tensors": { "x": { "range": [2, 1] } } }"#).contains("smaller first"));
+        assert!(
+            error(r#"{ "tensors": { "x": { "range": [0, 1], "scale": 1 } } }"#)
+                .contains("leave one out")
+        );
+    }
+}

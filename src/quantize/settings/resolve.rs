@@ -1,0 +1,222 @@
+//! Laying the narrower settings over the wider ones.
+
+use std::collections::HashSet;
+
+use super::names::{means, nearest};
+use super::{ElementType, LayerSettings, Settings, TensorSettings};
+use crate::calibrate::{Method, Range};
+use crate::graph::Model;
+use crate::onnx::schema::NodeProto;
+use crate::quantize::QuantizeError;
+use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point};
+
+/// How a tensor is represented in integers, everything said.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::quantize) struct Representation {
+    pub element: ElementType,
+    /// `None` where nobody says: weights of a signed type are symmetric then, and nothing else.
+    pub symmetric: Option<bool>,
+    pub reduce_range: bool,
+    pub power_of_two: bool,
+    pub per_channel: bool,
+    pub method: Method,
+    pub range: Option<Range>,
+    pub scale: Option<(f32, i32)>,
+}
+
+/// What the settings say of one node.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::quantize) struct Layer {
+    pub float: bool,
+    pub activations: Representation,
+    pub weights: Representation,
+}
+
+/// The settings as they apply to the nodes and tensors of a model.
+#[derive(Clone, Debug)]
+pub(in crate::quantize) struct Layers<'a> {
+    settings: &'a Settings,
+}
+
+impl<'a> Layers<'a> {
+    /// Checks that every name in the settings means something in the model.
+    pub(in crate::quantize) fn new(
+        settings: &'a Settings,
+        model: &Model,
+    ) -> Result<Layers<'a>, QuantizeError> {
+        let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+        let patterns = settings.float.iter().chain(settings.by_name.keys());
+        for name in patterns.chain(settings.by_node.keys()) {
+            if !titles.iter().any(|title| means(name, title)) {
+                let hint = nearest(name, titles.iter().copied());
+                return Err(QuantizeError::UnknownNode {
+                    name: name.clone(),
+                    hint: hint.map_or(String::new(), |title| format!("; did you mean `{title}`?")),
+                });
+            }
+        }
+        let graph = &model.graph;
+        let values: HashSet<&str> = graph
+            .nodes
+            .iter()
+            .flat_map(|node| node.input.iter().chain(&node.output))
+            .map(String::as_str)
+            .collect();
+        for name in settings.tensors.keys() {
+            if !values.contains(name.as_str()) {
+                let hint = nearest(name, values.iter().copied());
+                return Err(QuantizeError::UnknownTensor {
+                    name: name.clone(),
+                    hint: hint.map_or(String::new(), |value| format!("; did you mean `{value}`?")),
+                });
+            }
+        }
+        Ok(Layers { settings })
+    }
+
+    /// What applies to a node.
+    pub(in crate::quantize) fn of(&self, node: &NodeProto) -> Layer {
+        let settings = self.settings;
+        let mut float = settings
+            .float
+            .iter()
+            .any(|pattern| means(pattern, node.title()));
+        let mut activations = settings.activations.clone();
+        let mut weights = settings.weights.clone();
+        let mut lay = |layer: &LayerSettings| {
+            float = layer.float.unwrap_or(float);
+            activations.lay(&layer.activations);
+            weights.lay(&layer.weights);
+        };
+        if let Some(layer) = settings.by_operator.get(&node.operator()) {
+            lay(layer);
+        }
+        let mut scopes: Vec<_> = settings
+            .by_name
+            .iter()
+            .filter(|(scope, _)| means(scope, node.title()))
+            .collect();
+        scopes.sort_by_key(|(scope, _)| scope.len());
+        scopes.into_iter().for_each(|(_, layer)| lay(layer));
+        if let Some(layer) = settings.by_node.get(node.title()) {
+            lay(layer);
+        }
+        Layer {
+            float,
+            activations: self.representation(&activations, ElementType::U8),
+            weights: self.representation(&weights, ElementType::I8),
+        }
+    }
+
+    /// How activations are represented of which nothing else is known.
+    pub(in crate::quantize) fn activations(&self) -> Representation {
+        self.representation(&self.settings.activations, ElementType::U8)
+    }
+
+    /// What the settings say of a tensor, over what its layer says.
+    pub(in crate::quantize) fn tensor(&self, name: &str, layer: Representation) -> Representation {
+        match self.settings.tensors.get(name) {
+            Some(own) => layer.with(own),
+            None => layer,
+        }
+    }
+
+    fn representation(&self, said: &TensorSettings, element: ElementType) -> Representation {
+        Representation::new(element, self.settings.method).with(said)
+    }
+}
+
+impl Representation {
+    /// As it is where nothing is said.
+    pub(in crate::quantize) fn new(element: ElementType, method: Method) -> Representation {
+        Representation {
+            element,
+            symmetric: None,
+            reduce_range: false,
+            power_of_two: false,
+            per_channel: true,
+            method,
+            range: None,
+            scale: None,
+        }
+    }
+
+    /// Scale and zero point for reals from `min` to `max`.
+    pub(in crate::quantize) fn scale_and_zero_point(
+        &self,
+        min: f32,
+        max: f32,
+        used: Span,
+        symmetric: bool,
+    ) -> (f32, i32) {
+        let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
+        if !self.power_of_two {
+            return (scale, zero_point);
+        }
+        // The zero point moves with the scale, so that the range stays where it was.
+        let scale = power_of_two(scale);
+        if symmetric {
+            return (scale, zero_point);
+        }
+        let from = f64::from(used.low) - f64::from(min.min(0.0)) / f64::from(scale);
+        (
+            scale,
+            (from.round_ties_even() as i32).clamp(used.low, used.high),
+        )
+    }
+
+    /// Whether zero is in the middle of the integers.
+    pub(in crate::quantize) fn is_symmetric(&self, weight: bool) -> bool {
+        self.symmetric.unwrap_or(weight && self.element.is_signed())
+    }
+
+    /// Whether the same range would have the same scale and zero point in both.
+    pub(in crate::quantize) fn is_like(&self, other: &Representation) -> bool {
+        self.element == other.element
+            && self.is_symmetric(false) == other.is_symmetric(false)
+            && self.reduce_range == other.reduce_range
+            && self.power_of_two == other.power_of_two
+    }
+
+    fn with(self, said: &TensorSettings) -> Representation {
+        Representation {
+            element: said.element.unwrap_or(self.element),
+            symmetric: said.symmetric.or(self.symmetric),
+            reduce_range: said.reduce_range.unwrap_or(self.reduce_range),
+            power_of_two: said.power_of_two.unwrap_or(self.power_of_two),
+            per_channel: said.per_channel.unwrap_or(self.per_channel),
+            method: said.method.unwrap_or(self.method),
+            range: said.range.or(self.range),
+            scale: said
+                .scale
+                .map(|scale| (scale, said.zero_point.unwrap_or(0)))
+                .or(self.scale),
+        }
+    }
+}
+
+impl TensorSettings {
+    /// Lays what `over` says over this.
+    fn lay(&mut self, over: &TensorSettings) {
+        let TensorSettings {
+            element,
+            symmetric,
+            reduce_range,
+            power_of_two,
+            per_channel,
+            method,
+            range,
+            scale,
+            zero_point,
+        } = over;
+        self.element = element.or(self.element);
+        self.symmetric = symmetric.or(self.symmetric);
+        self.reduce_range = reduce_range.or(self.reduce_range);
+        self.power_of_two = power_of_two.or(self.power_of_two);
+        self.per_channel = per_channel.or(self.per_channel);
+        self.method = method.or(self.method);
+        self.range = range.or(self.range);
+        self.scale = scale.or(self.scale);
+        self.zero_point = zero_point.or(self.zero_point);
+    }
+}

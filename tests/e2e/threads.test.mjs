@@ -1,0 +1,64 @@
+// Threads: used where they start, done without where they don't, and the page says which.
+
+import assert from 'node:assert/strict';
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { test } from 'node:test';
+import { anySize, npy } from './model.mjs';
+import { inBrowsers, scratch } from './walk.mjs';
+
+const built = resolve('pkg');
+
+/** The built packages, but threads that never answer. @returns {string} */
+function silentThreads() {
+  const folder = join(scratch, 'silent');
+  const inside = (/** @type {string} */ path) => join(folder, 'threads', path);
+  cpSync(join(built, 'threads', 'snippets'), inside('snippets'), { recursive: true });
+  for (const name of readdirSync(join(built, 'threads'))) {
+    if (name !== 'snippets') symlinkSync(join(built, 'threads', name), inside(name));
+  }
+  const scripts = readdirSync(inside('snippets'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
+  assert.ok(scripts.length > 0);
+  for (const name of scripts) {
+    const script = readFileSync(inside(join('snippets', name)), 'utf8');
+    const silent = script.replaceAll("waitForMsgType(self, 'wasm_bindgen_worker_init')", 'new Promise(() => {})');
+    assert.notEqual(silent, script, `${name} is not as it was when this test was written`);
+    writeFileSync(inside(join('snippets', name)), silent);
+  }
+  return folder;
+}
+const silent = silentThreads();
+
+inBrowsers('threads', (visit) => {
+  test('where they do not start the page does without, and says so', () => visit({ mounts: { '/pkg/': silent } }, async (visit) => {
+    const said = () => visit.tab.$$eval('summary', (all) => all[1].textContent ?? '');
+    assert.match(await said(), /1 thread$/);
+    const why = await visit.tab.$eval('.abilities li:last-child', (item) => item.textContent ?? '');
+    assert.match(why, /1 thread.*did not start.*10 s.*one core/);
+    await visit.ready(2);
+    assert.equal(await visit.tab.$eval('#threads', (input) => /** @type {HTMLInputElement} */ (input).value), '1');
+    assert.match(await visit.text('#threads-why'), /did not start/);
+    await visit.quantize();
+    assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
+  }));
+
+  test('every sample is counted when it is done, not only every portion', () => visit({}, async (visit) => {
+    // The first takes a second, the second no time: with two threads they are one portion.
+    const side = 2048;
+    const [slow, quick] = [join(scratch, 'a-slow.npy'), join(scratch, 'b-quick.npy')];
+    writeFileSync(slow, npy(new Float32Array(3 * side * side).fill(0.5), [1, 3, side, side]));
+    writeFileSync(quick, npy(new Float32Array(48), [1, 3, 4, 4]));
+    await visit.drop({ 'any.onnx': anySize() });
+    await visit.tab.waitForSelector('#card-title');
+    await visit.choose('choose-samples', slow, quick);
+    await visit.says('#run-why', /min\/max/);
+    await visit.tab.evaluate(() => {
+      /** @type {any} */ (window).counts = new Set();
+      const note = () => /** @type {any} */ (window).counts.add(document.querySelector('.live dd')?.textContent);
+      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+    });
+    await visit.quantize();
+    const counts = await visit.tab.evaluate(() => [.../** @type {any} */ (window).counts].filter(Boolean));
+    assert.ok(counts.includes('1 of 2'), counts.join('; '));
+  }));
+});

@@ -1,0 +1,42 @@
+// @ts-check
+/** What the page says: what went wrong, in words and with what to do, and a line for people who listen. */
+
+import { OctetError } from './octet.js';
+import { signal } from './signals.js';
+
+/** @typedef {{ title: string, message: string, next: string, retry?: () => void }} Problem */
+
+/** @type {import('./signals.js').Signal<Problem | null>} */
+export const problem = signal(/** @type {any} */ (null));
+/** The last sentence for people who listen to the page. */
+export const spoken = signal('');
+
+/** @param {string} title @param {unknown} error @param {string} next @param {() => void} [retry] */
+export function fail(title, error, next, retry) {
+  if (aborted(error)) return say('Cancelled.');
+  const crash = error instanceof OctetError && error.kind === 'crash';
+  const message = error instanceof Error ? error.message : String(error);
+  problem.value = {
+    title,
+    message: sentence(crash ? `The engine stopped unexpectedly (${message})` : message),
+    next: crash ? `${next} The engine starts again by itself; one thread takes less memory.` : next,
+    retry: crash ? retry : undefined,
+  };
+  say(`${title}. ${message}`);
+}
+
+/** Begins with a capital, unless it begins with a name; ends with a stop. @param {string} text */
+export function sentence(text) {
+  const start = /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+  return /[.!?]$/.test(start) ? start : `${start}.`;
+}
+
+/** @param {unknown} error */
+export function aborted(error) {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** @param {string} text */
+export function say(text) {
+  spoken.value = text;
+}
