@@ -1,116 +1,14 @@
 //! What quantization promises on graphs as they come: constants shared in every way, outputs inside, subgraphs,
 //! slots left empty. The result is always a valid graph, and every node says what became of it.
 
+#[path = "quantize/graphs.rs"]
+mod graphs;
+
 use std::collections::{BTreeMap, HashSet};
 
-use octet::calibrate::Range;
-use octet::graph::Model;
+use graphs::{constant, done, maker, model, node, value};
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, Quantized, Ranges, Settings, quantize};
-
-fn value(name: &str) -> ValueInfoProto {
-    let tensor = TensorTypeProto {
-        elem_type: Some(DataType::Float as i32),
-        shape: None,
-    };
-    ValueInfoProto {
-        name: Some(name.into()),
-        r#type: Some(TypeProto {
-            value: Some(TypeValue::TensorType(tensor)),
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-
-fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
-    NodeProto {
-        op_type: Some(operator.into()),
-        input: inputs.iter().map(ToString::to_string).collect(),
-        output: vec![output.into()],
-        ..Default::default()
-    }
-}
-
-fn constant(name: &str, dims: &[usize]) -> TensorProto {
-    let count: usize = dims.iter().product();
-    let values: Vec<f32> = (0..count).map(|i| (i as f32 * 0.7).sin()).collect();
-    TensorProto::from_f32(name, dims, &values)
-}
-
-/// A model in which every value is a float.
-fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str]) -> Model {
-    let made = nodes.iter().flat_map(|n| &n.output);
-    let value_info = made
-        .filter(|n| !outputs.contains(&n.as_str()))
-        .map(|n| value(n))
-        .collect();
-    let graph = GraphProto {
-        name: Some("graph".into()),
-        node: nodes,
-        initializer: constants,
-        input: vec![value("x")],
-        output: outputs.iter().map(|n| value(n)).collect(),
-        value_info,
-        ..Default::default()
-    };
-    let opset = OperatorSetIdProto {
-        domain: None,
-        version: Some(17),
-    };
-    Model::from_proto(ModelProto {
-        ir_version: Some(8),
-        graph: Some(graph),
-        opset_import: vec![opset],
-        ..Default::default()
-    })
-    .unwrap()
-}
-
-/// Quantizes with the range [-1, 2] for everything, and checks that what comes out is a valid graph.
-fn done(model: &Model) -> Quantized {
-    let plan = Plan::new(model, &Settings::default()).unwrap();
-    let ranges: BTreeMap<String, Range> = Plan::observable(model)
-        .unwrap()
-        .into_iter()
-        .map(|name| (name, Range::new(-1.0, 2.0)))
-        .collect();
-    let quantized = quantize(model, &plan, Ranges::Given(&ranges)).unwrap();
-    let graph = &quantized.model.graph;
-    let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
-    let mut known: HashSet<String> = HashSet::new();
-    for name in inputs.chain(graph.initializers.iter().filter_map(|t| t.name.clone())) {
-        assert!(known.insert(name.clone()), "{name} is there twice");
-    }
-    for node in &graph.nodes {
-        for name in node
-            .input
-            .iter()
-            .cloned()
-            .chain(node.captured())
-            .filter(|n| !n.is_empty())
-        {
-            assert!(
-                known.contains(&name),
-                "{} uses {name} before it is made",
-                node.title()
-            );
-        }
-        for name in node.output.iter().filter(|n| !n.is_empty()) {
-            assert!(known.insert(name.clone()), "{name} is made twice");
-        }
-    }
-    for output in graph.outputs.iter().filter_map(|v| v.name.as_ref()) {
-        assert!(known.contains(output), "the output {output} is not made");
-    }
-    assert_eq!(quantized.nodes.len(), model.graph.nodes.len());
-    quantized
-}
-
-fn maker<'a>(quantized: &'a Quantized, value: &str) -> &'a NodeProto {
-    let mut nodes = quantized.model.graph.nodes.iter();
-    nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
-}
+use octet::quantize::{Plan, QuantizeError, Ranges, Settings, quantize};
 
 #[test]
 fn a_weight_serves_two_operators_whose_channels_lie_on_different_axes() {
@@ -256,6 +154,94 @@ fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
     ));
     assert_eq!(maker(&quantized, "y").attribute, choice.attribute);
     assert!(quantized.model.graph.initializers.contains("w"));
+}
+
+#[test]
+fn a_constant_read_along_two_axes_has_one_scale_for_both() {
+    let mut transposed = node("Gemm", &["a", "w"], "g");
+    transposed.attribute = vec![AttributeProto::int("transB", 1)];
+    let nodes = vec![
+        node("Gemm", &["x", "w"], "a"),
+        transposed,
+        node("MatMul", &["g", "w"], "y"),
+    ];
+    let quantized = done(&model(nodes, vec![constant("w", &[3, 3])], &["y"]));
+    let scale = quantized.model.graph.initializers.get("w_scale").unwrap();
+    assert_eq!(scale.element_count().unwrap(), 1);
+    assert!(quantized.nodes.iter().all(|n| n.quantized));
+}
+
+#[test]
+fn the_names_that_are_given_are_free() {
+    // The copy of a shared bias would be called `b0`, what is made of it `b_quantized`: both are there.
+    let nodes = vec![
+        node("Conv", &["x", "w", "b"], "a"),
+        node("Conv", &["a", "w", "b"], "c"),
+        node("Conv", &["c", "w", "b0"], "d"),
+        node("Add", &["d", "b_quantized"], "w_quantized"),
+        node("Sigmoid", &["w_quantized"], "w_scale"),
+        node("Exp", &["w_scale"], "y"),
+    ];
+    let constants = vec![
+        constant("w", &[3, 3, 1, 1]),
+        constant("b", &[3]),
+        constant("b0", &[3]),
+        constant("b_quantized", &[1]),
+    ];
+    let quantized = done(&model(nodes, constants, &["y"]));
+    let conv = quantized.model.graph.nodes.iter().filter(|n| n.is("Conv"));
+    let biases: HashSet<&String> = conv.map(|n| &n.input[2]).collect();
+    assert_eq!(biases.len(), 3);
+}
+
+#[test]
+fn scalars_are_quantized_with_one_scale() {
+    let scalar = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+    let nodes = vec![
+        node("Mul", &["x", "half"], "a"),
+        node("Add", &["nothing", "a"], "y"),
+    ];
+    let constants = vec![scalar("half", 0.5), scalar("nothing", 0.0)];
+    let quantized = done(&model(nodes, constants, &["y"]));
+    for name in ["half_quantized", "half_scale", "nothing_scale"] {
+        let tensor = quantized.model.graph.initializers.get(name).unwrap();
+        assert!(tensor.dims.is_empty(), "{name} is no scalar");
+    }
+    let integer = quantized.model.graph.initializers.get("half_quantized");
+    assert_eq!(integer.unwrap().to_i64().unwrap(), [255]);
+}
+
+#[test]
+fn loops_stay_as_they_are_and_the_choices_say_why() {
+    for operator in ["If", "Loop", "Scan"] {
+        let body = GraphProto {
+            name: Some("body".into()),
+            node: vec![node("MatMul", &["folded", "w"], "taken")],
+            output: vec![value("taken")],
+            ..Default::default()
+        };
+        let mut inner = node(operator, &["x"], "y");
+        inner.attribute = vec![AttributeProto {
+            name: Some("body".into()),
+            r#type: Some(AttributeType::Graph as i32),
+            g: Some(body),
+            ..Default::default()
+        }];
+        // The Relu is folded into the Conv: what the subgraph reads has the Conv as its maker now.
+        let nodes = vec![
+            node("Conv", &["x", "w"], "a"),
+            node("Relu", &["a"], "folded"),
+            inner.clone(),
+        ];
+        let quantized = done(&model(nodes, vec![constant("w", &[3, 3, 1, 1])], &["y"]));
+        assert_eq!(maker(&quantized, "y").attribute, inner.attribute);
+        let choice = quantized.nodes.iter().find(|n| n.operator == operator);
+        let reason = choice.and_then(|choice| choice.reason.as_deref());
+        assert!(
+            reason.is_some_and(|r| r.contains("subgraphs")),
+            "{reason:?}"
+        );
+    }
 }
 
 #[test]

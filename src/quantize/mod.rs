@@ -14,11 +14,13 @@ mod integers;
 mod operators;
 mod plan;
 mod qdq;
+mod qoperator;
 mod ranges;
 mod rewrite;
 mod scale;
 mod scheme;
 mod settings;
+mod simulated;
 mod weight_only;
 mod weights;
 
@@ -32,6 +34,7 @@ pub use float16::{HalfSettings, quantize_half};
 pub use operators::{float_reason, is_quantized};
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
+pub use qoperator::to_integer_operators;
 pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
@@ -39,6 +42,7 @@ pub use settings::{
     Blocks, ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError,
     TensorSettings,
 };
+pub use simulated::with_float_weights;
 pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::calibrate::{Range, SecondPassMissing};

@@ -1,11 +1,11 @@
 //! From the settings document to the scheme it names.
 
 use super::operators::is_onnx_runtimes;
-use super::settings::{Layers, Operators, Scheme, Settings};
+use super::settings::{Format, Layers, Operators, Scheme, Settings};
 use super::{
     BlockForm, BlockSettings, DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized,
     Ranges, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half,
-    quantize_weights,
+    quantize_weights, to_integer_operators, with_float_weights,
 };
 use crate::graph::Model;
 use crate::prepare::raise_to_blocks;
@@ -19,7 +19,13 @@ pub fn apply(
 ) -> Result<Quantized, QuantizeError> {
     if settings.scheme == Scheme::Static {
         let plan = Plan::new(model, settings)?;
-        return quantize(model, &plan, ranges.ok_or(QuantizeError::NoRanges)?);
+        let mut quantized = quantize(model, &plan, ranges.ok_or(QuantizeError::NoRanges)?)?;
+        match settings.format {
+            Format::Qdq => {}
+            Format::QOperator => quantized.model = to_integer_operators(&quantized.model)?,
+            Format::Simulated => quantized.model = with_float_weights(&quantized.model, model)?,
+        }
+        return Ok(quantized);
     }
     let layers = Layers::new(settings, model)?;
     let nodes = &model.graph.nodes;

@@ -64,7 +64,7 @@ def find_ranges(model, seed=0, samples=2):
     return ranges
 
 
-def theirs(model, ranges, settings, path):
+def theirs(model, ranges, settings, path, form=QuantFormat.QDQ):
     """What ONNX Runtime makes of the model."""
     activations, symmetric, per_channel, reduce_range = settings
     tensors = {
@@ -75,15 +75,15 @@ def theirs(model, ranges, settings, path):
     logging.getLogger().setLevel(logging.ERROR)
     with mock.patch("onnxruntime.quantization.quantize.create_calibrator", return_value=calibrator):
         quantize_static(
-            onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=QuantFormat.QDQ,
+            onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=form,
             activation_type=ACTIVATIONS[activations], weight_type=QuantType.QInt8, per_channel=per_channel,
             reduce_range=reduce_range, extra_options={"ActivationSymmetric": symmetric},
         )  # fmt: skip
     return onnx.load(path)
 
 
-def ours(model, ranges, settings, folder, *options):
-    """What Octet makes of the model."""
+def run_octet(model, ranges, settings, folder, *options):
+    """Octet's run on the model, which leaves `octet.onnx` in the folder."""
     activations, symmetric, per_channel, reduce_range = settings
     source, target = folder / "float.onnx", folder / "octet.onnx"
     onnx.save(model, source)
@@ -96,9 +96,14 @@ def ours(model, ranges, settings, folder, *options):
         "--symmetric-activations": symmetric, "--per-tensor": not per_channel, "--reduce-range": reduce_range,
     }  # fmt: skip
     command += [*options, *(option for option, wanted in chosen.items() if wanted)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def ours(model, ranges, settings, folder, *options):
+    """What Octet makes of the model."""
+    done = run_octet(model, ranges, settings, folder, *options)
     assert done.returncode == 0, done.stderr
-    return onnx.load(target)
+    return onnx.load(folder / "octet.onnx")
 
 
 def parts(model):

@@ -24,7 +24,8 @@ pub struct SettingsOptions {
     /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: minmax]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
-    /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators) [default: qdq]
+    /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators),
+    /// qoperator (operators on integers) or simulated (the same numbers, weights readable) [default: qdq]
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
     /// The integers of activations: u8, i8, u16 or i16 [default: u8]
@@ -72,7 +73,15 @@ impl SettingsOptions {
         if let Some(format) = &self.format {
             settings.format = match format.as_str() {
                 "qdq" => Format::Qdq,
-                other => return Err(one_of("--format", other, &["qdq"])),
+                "qoperator" => Format::QOperator,
+                "simulated" => Format::Simulated,
+                other => {
+                    return Err(one_of(
+                        "--format",
+                        other,
+                        &["qdq", "qoperator", "simulated"],
+                    ));
+                }
             };
         }
         if let Some(name) = &self.activations {

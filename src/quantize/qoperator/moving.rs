@@ -1,0 +1,105 @@
+//! Operators that only move or compare values: on the integers they do what they do on the reals.
+
+use super::pairs::{Linear, Pairs};
+use super::{Folded, Outputs};
+use crate::graph::Names;
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// An operator that works on any type, where what goes in and comes out has one scale.
+pub(super) fn direct(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Folded> {
+    if !moves(node, opset) {
+        return None;
+    }
+    let input = pairs.bytes(node.input_at(0)?)?;
+    let all = node.is("Split");
+    let outputs = &node.output[..if all { node.output.len() } else { 1 }];
+    let mut read = outputs.iter().filter(|name| !pairs.is_unread(name));
+    let shares = |name: &String| {
+        let output = pairs.quantized(name);
+        output.is_some_and(|output| pairs.is_same(&input, &output))
+    };
+    if outputs.is_empty() || !read.clone().all(shares) || read.next().is_none() {
+        return None;
+    }
+    Some(in_place(
+        node,
+        &input,
+        if all { Outputs::All } else { Outputs::First },
+    ))
+}
+
+/// Pad, with the padding as an integer of the input's scale: zero is the zero point there.
+pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<Folded> {
+    let input = pairs.bytes(node.input_at(0)?)?;
+    let output = pairs.quantized(node.output.first()?)?;
+    if !pairs.is_same(&input, &output) {
+        return None;
+    }
+    let mut folded = in_place(node, &input, Outputs::First);
+    if node.text("mode").unwrap_or("constant") != "constant" {
+        // Another mode reads no padding value, but one of a float type is an error.
+        if let Some(unread) = folded.node.input.get_mut(2) {
+            unread.clear();
+        }
+        return Some(folded);
+    }
+    let integer = match node.input_at(2) {
+        None => *pairs.zero_points(&input)?.first()?,
+        Some(value) => {
+            let value = pairs.real_constant(value)?;
+            let (scale, zero_point) = (pairs.scales(&input)?[0], pairs.zero_points(&input)?[0]);
+            let (low, high) = match input.element {
+                DataType::Int8 => (-128.0, 127.0),
+                _ => (0.0, 255.0),
+            };
+            let integer = (value / scale).round_ties_even() + zero_point as f32;
+            integer.clamp(low, high) as i64
+        }
+    };
+    let name = names.fresh(&format!("{}_padding", node.output[0]));
+    let bytes = vec![integer as u8];
+    let constant = TensorProto::from_raw(&name, input.element, &[], bytes.into());
+    folded.constants.push(constant);
+    let inputs = &mut folded.node.input;
+    inputs.resize(inputs.len().max(3), String::new());
+    inputs[2] = name;
+    Some(folded)
+}
+
+/// ArgMax: a larger integer stands for a larger real, and the same for the same.
+pub(super) fn largest(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+    let input = pairs.bytes(node.input_at(0)?)?;
+    let rises = pairs.scales(&input)?[0] > 0.0;
+    rises.then(|| in_place(node, &input, Outputs::None))
+}
+
+/// Whether the operator takes 8-bit integers in this version, in ONNX and in ONNX Runtime, and does with
+/// them what it does with reals. Interpolating is not moving: ONNX Runtime's Resize cuts what it computes
+/// off to an integer (for u8, half a step too low on average) and has no cubic form.
+fn moves(node: &NodeProto, opset: i64) -> bool {
+    match node.operator().as_str() {
+        "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Split"
+        | "Gather" | "GatherElements" => true,
+        "MaxPool" => opset >= 12,
+        "TopK" => opset >= 11,
+        "Resize" => {
+            let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
+            let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
+            // At 11 and 12, ONNX Runtime knows the operator only with a float region of interest.
+            let known = opset == 10 || opset >= 13;
+            nearest && !fills && known
+        }
+        _ => false,
+    }
+}
+
+/// The node itself, reading the integers.
+fn in_place(node: &NodeProto, input: &Linear, outputs: Outputs) -> Folded {
+    let mut node = node.clone();
+    node.input[0].clone_from(&input.integers);
+    Folded {
+        node,
+        outputs,
+        constants: Vec::new(),
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading QuantizeLinear and DequantizeLinear nodes: which real values stand for which integers.
+
+use std::collections::HashMap;
+
+use super::super::QuantizeError;
+use crate::graph::{Graph, Uses};
+use crate::onnx::schema::{DataType, NodeProto};
+
+/// A value as reals and as integers, with the names of its scale and zero point.
+#[derive(Clone, Debug)]
+pub(super) struct Linear {
+    pub(super) real: String,
+    pub(super) integers: String,
+    pub(super) scale: String,
+    pub(super) zero_point: String,
+    pub(super) element: DataType,
+    /// The axis of the channels where there are several scales.
+    pub(super) axis: Option<i64>,
+}
+
+/// All pairs of a graph.
+pub(super) struct Pairs<'a> {
+    graph: &'a Graph,
+    pub(super) uses: Uses,
+    /// The DequantizeLinear that makes a real value.
+    dequantized: HashMap<&'a str, &'a NodeProto>,
+}
+
+impl<'a> Pairs<'a> {
+    pub(super) fn of(graph: &'a Graph) -> Pairs<'a> {
+        let dequantized = graph.nodes.iter().filter(|n| n.is("DequantizeLinear"));
+        Pairs {
+            uses: graph.uses(),
+            dequantized: dequantized
+                .filter_map(|node| Some((node.output.first()?.as_str(), node)))
+                .collect(),
+            graph,
+        }
+    }
+
+    /// The integers behind a real value that a DequantizeLinear makes.
+    pub(super) fn integers(&self, real: &str) -> Option<Linear> {
+        let node = self.dequantized.get(real)?;
+        self.linear(node, real, node.input_at(0)?)
+    }
+
+    /// The same, where they have 8 bits and one scale.
+    pub(super) fn bytes(&self, real: &str) -> Option<Linear> {
+        self.integers(real)
+            .filter(|found| found.is_byte() && found.axis.is_none())
+    }
+
+    /// What a QuantizeLinear does; `None` for every other node.
+    pub(super) fn quantize(&self, node: &NodeProto) -> Option<Linear> {
+        if !node.is("QuantizeLinear") {
+            return None;
+        }
+        self.linear(node, node.input_at(0)?, node.output.first()?)
+    }
+
+    /// The integers that a QuantizeLinear makes of a real value, if it alone reads the value and they have
+    /// 8 bits and one scale.
+    pub(super) fn quantized(&self, real: &str) -> Option<Linear> {
+        let &[(reader, 0)] = self.uses.consumers(real) else {
+            return None;
+        };
+        let found = self.quantize(&self.graph.nodes[reader])?;
+        let fits = found.is_byte() && found.axis.is_none() && !self.uses.is_output(real);
+        fits.then_some(found)
+    }
+
+    /// Whether nobody reads a value.
+    pub(super) fn is_unread(&self, value: &str) -> bool {
+        self.uses.consumers(value).is_empty() && !self.uses.is_output(value)
+    }
+
+    fn linear(&self, node: &NodeProto, real: &str, integers: &str) -> Option<Linear> {
+        let (scale, zero_point) = (node.input_at(1)?, node.input_at(2)?);
+        let scales = self.graph.initializers.get(scale)?;
+        let element = self.graph.initializers.get(zero_point)?.element().ok()?;
+        let blocks = node.int("block_size").unwrap_or(0) != 0;
+        if blocks || scales.element().ok()? != DataType::Float {
+            return None;
+        }
+        let one = scales.element_count().ok()? == 1 && scales.dims.len() <= 1;
+        Some(Linear {
+            real: real.to_owned(),
+            integers: integers.to_owned(),
+            scale: scale.to_owned(),
+            zero_point: zero_point.to_owned(),
+            element,
+            axis: (!one).then(|| node.int("axis").unwrap_or(1)),
+        })
+    }
+
+    /// Whether the same integers stand for the same reals in both.
+    pub(super) fn is_same(&self, a: &Linear, b: &Linear) -> bool {
+        if a.element != b.element || a.axis != b.axis {
+            return false;
+        }
+        let same_zero_point = a.zero_point == b.zero_point
+            || self
+                .zero_points(a)
+                .is_some_and(|found| Some(found) == self.zero_points(b));
+        let same_scale = a.scale == b.scale
+            || self
+                .scales(a)
+                .is_some_and(|found| Some(found) == self.scales(b));
+        same_zero_point && same_scale
+    }
+
+    /// The scales as numbers.
+    pub(super) fn scales(&self, linear: &Linear) -> Option<Vec<f32>> {
+        self.graph
+            .initializers
+            .get(&linear.scale)?
+            .to_f32()
+            .ok()
+            .filter(|scales| !scales.is_empty())
+    }
+
+    /// The zero points as numbers.
+    pub(super) fn zero_points(&self, linear: &Linear) -> Option<Vec<i64>> {
+        self.graph
+            .initializers
+            .get(&linear.zero_point)?
+            .to_i64()
+            .ok()
+            .filter(|zero_points| !zero_points.is_empty())
+    }
+
+    /// The shape of a constant's integers; `None` where they are made while the model runs.
+    pub(super) fn constant_shape(&self, linear: &Linear) -> Option<&'a [i64]> {
+        self.graph
+            .initializers
+            .get(&linear.integers)
+            .map(|tensor| tensor.dims.as_slice())
+    }
+
+    /// The one number of a constant, float or dequantized.
+    pub(super) fn real_constant(&self, real: &str) -> Option<f32> {
+        let one = |values: Vec<f32>| match values[..] {
+            [value] => Some(value),
+            _ => None,
+        };
+        if let Some(tensor) = self.graph.initializers.get(real) {
+            return one(tensor.to_f32().ok()?);
+        }
+        let linear = self.integers(real)?;
+        let &[integer] = self.constant_integers(&linear).ok()?.as_slice() else {
+            return None;
+        };
+        let scale = one(self.scales(&linear)?)?;
+        let zero_point = *self.zero_points(&linear)?.first()?;
+        Some((integer - zero_point) as f32 * scale)
+    }
+
+    /// The numbers of an integer constant.
+    pub(super) fn constant_integers(&self, linear: &Linear) -> Result<Vec<i64>, QuantizeError> {
+        match self.graph.initializers.get(&linear.integers) {
+            Some(tensor) => Ok(tensor.to_i64()?),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Linear {
+    pub(super) fn is_byte(&self) -> bool {
+        matches!(self.element, DataType::Int8 | DataType::Uint8)
+    }
+
+    /// Integers, scale and zero point: as most integer operators take an input.
+    pub(super) fn inputs(&self) -> [String; 3] {
+        [&self.integers, &self.scale, &self.zero_point].map(String::clone)
+    }
+
+    /// Scale and zero point: as most integer operators take what their output is to have.
+    pub(super) fn parameters(&self) -> [String; 2] {
+        [&self.scale, &self.zero_point].map(String::clone)
+    }
+}

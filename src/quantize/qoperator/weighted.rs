@@ -1,0 +1,144 @@
+//! Products with weights: Conv, MatMul, Gemm. Their kernels sum products of integers in 32 bits, add a bias
+//! of 32 bits and bring the sum to the output's scale.
+
+use super::pairs::{Linear, Pairs};
+use super::{Folded, MICROSOFT};
+use crate::graph::Names;
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::quantize::QuantizeError;
+
+/// Conv as QLinearConv.
+pub(super) fn convolution(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+    let (input, weight, output) = operands(node, pairs)?;
+    if !matches!(weight.axis, None | Some(0)) || !multiplies(&input, &weight, &output, pairs) {
+        return None;
+    }
+    let mut inputs = [input.inputs(), weight.inputs()].concat();
+    inputs.extend(output.parameters());
+    if let Some(bias) = node.input_at(2) {
+        let bias = pairs.integers(bias)?;
+        if !is_bias_of(&bias, &input, &weight, pairs) {
+            return None;
+        }
+        inputs.push(bias.integers);
+    }
+    Some(Folded::of(node, "QLinearConv", None, inputs))
+}
+
+/// MatMul as QLinearMatMul. Several scales are one for each column of a matrix; other shapes keep their
+/// pairs.
+pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+    let (left, right, output) = operands(node, pairs)?;
+    let columns = match right.axis {
+        None => true,
+        Some(axis) => {
+            pairs.constant_shape(&right).is_some_and(|s| s.len() == 2) && matches!(axis, 1 | -1)
+        }
+    };
+    if !columns || !multiplies(&left, &right, &output, pairs) {
+        return None;
+    }
+    let mut inputs = [left.inputs(), right.inputs()].concat();
+    inputs.extend(output.parameters());
+    Some(Folded::of(node, "QLinearMatMul", None, inputs))
+}
+
+/// Gemm as QGemm. Its bias is added before the factor `alpha` is taken, Gemm's after: so the integers of
+/// the bias are divided by it here. (ONNX Runtime leaves them as they are, which multiplies the bias.)
+pub(super) fn gemm(
+    node: &NodeProto,
+    pairs: &Pairs,
+    names: &mut Names,
+) -> Result<Option<Folded>, QuantizeError> {
+    let Some((left, right, output)) = operands(node, pairs) else {
+        return Ok(None);
+    };
+    let columns = 1 - i64::from(node.int("transB").unwrap_or(0) != 0);
+    let by_column = right
+        .axis
+        .is_none_or(|axis| axis == columns || axis == columns - 2);
+    if !by_column || !multiplies(&left, &right, &output, pairs) {
+        return Ok(None);
+    }
+    let mut inputs = [left.inputs(), right.inputs()].concat();
+    let mut constants = Vec::new();
+    match node.input_at(2) {
+        None => inputs.push(String::new()),
+        Some(bias) => {
+            let alpha = node.float("alpha").unwrap_or(1.0);
+            let once = node.float("beta").unwrap_or(1.0) == 1.0;
+            let Some(bias) = pairs.integers(bias).filter(|_| once) else {
+                return Ok(None);
+            };
+            if !is_bias_of(&bias, &left, &right, pairs) {
+                return Ok(None);
+            }
+            if alpha == 1.0 {
+                inputs.push(bias.integers);
+            } else {
+                let integers = pairs.constant_integers(&bias)?;
+                let (Some(shape), Some(divided)) =
+                    (pairs.constant_shape(&bias), divided(&integers, alpha))
+                else {
+                    return Ok(None);
+                };
+                let name = names.fresh(&format!("{}_by_alpha", bias.integers));
+                let shape: Vec<usize> = shape.iter().map(|&d| d.max(0) as usize).collect();
+                constants.push(TensorProto::from_i32(&name, &shape, &divided));
+                inputs.push(name);
+            }
+        }
+    }
+    inputs.extend(output.parameters());
+    let mut folded = Folded::of(node, "QGemm", Some(MICROSOFT), inputs);
+    folded.node.take("beta");
+    folded.constants = constants;
+    Ok(Some(folded))
+}
+
+/// Both factors and the output, where all are integers.
+fn operands(node: &NodeProto, pairs: &Pairs) -> Option<(Linear, Linear, Linear)> {
+    let left = pairs.bytes(node.input_at(0)?)?;
+    let right = pairs.integers(node.input_at(1)?).filter(Linear::is_byte)?;
+    let output = pairs.quantized(node.output.first()?)?;
+    Some((left, right, output))
+}
+
+/// Whether there are kernels for these types: the first factor is of the output's type, and the second is
+/// unsigned only if they are. The kernels want all zero points of a weight to be one.
+fn multiplies(left: &Linear, right: &Linear, output: &Linear, pairs: &Pairs) -> bool {
+    let signed = |linear: &Linear| linear.element == DataType::Int8;
+    let one_zero_point = pairs
+        .zero_points(right)
+        .is_some_and(|found| found.iter().all(|z| *z == found[0]));
+    left.element == output.element && (!signed(left) || signed(right)) && one_zero_point
+}
+
+/// Whether a bias is 32-bit constant integers in the scale of the products.
+fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> bool {
+    let (Some(found), Some(input), Some(weights)) = (
+        pairs.scales(bias),
+        pairs.scales(input),
+        pairs.scales(weight),
+    ) else {
+        return false;
+    };
+    let zero = pairs
+        .zero_points(bias)
+        .is_some_and(|found| found.iter().all(|&z| z == 0));
+    let wanted = weights.iter().map(|weight| input[0] * weight);
+    bias.element == DataType::Int32
+        && zero
+        && pairs.constant_shape(bias).is_some()
+        && found.iter().copied().eq(wanted)
+}
+
+/// Integers divided and rounded; `None` where they don't fit.
+fn divided(integers: &[i64], by: f32) -> Option<Vec<i32>> {
+    let one = |&integer: &i64| {
+        let real = (integer as f64 / f64::from(by)).round_ties_even();
+        let fits = (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&real);
+        fits.then_some(real as i32)
+    };
+    integers.iter().map(one).collect()
+}

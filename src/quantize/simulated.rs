@@ -1,0 +1,286 @@
+//! The form to look into: weights stay float and readable, with QuantizeLinear/DequantizeLinear pairs that
+//! round them as the integers would.
+//!
+//! The integers of each constant are made when the model runs, from floats that lie in the file: those of
+//! the float model where rounding them gives just these integers, else the reals that the integers stand
+//! for (of a weight that was optimised, say). QuantizeLinear makes no 32-bit integers: a bias is written as
+//! the reals its integers stand for, and nothing rounds it any more. The results are those of the model
+//! with integer weights, bit for bit.
+
+use std::collections::HashSet;
+
+use super::QuantizeError;
+use super::scale::{quantize_value, span};
+use crate::graph::{Model, Names};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// The quantized model with its constants as floats; `float` is the model it was made from.
+pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, QuantizeError> {
+    let mut out = quantized.clone();
+    let mut names = out.graph.names();
+    let mut nodes = Vec::with_capacity(out.graph.nodes.len());
+    let mut made: HashSet<String> = HashSet::new();
+    for node in std::mem::take(&mut out.graph.nodes) {
+        let Some(constant) = Constant::read_by(&node, quantized)? else {
+            nodes.push(node);
+            continue;
+        };
+        if constant.element == DataType::Int32 {
+            let name = &node.output[0];
+            let reals = TensorProto::from_f32(name, &constant.shape, &constant.reals());
+            out.graph.initializers.insert(reals);
+            continue;
+        }
+        if made.insert(constant.name.clone()) {
+            let title = tensor_title(&node);
+            let values = constant.original(title, float)?;
+            let values = values.unwrap_or_else(|| constant.reals());
+            let tensor = TensorProto::from_f32(title, &constant.shape, &values);
+            let source = insert(&mut out, &mut names, tensor);
+            nodes.push(quantize_linear(&mut names, &node, &source));
+        }
+        nodes.push(node);
+    }
+    out.graph.nodes = nodes;
+    let (uses, before) = (out.graph.uses(), quantized.graph.uses());
+    out.graph.initializers.retain(|tensor| {
+        let name = tensor.name.as_deref().unwrap_or_default();
+        let read = !uses.consumers(name).is_empty() || uses.is_output(name);
+        !made.contains(name) && (read || before.consumers(name).is_empty())
+    });
+    Ok(out)
+}
+
+/// Integers that a DequantizeLinear reads from the file.
+struct Constant {
+    name: String,
+    element: DataType,
+    shape: Vec<usize>,
+    integers: Vec<i64>,
+    scales: Vec<f32>,
+    zero_points: Vec<i64>,
+    axis: Option<usize>,
+}
+
+impl Constant {
+    /// What this node dequantizes, where that is a constant of a type that has a float form here.
+    fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
+        if !node.is("DequantizeLinear") || node.output.len() != 1 {
+            return Ok(None);
+        }
+        let blocks = node.int("block_size").unwrap_or(0) != 0;
+        let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
+        let (Some(tensor), Some(scale), Some(zero_point)) = (constant(0), constant(1), constant(2))
+        else {
+            return Ok(None);
+        };
+        let element = tensor.element()?;
+        let known = matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
+        let float = scale.element()? == DataType::Float;
+        if blocks || !known || !float {
+            return Ok(None);
+        }
+        let found = Constant {
+            name: tensor.title().to_owned(),
+            element,
+            shape: tensor.shape()?,
+            integers: tensor.to_i64()?,
+            scales: scale.to_f32()?,
+            zero_points: zero_point.to_i64()?,
+            axis: None,
+        };
+        Ok(match (found.scales.len(), found.zero_points.len()) {
+            (1, 1) => Some(found),
+            (scales, zero_points) if scales == zero_points => {
+                let axis = node.int("axis").unwrap_or(1);
+                let last = found.shape.len() as i64;
+                let axis = usize::try_from(if axis < 0 { axis + last } else { axis }).ok();
+                let fits = axis.and_then(|axis| found.shape.get(axis)) == Some(&scales);
+                fits.then_some(Constant { axis, ..found })
+            }
+            _ => None,
+        })
+    }
+
+    /// Scale and zero point of the integer at a place in memory.
+    fn parameters(&self, place: usize) -> (f32, i64) {
+        let channel = self.axis.map_or(0, |axis| {
+            let inner: usize = self.shape[axis + 1..].iter().product();
+            place / inner % self.shape[axis]
+        });
+        (self.scales[channel], self.zero_points[channel])
+    }
+
+    /// The reals that the integers stand for, computed as DequantizeLinear computes them.
+    fn reals(&self) -> Vec<f32> {
+        let real = |(place, &integer): (usize, &i64)| {
+            let (scale, zero_point) = self.parameters(place);
+            (integer - zero_point) as f32 * scale
+        };
+        self.integers.iter().enumerate().map(real).collect()
+    }
+
+    /// The values of the float model, if rounding them gives these integers.
+    fn original(&self, title: &str, float: &Model) -> Result<Option<Vec<f32>>, QuantizeError> {
+        let Some(tensor) = float.graph.initializers.get(title) else {
+            return Ok(None);
+        };
+        if tensor.element()? != DataType::Float || tensor.shape()? != self.shape {
+            return Ok(None);
+        }
+        let values = tensor.to_f32()?;
+        let whole = span(self.element, false, false);
+        let rounds = |(place, (&value, &integer)): (usize, (&f32, &i64))| {
+            let (scale, zero_point) = self.parameters(place);
+            let found = quantize_value(value, scale, zero_point as i32, whole);
+            // What no integer stands for is not rounded the same everywhere.
+            value.is_finite() && i64::from(found) == integer
+        };
+        let mut pairs = values.iter().zip(&self.integers).enumerate();
+        Ok(pairs.all(rounds).then_some(values))
+    }
+}
+
+/// The name in the float model of what a DequantizeLinear makes: pairs are named after their tensor.
+fn tensor_title(node: &NodeProto) -> &str {
+    let name = node.title();
+    name.strip_suffix("_DequantizeLinear").unwrap_or(name)
+}
+
+/// Adds a float constant, under its own name where that is free or already this constant's.
+fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
+    let name = tensor.title().to_owned();
+    let there = model.graph.initializers.get(&name);
+    let same = there.is_some_and(|there| {
+        there.dims == tensor.dims && there.to_f32().ok() == tensor.to_f32().ok()
+    });
+    if same {
+        return name;
+    }
+    let name = names.fresh(&name);
+    tensor.name = Some(name.clone());
+    model.graph.initializers.insert(tensor);
+    name
+}
+
+/// The QuantizeLinear that makes what a DequantizeLinear reads.
+fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodeProto {
+    let mut new = node.clone();
+    new.op_type = Some("QuantizeLinear".to_owned());
+    new.name = Some(names.fresh(&format!("{}_QuantizeLinear", tensor_title(node))));
+    new.output = vec![node.input[0].clone()];
+    new.input[0] = source.to_owned();
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, ValueInfoProto};
+
+    fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
+        let value = |name: &str| ValueInfoProto {
+            name: Some(name.into()),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            node: nodes,
+            initializer: constants,
+            input: vec![value("x")],
+            output: vec![value("y")],
+            ..Default::default()
+        };
+        let header = ModelProto {
+            graph: Some(graph),
+            ..Default::default()
+        };
+        Model::from_proto(header).unwrap()
+    }
+
+    /// A product with a weight of these integers, with a scale for each of its two columns.
+    fn quantized(integers: [i8; 2], more: Vec<TensorProto>) -> Model {
+        let inputs = ["w_quantized", "w_scale", "w_zero_point"];
+        let dequantize =
+            NodeProto::new("DequantizeLinear", "w_DequantizeLinear", &inputs, &["w_d"]);
+        let mut constants = vec![
+            TensorProto::from_i8("w_quantized", &[1, 2], &integers),
+            TensorProto::from_f32("w_scale", &[2], &[0.5, 0.1]),
+            TensorProto::from_i8("w_zero_point", &[2], &[0, 0]),
+        ];
+        constants.extend(more);
+        let product = NodeProto::new("MatMul", "m", &["x", "w_d"], &["y"]);
+        model(vec![dequantize, product], constants)
+    }
+
+    fn float() -> Model {
+        let weight = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
+        model(
+            vec![NodeProto::new("MatMul", "m", &["x", "w"], &["y"])],
+            vec![weight],
+        )
+    }
+
+    fn weight(made: &Model) -> (String, Vec<f32>) {
+        let node = made
+            .graph
+            .nodes
+            .iter()
+            .find(|n| n.is("QuantizeLinear"))
+            .unwrap();
+        assert_eq!(node.output, ["w_quantized"]);
+        assert_eq!(node.input[1..], ["w_scale", "w_zero_point"]);
+        let name = node.input[0].clone();
+        let values = made
+            .graph
+            .initializers
+            .get(&name)
+            .unwrap()
+            .to_f32()
+            .unwrap();
+        (name, values)
+    }
+
+    #[test]
+    fn the_weights_of_the_float_model_are_kept_where_they_round_to_the_integers() {
+        let made = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&made), ("w".into(), vec![1.1, -0.33]));
+        assert!(!made.graph.initializers.contains("w_quantized"));
+    }
+
+    #[test]
+    fn other_integers_are_written_as_the_reals_they_stand_for() {
+        let made = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&made), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
+    }
+
+    #[test]
+    fn a_float_that_is_there_already_is_used_or_left_alone() {
+        let same = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
+        let made = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
+        assert_eq!(weight(&made).0, "w");
+        let other = TensorProto::from_f32("w", &[1, 2], &[7.0, 8.0]);
+        let made = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
+        // What nothing read in the quantized model stays, here under the name the weight had.
+        assert_eq!(weight(&made), ("w_1".into(), vec![1.1, -0.33]));
+        let left = made.graph.initializers.get("w").unwrap();
+        assert_eq!(left.to_f32().unwrap(), [7.0, 8.0]);
+    }
+
+    #[test]
+    fn a_bias_is_the_reals_its_integers_stand_for() {
+        let inputs = ["b_quantized", "b_scale", "b_zero_point"];
+        let dequantize = NodeProto::new("DequantizeLinear", "b_DequantizeLinear", &inputs, &["b"]);
+        let add = NodeProto::new("Add", "a", &["x", "b"], &["y"]);
+        let constants = vec![
+            TensorProto::from_i32("b_quantized", &[2], &[123_456_789, -3]),
+            TensorProto::from_f32("b_scale", &[1], &[0.1]),
+            TensorProto::from_i32("b_zero_point", &[], &[0]),
+        ];
+        let quantized = model(vec![dequantize, add], constants);
+        let made = with_float_weights(&quantized, &float()).unwrap();
+        assert_eq!(made.graph.nodes.len(), 1);
+        let bias = made.graph.initializers.get("b").unwrap().to_f32().unwrap();
+        assert_eq!(bias, [123_456_789i64 as f32 * 0.1, -3.0 * 0.1]);
+        assert_eq!(made.graph.initializers.len(), 1);
+    }
+}
