@@ -75,23 +75,9 @@ impl Histogram {
 
     /// Finite values, with an exponent of [`FAST`].
     fn count_finite(&mut self, values: &[f32]) {
-        let per_width = power_of_two(-self.exponent) as f32;
         let width = power_of_two(self.exponent) as f32;
-        let small = width <= 1.0;
-        match self.counts.len() {
-            HALF if small => count_into::<HALF>(&mut self.counts, values, |value| {
-                place_in_small(value, per_width)
-            }),
-            HALF => count_into::<HALF>(&mut self.counts, values, |value| {
-                place_in_any(value, per_width, width)
-            }),
-            _ if small => count_into::<{ 2 * HALF }>(&mut self.counts, values, |value| {
-                place_in_small(value, per_width) + HALF as i32
-            }),
-            _ => count_into::<{ 2 * HALF }>(&mut self.counts, values, |value| {
-                place_in_any(value, per_width, width) + HALF as i32
-            }),
-        }
+        let zero = self.zero();
+        octet_kernels::count(&mut self.counts, values, width, zero);
     }
 
     /// Adds the counts of `other`.
@@ -154,72 +140,6 @@ impl Histogram {
             }
             self.counts = wide;
             self.exponent = exponent;
-        }
-    }
-}
-
-/// The bin of a finite value in bins that hold it, are at most 1 wide and have an exponent of [`FAST`].
-///
-/// Both forms give the same; each is the one its compiler turns into vector code.
-fn place_in_small(value: f32, per_width: f32) -> i32 {
-    if cfg!(target_family = "wasm") {
-        // Exact, as the width's inverse is at least 1; and at most HALF away from zero.
-        let bins = value * per_width;
-        // From 2^23 on, the last bit of an f32 is worth one.
-        const MAGIC: f32 = 8_388_608.0;
-        (bins.floor() + MAGIC).to_bits() as i32 - MAGIC.to_bits() as i32
-    } else {
-        place_in_any(value, per_width, 1.0 / per_width)
-    }
-}
-
-/// The bin of a finite value in bins that hold it and have an exponent of [`FAST`].
-fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
-    // Exact, or so near zero that it rounds to less than one.
-    let bins = value * per_width;
-    // SAFETY: the value is finite, and the bins are so wide that it is at most HALF of them away from zero:
-    // far inside i32. (A checked cast is not turned into vector code.)
-    let whole: i32 = unsafe { bins.to_int_unchecked() };
-    // Towards zero, so one too high below zero unless on the edge, which is an f32 by the choice of FAST.
-    whole - i32::from(value < whole as f32 * width)
-}
-
-/// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which
-/// the compiler turns into vector code, and counted into several tables in turns: a value that comes again
-/// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
-fn count_into<const SIZE: usize>(counts: &mut [u64], values: &[f32], place: impl Fn(f32) -> i32) {
-    const BLOCK: usize = 64;
-    const TABLES: usize = 4;
-    // A place is in 0..SIZE already; this tells the compiler.
-    let inside = |place: i32| place as usize & (SIZE - 1);
-    if values.len() < TABLES * SIZE {
-        for &value in values {
-            counts[inside(place(value))] += 1;
-        }
-        return;
-    }
-    let mut places = [0i32; BLOCK];
-    // A portion's counts fit u32.
-    for portion in values.chunks(1 << 30) {
-        let mut tables = vec![[0u32; SIZE]; TABLES];
-        let (blocks, rest) = portion.as_chunks::<BLOCK>();
-        for &value in rest {
-            tables[0][inside(place(value))] += 1;
-        }
-        for block in blocks {
-            for lane in 0..BLOCK {
-                places[lane] = place(block[lane]);
-            }
-            for turn in places.as_chunks::<TABLES>().0 {
-                for (table, &at) in tables.iter_mut().zip(turn) {
-                    table[inside(at)] += 1;
-                }
-            }
-        }
-        for table in &tables {
-            for (all, &count) in counts.iter_mut().zip(table) {
-                *all += u64::from(count);
-            }
         }
     }
 }

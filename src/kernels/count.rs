@@ -1,0 +1,157 @@
+//! Counting values into bins of equal width.
+
+/// Counts finite values into bins that are `width` wide, of which the one at `zero` begins at 0.
+///
+/// The width is a power of two; it, its inverse and the edges of all bins are normal f32s, and every value is
+/// in one of the bins. (A value that is in none, or no number, may be counted anywhere.) 2048 and 4096 bins
+/// are fast.
+pub fn count(counts: &mut [u64], values: &[f32], width: f32, zero: usize) {
+    match counts.len() {
+        2048 => count_into::<2048>(counts, values, width, zero as i32),
+        4096 => count_into::<4096>(counts, values, width, zero as i32),
+        _ => {
+            for &value in values {
+                let at = place_in_any(value, 1.0 / width, width) as i64 + zero as i64;
+                if let Some(count) = usize::try_from(at).ok().and_then(|at| counts.get_mut(at)) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+}
+
+fn count_into<const SIZE: usize>(counts: &mut [u64], values: &[f32], width: f32, zero: i32) {
+    let per_width = 1.0 / width;
+    if width <= 1.0 {
+        in_turns::<SIZE>(counts, values, |value| {
+            place_in_small(value, per_width) + zero
+        });
+    } else {
+        in_turns::<SIZE>(counts, values, |value| {
+            place_in_any(value, per_width, width) + zero
+        });
+    }
+}
+
+/// The bin of a value, in bins at most 1 wide that hold it.
+///
+/// Both forms give the same; each is the one its compiler turns into vector code.
+fn place_in_small(value: f32, per_width: f32) -> i32 {
+    if cfg!(target_family = "wasm") {
+        // Exact, as the width's inverse is at least 1.
+        let bins = value * per_width;
+        // From 2^23 on, the last bit of an f32 is worth one.
+        const MAGIC: f32 = 8_388_608.0;
+        let bits = (bins.floor() + MAGIC).to_bits() as i32;
+        bits.wrapping_sub(MAGIC.to_bits() as i32)
+    } else {
+        place_in_any(value, per_width, 1.0 / per_width)
+    }
+}
+
+/// Further from zero than any bin, and well inside i32.
+const FAR: f32 = 8_388_608.0;
+
+/// The bin of a value, in bins that hold it.
+fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
+    // Exact, or so near zero that it rounds to less than one.
+    let bins = (value * per_width).max(-FAR).min(FAR);
+    // SAFETY: a number between the two, for `max` gives a number for NaN too. (A checked cast is not turned
+    // into vector code.)
+    let whole: i32 = unsafe { bins.to_int_unchecked() };
+    // Towards zero, so one too high below zero unless on the edge, which is an f32 by the choice of the width.
+    whole - i32::from(value < whole as f32 * width)
+}
+
+/// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which
+/// the compiler turns into vector code, and counted into several tables in turns: a value that comes again
+/// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
+fn in_turns<const SIZE: usize>(counts: &mut [u64], values: &[f32], place: impl Fn(f32) -> i32) {
+    const BLOCK: usize = 64;
+    const TABLES: usize = 4;
+    // A place is in 0..SIZE already; this tells the compiler, and keeps a wrong one harmless.
+    let inside = |place: i32| place as usize & (SIZE - 1);
+    if values.len() < TABLES * SIZE {
+        for &value in values {
+            counts[inside(place(value))] += 1;
+        }
+        return;
+    }
+    let mut places = [0i32; BLOCK];
+    // A portion's counts fit u32.
+    for portion in values.chunks(1 << 30) {
+        let mut tables = vec![[0u32; SIZE]; TABLES];
+        let (blocks, rest) = portion.as_chunks::<BLOCK>();
+        for &value in rest {
+            tables[0][inside(place(value))] += 1;
+        }
+        for block in blocks {
+            for lane in 0..BLOCK {
+                places[lane] = place(block[lane]);
+            }
+            for turn in places.as_chunks::<TABLES>().0 {
+                for (table, &at) in tables.iter_mut().zip(turn) {
+                    table[inside(at)] += 1;
+                }
+            }
+        }
+        for table in &tables {
+            for (all, &count) in counts.iter_mut().zip(table) {
+                *all += u64::from(count);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One by one, by the definition.
+    fn slowly(size: usize, values: &[f32], width: f32, zero: usize) -> Vec<u64> {
+        let mut counts = vec![0; size];
+        for &value in values {
+            let bin = (f64::from(value) / f64::from(width)).floor() as i64 + zero as i64;
+            counts[bin as usize] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn all_ways_of_counting_agree() {
+        for (size, zero, width) in [
+            (2048, 0, 0.125),
+            (4096, 2048, 2f32.powi(-120)),
+            (4096, 2048, 8.0),
+            (64, 32, 0.5),
+        ] {
+            let (low, high) = (-(zero as f32) * width, (size - zero) as f32 * width);
+            let mut state = 7u32;
+            let mut values: Vec<f32> = (0..50_000)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    low + (high - low) * (state >> 8) as f32 / (1 << 24) as f32
+                })
+                .filter(|&value| value < high)
+                .collect();
+            values.extend([0.0, -0.0, low, low + width, f32::MIN_POSITIVE, high - width]);
+            if zero > 0 {
+                values.extend([-f32::MIN_POSITIVE, -width, -1e-45]);
+            }
+            values.extend([0.0; 777]);
+            let mut counts = vec![0; size];
+            count(&mut counts, &values, width, zero);
+            assert_eq!(counts, slowly(size, &values, width, zero), "{size} {width}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_place_does_no_harm() {
+        let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30].repeat(4000);
+        for size in [16, 2048, 4096] {
+            for width in [0.5, 4.0] {
+                count(&mut vec![0; size], &values, width, size / 2);
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Loops over slices that are worth vector code. They know slices and shapes only.
+
+mod count;
+mod ends;
+
+pub use count::count;
+pub use ends::Ends;
