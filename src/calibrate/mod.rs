@@ -1,5 +1,6 @@
 //! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
 
+mod bulk;
 mod distribution;
 mod exact_sum;
 mod expected_error;

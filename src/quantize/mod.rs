@@ -10,6 +10,7 @@ mod blocks;
 mod dynamic;
 mod float16;
 mod gather;
+mod guard;
 mod integers;
 mod operators;
 mod plan;

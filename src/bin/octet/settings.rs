@@ -46,6 +46,9 @@ pub struct SettingsOptions {
     /// Only scales that are powers of two
     #[arg(long)]
     power_of_two: bool,
+    /// Quantizes also what will be too coarse, in place of 16 bits for it or floats
+    #[arg(long)]
+    no_guard: bool,
     /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
@@ -110,6 +113,7 @@ impl SettingsOptions {
                 names => Operators::Only(names.split(',').map(|name| name.trim().into()).collect()),
             };
         }
+        settings.guard &= !self.no_guard;
         settings.float.extend(self.keep_float.iter().cloned());
         Ok(settings)
     }

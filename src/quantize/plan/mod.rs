@@ -120,6 +120,14 @@ impl Plan {
         Ok(names.into_iter().cloned().collect())
     }
 
+    /// Takes the integers from a value and from all that share its scale.
+    pub(super) fn free(&mut self, name: &str) {
+        let sources = &self.sources;
+        let is_of = |other: &str| sources.get(other).is_some_and(|source| source == name);
+        self.forms
+            .retain(|(other, _)| other != name && !is_of(other));
+    }
+
     /// Each node and whether it is quantized.
     pub fn choices(&self) -> &[NodeChoice] {
         &self.choices

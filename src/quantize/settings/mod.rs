@@ -45,6 +45,15 @@ impl ElementType {
         }
     }
 
+    /// The type of 16 bits with the same sign.
+    pub fn with_16_bits(self) -> ElementType {
+        if self.is_signed() {
+            ElementType::I16
+        } else {
+            ElementType::U16
+        }
+    }
+
     /// Whether it has negative integers.
     pub fn is_signed(self) -> bool {
         matches!(self, ElementType::I8 | ElementType::I16 | ElementType::I4)
@@ -199,7 +208,7 @@ pub struct LayerSettings {
 }
 
 /// How a model is quantized.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// What becomes integers, and when.
@@ -217,6 +226,8 @@ pub struct Settings {
     pub operators: Operators,
     /// Nodes that stay float: names, scopes, or patterns with `*`.
     pub float: Vec<String>,
+    /// Whether tensors whose integers would be too coarse get 16 bits, or stay float.
+    pub guard: bool,
     /// How weights are quantized where the scheme is `blocks`.
     pub blocks: Blocks,
     /// By operator type.
@@ -231,4 +242,24 @@ pub struct Settings {
     /// By the name of a tensor.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tensors: BTreeMap<String, TensorSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            scheme: Scheme::default(),
+            format: Format::default(),
+            method: None,
+            activations: TensorSettings::default(),
+            weights: TensorSettings::default(),
+            operators: Operators::default(),
+            float: Vec::new(),
+            guard: true,
+            blocks: Blocks::default(),
+            by_operator: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            by_node: BTreeMap::new(),
+            tensors: BTreeMap::new(),
+        }
+    }
 }

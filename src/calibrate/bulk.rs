@@ -1,0 +1,96 @@
+//! Where most values of a tensor are, whatever a few others do.
+//!
+//! A range that holds everything can be so wide that most values fall on a handful of integers: the scores of
+//! an attention beside a mask of -10,000, a channel a hundred times larger than the others, boxes joined
+//! with probabilities. No sum over all values shows that, since the few large ones are all of it.
+
+use super::Observation;
+use super::distribution::{Bin, Distribution};
+
+/// The narrowest interval that holds half of the values that differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Bulk {
+    /// How wide it is; of what is narrower than a bin of the histogram, how wide the bin is.
+    pub(crate) width: f64,
+    /// Whether it is wider than a few bins. If not, it may be any narrower.
+    pub(crate) resolved: bool,
+}
+
+/// Fewer values than this say nothing.
+const FEWEST: f64 = 64.0;
+/// An interval of so many bins is known to that part of its width.
+const RESOLVED: usize = 2;
+
+impl Observation {
+    /// The bulk of the values; `None` where there are too few that differ. Zeros and what a Clip piles up
+    /// at its ends are left out: one integer holds all of them.
+    pub(crate) fn bulk(&self) -> Option<Bulk> {
+        let distribution = Distribution::of(self)?;
+        let bins: Vec<&Bin> = distribution
+            .bins
+            .iter()
+            .filter(|bin| bin.upper > bin.lower)
+            .collect();
+        let total: f64 = bins.iter().map(|bin| bin.count).sum();
+        if total < FEWEST || total < 0.01 * distribution.total {
+            return None;
+        }
+        let mut best: Option<Bulk> = None;
+        let (mut first, mut held) = (0, 0.0);
+        for last in 0..bins.len() {
+            held += bins[last].count;
+            while held - bins[first].count >= 0.5 * total {
+                held -= bins[first].count;
+                first += 1;
+            }
+            let width = bins[last].upper - bins[first].lower;
+            if held >= 0.5 * total && best.is_none_or(|found| width < found.width) {
+                let resolved = last - first >= RESOLVED;
+                best = Some(Bulk { width, resolved });
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = f32>) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(&Vec::from_iter(values));
+        seen
+    }
+
+    fn even(count: usize, low: f32, high: f32) -> impl Iterator<Item = f32> {
+        (0..count).map(move |i| low + (high - low) * (i as f32 + 0.5) / count as f32)
+    }
+
+    #[test]
+    fn it_is_half_of_what_lies_evenly() {
+        let bulk = of(even(10_000, -1.0, 3.0)).bulk().unwrap();
+        assert!((bulk.width - 2.0).abs() < 0.01 && bulk.resolved, "{bulk:?}");
+    }
+
+    #[test]
+    fn what_lies_far_off_does_not_move_it() {
+        let far = even(1000, 0.0, 1.0).chain(even(400, 900.0, 1000.0));
+        let bulk = of(far).bulk().unwrap();
+        assert!(bulk.width <= 1.0 && !bulk.resolved, "{bulk:?}");
+        // A mask beside scores: nearly half of the values, and no wider for it.
+        let mask = even(1000, -5.0, 5.0).chain(std::iter::repeat_n(-10_000.0, 900));
+        assert!(of(mask).bulk().unwrap().width < 40.0);
+    }
+
+    #[test]
+    fn zeros_and_the_ends_of_a_clip_are_left_out() {
+        let clipped = even(1000, 0.0, 6.0)
+            .chain(std::iter::repeat_n(0.0, 5000))
+            .chain(std::iter::repeat_n(6.0, 3000));
+        let bulk = of(clipped).bulk().unwrap();
+        assert!((bulk.width - 3.0).abs() < 0.02, "{bulk:?}");
+        assert_eq!(of(std::iter::repeat_n(0.0, 500)).bulk(), None);
+        assert_eq!(of(even(20, 0.0, 1.0)).bulk(), None);
+    }
+}

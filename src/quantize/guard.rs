@@ -1,0 +1,177 @@
+//! What keeps a network whole: tensors whose integers would be too coarse get more bits, or stay float.
+//!
+//! Of each activation is asked how many integers its bulk has: half of its values, where they lie closest.
+//! A handful can't carry what a layer found, however small the error of the few large values is.
+
+use super::QuantizeError;
+use super::plan::{Form, Plan, RangeSource};
+use super::ranges::Ranges;
+use super::settings::ElementType;
+
+/// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
+/// back that eight bits ruin, and leaves those alone that they don't (docs/accuracy.md).
+const ENOUGH: f64 = 6.0;
+
+/// Widens or frees what would be too coarse, and says so: a sentence each. Needs a calibration; ranges alone
+/// don't tell where the values lie.
+pub(super) fn guard(plan: &mut Plan, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
+    let Ranges::Seen(observations, _) = ranges else {
+        return Ok(Vec::new());
+    };
+    let mut said = Vec::new();
+    let names: Vec<String> = plan
+        .forms
+        .iter()
+        .filter(|(_, form)| *form == Form::Activation)
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in names {
+        let (Some(represented), Some(RangeSource::Observed(source))) =
+            (plan.representations.get(&name), plan.ranges.get(&name))
+        else {
+            continue;
+        };
+        let Some(bulk) = observations.get(source).and_then(|seen| seen.bulk()) else {
+            continue;
+        };
+        let Some(range) = ranges.of(source, represented)? else {
+            continue;
+        };
+        let steps = |element: ElementType| {
+            let (low, high) = (f64::from(range.min.min(0.0)), f64::from(range.max.max(0.0)));
+            let mut wider = represented.clone();
+            wider.element = element;
+            let target = wider.target();
+            let integers = f64::from(target.high) - f64::from(target.low);
+            bulk.width / ((high - low) / integers)
+        };
+        let (now, wide) = (represented.element, represented.element.with_16_bits());
+        if steps(now) >= ENOUGH {
+            continue;
+        }
+        if bulk.resolved && steps(wide) >= ENOUGH {
+            said.push(format!(
+                "`{name}` has 16 bits: its range, {} to {}, would leave {:.1} integers to half of its values",
+                range.min, range.max, steps(now)
+            ));
+            if let Some(represented) = plan.representations.get_mut(&name) {
+                represented.element = wide;
+            }
+        } else {
+            said.push(format!(
+                "`{name}` stays float: its range, {} to {}, would leave {:.2} integers to half of its values",
+                range.min, range.max, steps(now)
+            ));
+            plan.free(&name);
+        }
+    }
+    Ok(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::calibrate::{Method, Observation};
+    use crate::graph::Model;
+    use crate::onnx::schema::*;
+    use crate::quantize::Settings;
+
+    fn value(name: &str) -> ValueInfoProto {
+        let known = crate::graph::TensorType {
+            element: DataType::Float,
+            shape: None,
+        };
+        ValueInfoProto::of(name, &known)
+    }
+
+    /// x → Sigmoid → a → Reshape → b → Sigmoid → y
+    fn model() -> Model {
+        let node = |operator: &str, inputs: &[&str], output: &str| NodeProto {
+            op_type: Some(operator.into()),
+            input: inputs.iter().map(ToString::to_string).collect(),
+            output: vec![output.into()],
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            node: vec![
+                node("Sigmoid", &["x"], "a"),
+                node("Reshape", &["a", "shape"], "b"),
+                node("Sigmoid", &["b"], "y"),
+            ],
+            initializer: vec![TensorProto::from_raw(
+                "shape",
+                DataType::Int64,
+                &[1],
+                (-1i64).to_le_bytes().to_vec().into(),
+            )],
+            input: vec![value("x")],
+            output: vec![value("y")],
+            value_info: vec![value("a"), value("b")],
+            ..Default::default()
+        };
+        let opset = OperatorSetIdProto {
+            domain: None,
+            version: Some(17),
+        };
+        Model::from_proto(ModelProto {
+            ir_version: Some(8),
+            graph: Some(graph),
+            opset_import: vec![opset],
+            ..Default::default()
+        })
+        .unwrap()
+    }
+
+    /// A thousand values between 0 and 1, and one far off.
+    fn seen(far: f32) -> Observation {
+        let mut seen = Observation::new();
+        let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
+        seen.observe(&values);
+        seen
+    }
+
+    fn guarded(far: f32) -> (Plan, Vec<String>) {
+        let model = model();
+        let mut plan = Plan::new(&model, &Settings::default()).unwrap();
+        let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
+            .map(|name| (name.to_string(), seen(if name == "a" { far } else { 1.0 })))
+            .into();
+        let said = guard(&mut plan, Ranges::Seen(&observations, Method::MinMax)).unwrap();
+        (plan, said)
+    }
+
+    #[test]
+    fn what_is_fine_enough_is_left_alone() {
+        let (plan, said) = guarded(2.0);
+        assert!(said.is_empty(), "{said:?}");
+        assert!(
+            plan.representations
+                .values()
+                .all(|r| r.element == ElementType::U8)
+        );
+    }
+
+    #[test]
+    fn what_is_too_coarse_gets_16_bits() {
+        let (plan, said) = guarded(100.0);
+        assert_eq!(plan.representations["a"].element, ElementType::U16);
+        assert_eq!(plan.representations["x"].element, ElementType::U8);
+        assert!(
+            said.len() == 1 && said[0].contains("`a` has 16 bits"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
+        let (plan, said) = guarded(-3.4e38);
+        let forms: Vec<&str> = plan.forms.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(forms, ["x", "y"]);
+        assert!(
+            said.len() == 1 && said[0].contains("`a` stays float"),
+            "{said:?}"
+        );
+    }
+}
