@@ -24,6 +24,8 @@ import { computed, signal } from './signals.js';
  * @typedef {object} Settings
  * @property {'u8' | 'i8'} activations
  * @property {boolean} perChannel
+ * @property {string} method
+ * @property {boolean} guard
  * @property {number} threads
  * @property {string} preset
  * @property {Record<string, any>} image
@@ -58,14 +60,16 @@ export const preview = signal(/** @type {any} */ (null));
 export const settings = signal({
   activations: /** @type {'u8' | 'i8'} */ ('u8'),
   perChannel: true,
+  method: 'minmax',
+  guard: true,
   threads: Math.max(1, capabilities.threads),
   preset: 'imagenet',
   image: {},
 });
 /** The settings as the quantizer reads them. @returns {QuantizeSettings} */
 export function quantizeSettings() {
-  const { activations, perChannel } = settings.value;
-  return { activations: { type: activations }, weights: { per_channel: perChannel } };
+  const { activations, perChannel, method, guard } = settings.value;
+  return { method, activations: { type: activations }, weights: { per_channel: perChannel }, guard };
 }
 /** @type {import('./signals.js').Signal<Record<string, Record<string, any>>>} */
 export const presets = signal({});

@@ -46,6 +46,8 @@
  * @typedef {object} QuantizeSettings what the quantizer does: the document of `docs/settings.md`, of which the page uses this much
  * @property {{ type?: 'u8' | 'i8' }} [activations]
  * @property {{ per_channel?: boolean }} [weights]
+ * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
+ * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
  */
 
 /** @typedef {{ image?: Record<string, unknown>, demo?: boolean }} SampleSettings how samples are read; `demo` says in the report that they are random */
@@ -85,6 +87,7 @@
  * @property {number} bytesAfter
  * @property {NodeChoice[]} nodes
  * @property {QuantizedTensor[]} tensors
+ * @property {string[]} notes what a person should know of it
  */
 
 /** @typedef {{ model: Uint8Array<ArrayBuffer>, report: string, summary: Summary }} Result */

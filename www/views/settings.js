@@ -27,16 +27,31 @@ const image = (key) => settings.value.image[key] ?? presets.value[settings.value
 /** @param {Record<string, unknown>} change */
 const setImage = (change) => set({ image: { ...settings.peek().image, ...change } });
 
+/** How ranges are chosen. Changing it takes no new calibration. @type {[string, string][]} */
+const methods = [
+  ['minmax', 'All that was seen (minmax)'],
+  ['auto', 'Least expected error, tensor by tensor (auto)'],
+  ['mse', 'Least squared error (mse)'],
+  ['percentile:99.999', '99.999 % of what was seen'],
+  ['percentile:99.9', '99.9 % of what was seen'],
+  ['entropy', 'Least information lost (entropy)'],
+];
+
 export function settingsPanel() {
   return h('section', { class: 'panel', 'aria-labelledby': 'settings-title' },
     h('h2', { id: 'settings-title' }, 'Settings'),
     h('fieldset', { disabled: busy },
       h('legend', { class: 'unseen' }, 'Quantization'),
+      choice('Ranges', 'method', () => settings.value.method, methods, (method) => set({ method })),
       choice('Activations', 'activations', () => settings.value.activations, [['u8', 'uint8 (widest support)'], ['i8', 'int8']],
         (value) => set({ activations: value === 'i8' ? 'i8' : 'u8' })),
       h('label', { class: 'check' },
         h('input', { type: 'checkbox', id: 'per-channel', checked: () => settings.value.perChannel, onchange: (/** @type {Event} */ event) => set({ perChannel: /** @type {HTMLInputElement} */ (event.target).checked }) }),
         h('span', {}, 'One weight scale per channel', h('span', { class: 'note' }, 'More accurate; a few old runtimes want one per tensor.')),
+      ),
+      h('label', { class: 'check' },
+        h('input', { type: 'checkbox', id: 'guard', checked: () => settings.value.guard, onchange: (/** @type {Event} */ event) => set({ guard: /** @type {HTMLInputElement} */ (event.target).checked }) }),
+        h('span', {}, 'Guard coarse tensors', h('span', { class: 'note' }, 'What eight bits would ruin gets sixteen, or stays float; the result says which.')),
       ),
       threads(),
     ),
