@@ -247,6 +247,66 @@ fn batch_norm_becomes_part_of_the_layer_before_it() {
 }
 
 #[test]
+fn constants_that_scale_and_shift_channels_become_part_of_the_layer_before() {
+    // (((w·x) · m + a) − d) / q, the constants on either side, one a channel or one for all.
+    let nodes = vec![
+        node("Conv", &["x", "w"], "t"),
+        node("Mul", &["m", "t"], "u"),
+        node("Add", &["u", "a"], "v"),
+        node("Sub", &["v", "d"], "z"),
+        node("Div", &["z", "q"], "y"),
+    ];
+    let numbers = |name, dims: &[usize], values: &[f32]| TensorProto::from_f32(name, dims, values);
+    let constants = vec![
+        numbers("w", &[2, 1, 1, 1], &[3.0, 4.0]),
+        numbers("m", &[1, 2, 1, 1], &[2.0, 0.5]),
+        numbers("a", &[2, 1, 1], &[1.0, -1.0]),
+        numbers("d", &[], &[3.0]),
+        numbers("q", &[1], &[4.0]),
+    ];
+    let sketch = Sketch {
+        opset: 13,
+        input: vec![1, 1, 2, 2],
+        nodes,
+        constants,
+    };
+    let model = sketch.prepared();
+    assert_eq!(operators(&model), ["Conv"]);
+    let input = |slot: usize| {
+        let name = model.graph.nodes[0].input_at(slot).unwrap();
+        model
+            .graph
+            .initializers
+            .get(name)
+            .unwrap()
+            .to_f32()
+            .unwrap()
+    };
+    assert_eq!((input(1), input(2)), (vec![1.5, 0.5], vec![-0.5, -1.0]));
+}
+
+#[test]
+fn constants_along_another_axis_are_left() {
+    for dims in [&[2][..], &[1, 1, 2, 1], &[1, 1, 1, 1, 2]] {
+        let nodes = vec![
+            node("Conv", &["x", "w"], "t"),
+            node("Mul", &["t", "m"], "y"),
+        ];
+        let constants = vec![
+            TensorProto::from_f32("w", &[2, 1, 1, 1], &[3.0, 4.0]),
+            TensorProto::from_f32("m", dims, &[2.0, 0.5]),
+        ];
+        let sketch = Sketch {
+            opset: 13,
+            input: vec![1, 1, 2, 2],
+            nodes,
+            constants,
+        };
+        assert_eq!(operators(&sketch.prepared()), ["Conv", "Mul"], "{dims:?}");
+    }
+}
+
+#[test]
 fn a_value_others_use_keeps_its_layer() {
     let numbers = |name| TensorProto::from_f32(name, &[1], &[1.0]);
     let nodes = vec![

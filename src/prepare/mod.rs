@@ -5,7 +5,7 @@
 //! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
 //! was inferred anew. Outputs keep their names and values.
 
-mod batch_norm;
+mod affine;
 mod constants;
 mod fold;
 mod identity;
@@ -81,10 +81,12 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "node that does nothing removed",
         "nodes that do nothing removed",
     );
+    let folded = affine::fold(graph)?;
+    note(folded.norms, "batch norm folded", "batch norms folded");
     note(
-        batch_norm::fold(graph)?,
-        "batch norm folded",
-        "batch norms folded",
+        folded.constants,
+        "multiplication or addition of a constant folded",
+        "multiplications and additions of constants folded",
     );
     note(
         graph.sweep(),

@@ -1,0 +1,312 @@
+//! What only scales and shifts each channel becomes part of the convolution or matrix product before it: batch
+//! norms, and multiplications and additions of a constant.
+//!
+//! y = (x − mean) · factor + shift, per channel. Where x = W·v + c, that is
+//! y = (factor·W)·v + (factor·(c − mean) + shift): the weights of each output channel scaled, the bias moved.
+//! Computed in f64 and rounded once.
+
+use std::collections::HashSet;
+
+use crate::graph::{Graph, Names, Uses};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::onnx::tensor::TensorError;
+
+/// How much was folded.
+#[derive(Default)]
+pub(super) struct Folded {
+    pub(super) norms: usize,
+    pub(super) constants: usize,
+}
+
+/// Folds all it can, chains of them too.
+pub(super) fn fold(graph: &mut Graph) -> Result<Folded, TensorError> {
+    let mut folded = Folded::default();
+    loop {
+        let before = folded.norms + folded.constants;
+        fold_once(graph, &mut folded)?;
+        if folded.norms + folded.constants == before {
+            return Ok(folded);
+        }
+    }
+}
+
+fn fold_once(graph: &mut Graph, count: &mut Folded) -> Result<(), TensorError> {
+    let uses = graph.uses();
+    let mut names = graph.names();
+    let mut gone = HashSet::new();
+    for i in 0..graph.nodes.len() {
+        let Some(slot) = scaled_slot(graph, &graph.nodes[i]) else {
+            continue;
+        };
+        let Some(source) = graph.nodes[i].input_at(slot).and_then(|x| uses.producer(x)) else {
+            continue;
+        };
+        if gone.contains(&source) || !only_user(graph, &uses, source, (i, slot)) {
+            continue;
+        }
+        let Some(layer) = folded(graph, source, i, slot)? else {
+            continue;
+        };
+        replace(graph, &uses, &mut names, source, i, layer);
+        gone.insert(i);
+        match graph.nodes[i].is("BatchNormalization") {
+            true => count.norms += 1,
+            false => count.constants += 1,
+        }
+    }
+    graph.remove_nodes(&gone);
+    Ok(())
+}
+
+/// The slot of what a node scales and shifts; `None` where it does something else.
+fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
+    let constant = |slot| {
+        node.input_at(slot)
+            .is_some_and(|name| graph.initializers.contains(name))
+    };
+    match node.operator().as_str() {
+        "BatchNormalization" if node.int("training_mode") != Some(1) => Some(0),
+        "Mul" | "Add" if constant(1) => Some(0),
+        "Mul" | "Add" if constant(0) => Some(1),
+        "Sub" | "Div" if constant(1) => Some(0),
+        _ => None,
+    }
+}
+
+/// Whether the layer's result goes to that slot only, and only the node's first output is used.
+fn only_user(graph: &Graph, uses: &Uses, layer: usize, (norm, slot): (usize, usize)) -> bool {
+    let value = &graph.nodes[layer].output[0];
+    let extra = graph.nodes[norm]
+        .output
+        .iter()
+        .skip(1)
+        .any(|o| !o.is_empty() && (uses.is_output(o) || !uses.consumers(o).is_empty()));
+    !extra && !uses.is_output(value) && uses.consumers(value) == [(norm, slot)]
+}
+
+/// What is done to each channel.
+struct Affine {
+    mean: Vec<f64>,
+    factor: Vec<f64>,
+    shift: Vec<f64>,
+}
+
+fn float<'a>(graph: &'a Graph, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+    node.input_at(slot)
+        .and_then(|name| graph.initializers.get(name))
+        .filter(|t| t.element() == Ok(DataType::Float))
+}
+
+/// What a node does to the `count` channels of a value of this rank; `None` where it is not that.
+fn affine(
+    graph: &Graph,
+    node: &NodeProto,
+    slot: usize,
+    count: usize,
+    rank: usize,
+) -> Result<Option<Affine>, TensorError> {
+    if node.is("BatchNormalization") {
+        let mut numbers = Vec::with_capacity(4);
+        for slot in 1..5 {
+            let Some(tensor) = float(graph, node, slot) else {
+                return Ok(None);
+            };
+            let values = tensor.to_f32()?;
+            if values.len() != count {
+                return Ok(None);
+            }
+            numbers.push(Vec::from_iter(values.into_iter().map(f64::from)));
+        }
+        let [scale, shift, mean, variance] = &mut numbers[..] else {
+            return Ok(None);
+        };
+        let epsilon = f64::from(node.float("epsilon").unwrap_or(1e-5));
+        let factor = scale
+            .iter()
+            .zip(variance)
+            .map(|(s, v)| *s / (*v + epsilon).sqrt())
+            .collect();
+        let (mean, shift) = (std::mem::take(mean), std::mem::take(shift));
+        return Ok(Some(Affine {
+            mean,
+            factor,
+            shift,
+        }));
+    }
+    let Some(constant) = float(graph, node, 1 - slot) else {
+        return Ok(None);
+    };
+    let shape = constant.shape()?;
+    let values = constant.to_f32()?;
+    // Lined up at the end, as broadcasting does: one number, or one a channel.
+    let channel = (shape.len() + 1).checked_sub(rank);
+    let by_channel = shape
+        .iter()
+        .enumerate()
+        .all(|(axis, &size)| size == 1 || (Some(axis) == channel && size == count));
+    if shape.len() > rank || !by_channel {
+        return Ok(None);
+    }
+    let numbers: Vec<f64> = match values[..] {
+        [one] => vec![f64::from(one); count],
+        _ => values.into_iter().map(f64::from).collect(),
+    };
+    let (zeros, ones) = (vec![0.0; count], vec![1.0; count]);
+    let (factor, shift) = match node.operator().as_str() {
+        "Mul" => (numbers, zeros.clone()),
+        "Div" => (numbers.into_iter().map(f64::recip).collect(), zeros.clone()),
+        "Add" => (ones, numbers),
+        _ => (ones, numbers.into_iter().map(|n| -n).collect()),
+    };
+    Ok(Some(Affine {
+        mean: zeros,
+        factor,
+        shift,
+    }))
+}
+
+struct Layer {
+    weight: TensorProto,
+    bias: TensorProto,
+}
+
+/// The weights of the layer with what comes after in them; `None` where that can't be.
+fn folded(
+    graph: &Graph,
+    layer: usize,
+    norm: usize,
+    slot: usize,
+) -> Result<Option<Layer>, TensorError> {
+    let (layer, norm) = (&graph.nodes[layer], &graph.nodes[norm]);
+    let Some(weight) = float(graph, layer, 1) else {
+        return Ok(None);
+    };
+    let shape = weight.shape()?;
+    let Some(channel) = channels(layer, &shape) else {
+        return Ok(None);
+    };
+    let count = channel.count;
+    let bias = match (layer.input_at(2), float(graph, layer, 2)) {
+        (None, _) => vec![0.0; count],
+        (Some(_), Some(bias)) => bias.to_f32()?,
+        (Some(_), None) => return Ok(None),
+    };
+    let Some(Affine {
+        mean,
+        factor,
+        shift,
+    }) = affine(graph, norm, slot, count, shape.len())?
+    else {
+        return Ok(None);
+    };
+    if bias.len() != count {
+        return Ok(None);
+    }
+    let beta = f64::from(
+        layer
+            .float("beta")
+            .filter(|_| layer.is("Gemm"))
+            .unwrap_or(1.0),
+    );
+    // Gemm multiplies its bias by beta and its product by alpha: the first is undone here.
+    if beta == 0.0 || !factor.iter().all(|f| f.is_finite()) {
+        return Ok(None);
+    }
+    let bias: Vec<f32> = (0..count)
+        .map(|c| {
+            let moved = beta * f64::from(bias[c]) - mean[c];
+            ((moved * factor[c] + shift[c]) / beta) as f32
+        })
+        .collect();
+    let mut values = weight.to_f32()?;
+    for (at, value) in values.iter_mut().enumerate() {
+        *value = (f64::from(*value) * factor[(channel.of)(at, &channel)]) as f32;
+    }
+    let name = |t: &TensorProto| t.name.clone().unwrap_or_default();
+    Ok(Some(Layer {
+        weight: TensorProto::from_f32(&name(weight), &shape, &values),
+        bias: TensorProto::from_f32("", &[count], &bias),
+    }))
+}
+
+/// How the output channels lie in a weight.
+struct Channels {
+    count: usize,
+    /// Elements from one index of the channel axis to the next.
+    step: usize,
+    /// Sizes of the channel axis and, for transposed convolutions, of a group's inputs.
+    axis: usize,
+    group_inputs: usize,
+    of: fn(usize, &Channels) -> usize,
+}
+
+fn channels(layer: &NodeProto, shape: &[usize]) -> Option<Channels> {
+    let after = |axis: usize| shape[axis + 1..].iter().product::<usize>();
+    let plain = |axis: usize| Channels {
+        count: shape[axis],
+        step: after(axis),
+        axis: shape[axis],
+        group_inputs: 1,
+        of: |at, c| at / c.step % c.axis,
+    };
+    if layer.is("Conv") && shape.len() >= 3 {
+        Some(plain(0))
+    } else if layer.is("ConvTranspose") && shape.len() >= 3 {
+        // [inputs, outputs / group, …]: the group is told by the input.
+        let group = usize::try_from(layer.int("group").unwrap_or(1))
+            .ok()
+            .filter(|&g| g > 0)?;
+        (shape[0] % group == 0).then(|| Channels {
+            count: shape[1] * group,
+            step: after(1),
+            axis: shape[1],
+            group_inputs: shape[0] / group,
+            of: |at, c| {
+                let input = at / (c.step * c.axis);
+                input / c.group_inputs * c.axis + at / c.step % c.axis
+            },
+        })
+    } else if layer.is("Gemm") && shape.len() == 2 {
+        Some(plain(if layer.int("transB").unwrap_or(0) != 0 {
+            0
+        } else {
+            1
+        }))
+    } else {
+        None
+    }
+}
+
+/// Gives the layer its new weights and the output of what came after. Weights others use stay for them.
+fn replace(
+    graph: &mut Graph,
+    uses: &Uses,
+    names: &mut Names,
+    layer: usize,
+    norm: usize,
+    folded: Layer,
+) {
+    let output = graph.nodes[norm].output[0].clone();
+    let shared = |name: &str| uses.consumers(name).len() > 1 || uses.is_output(name);
+    let Layer {
+        mut weight,
+        mut bias,
+    } = folded;
+    let old = weight.name.clone().unwrap_or_default();
+    if shared(&old) {
+        weight.name = Some(names.fresh(&format!("{old}_folded")));
+    }
+    let bias_name = match graph.nodes[layer].input_at(2) {
+        Some(old) if shared(old) => names.fresh(&format!("{old}_folded")),
+        Some(old) => old.to_owned(),
+        None => names.fresh(&format!("{old}_bias")),
+    };
+    bias.name = Some(bias_name.clone());
+    let node = &mut graph.nodes[layer];
+    node.input[1] = weight.name.clone().unwrap_or_default();
+    node.input.resize(3, String::new());
+    node.input[2] = bias_name;
+    node.output[0] = output;
+    graph.initializers.insert(weight);
+    graph.initializers.insert(bias);
+}
