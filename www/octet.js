@@ -243,7 +243,7 @@ export class Model {
    */
   async quantize(settings = {}, options = {}) {
     const engine = await this.reach(options);
-    if (this.#calibrated !== engine) {
+    if ((settings.scheme ?? 'static') === 'static' && this.#calibrated !== engine) {
       throw new OctetError({ kind: 'order', message: 'There are no ranges yet: calibrate this model first.' });
     }
     return engine.call('quantize', { key: this.#key, settings }, options);

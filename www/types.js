@@ -46,6 +46,7 @@
  * @typedef {object} QuantizeSettings what the quantizer does: the document of `docs/settings.md`, of which the page uses this much
  * @property {{ type?: 'u8' | 'i8' }} [activations]
  * @property {{ per_channel?: boolean }} [weights]
+ * @property {'static' | 'dynamic' | 'weights' | 'blocks' | 'float16'} [scheme] all but `static` need no calibration
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
  * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
  */

@@ -165,6 +165,49 @@ mod tests {
         assert!(error(r#"{ "weights": { "type": "i9" } }"#).contains("did you mean `i"));
     }
 
+    /// The keys that the reader knows at a place, told by its own complaint.
+    fn known(text: &str) -> Vec<String> {
+        let complaint = error(text);
+        let (_, expected) = complaint.split_once("expected").unwrap();
+        expected
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn the_schema_has_the_keys_that_are_read() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/settings.schema.json")).unwrap();
+        for (place, text) in [
+            ("/properties", r#"{ "nonsense": 1 }"#),
+            (
+                "/$defs/tensor/properties",
+                r#"{ "weights": { "nonsense": 1 } }"#,
+            ),
+            (
+                "/$defs/layer/properties",
+                r#"{ "by_node": { "n": { "nonsense": 1 } } }"#,
+            ),
+            (
+                "/$defs/blocks/properties",
+                r#"{ "blocks": { "nonsense": 1 } }"#,
+            ),
+        ] {
+            let described = schema
+                .pointer(place)
+                .and_then(|keys| keys.as_object())
+                .unwrap();
+            let mut described: Vec<String> = described.keys().cloned().collect();
+            let mut read = known(text);
+            described.sort();
+            read.sort();
+            assert_eq!(described, read, "{place}");
+        }
+    }
+
     #[test]
     fn what_can_not_be_meant_is_refused() {
         assert!(error(r#"{ "activations": { "range": [0, 1] } }"#).contains("`range`"));
