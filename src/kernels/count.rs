@@ -40,8 +40,8 @@ fn place_in_small(value: f32, per_width: f32) -> i32 {
     if cfg!(target_family = "wasm") {
         // Exact, as the width's inverse is at least 1.
         let bins = value * per_width;
-        // From 2^23 on, the last bit of an f32 is worth one.
-        const MAGIC: f32 = 8_388_608.0;
+        // Between 2^23 and 2^24 the last bit of an f32 is worth one, and this is halfway.
+        const MAGIC: f32 = 12_582_912.0;
         let bits = (bins.floor() + MAGIC).to_bits() as i32;
         bits.wrapping_sub(MAGIC.to_bits() as i32)
     } else {

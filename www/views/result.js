@@ -1,5 +1,5 @@
 // @ts-check
-/** What came of it: how small, how much of it is int8, what stayed float and why, and the downloads. */
+/** What came of it: how small, how much of it works on integers, what stayed float and why, and the downloads. */
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
@@ -26,7 +26,7 @@ export function resultPanel(done) {
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
     h('div', { class: 'headlines' },
       headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`),
-      headline(`${count(quantized)} of ${count(nodes)}`, 'operators are int8', `${plural(summary.tensors.length, 'tensor')} with a scale`),
+      headline(`${count(quantized)} of ${count(nodes)}`, 'operators work on integers', `${plural(summary.tensors.length, 'tensor')} with a scale`),
       headline(duration(done.took), plural(done.calibration.samples, 'sample'), memory ? `at most ${(memory.peak / 1048576).toFixed(0)} MiB in use` : ''),
     ),
     h('div', { class: 'row downloads' },
@@ -78,7 +78,7 @@ function download(content, type, name, text, kind) {
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */
 function left(nodes) {
-  if (nodes.length === 0) return h('p', {}, 'Every operator that computes is int8.');
+  if (nodes.length === 0) return h('p', {}, 'Every operator that computes works on integers.');
   /** @type {Map<string, { operator: string, reason: string, names: string[] }>} */
   const groups = new Map();
   for (const { node, operator, reason } of nodes) {

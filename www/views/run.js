@@ -17,7 +17,7 @@ export function runPanel() {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
     }, () => (done.value ? 'Quantize again' : 'Calibrate and quantize')),
-    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || 'min/max ranges, static QDQ, int8 weights. Nothing is changed in your file.'),
+    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || 'Static quantization in QDQ form, with the settings above. Nothing is changed in your file.'),
   );
 }
 
