@@ -38,15 +38,18 @@ fn count_into<const SIZE: usize>(counts: &mut [u64], values: &[f32], width: f32,
 /// Both forms give the same; each is the one its compiler turns into vector code.
 fn place_in_small(value: f32, per_width: f32) -> i32 {
     if cfg!(target_family = "wasm") {
-        // Exact, as the width's inverse is at least 1.
-        let bins = value * per_width;
-        // Between 2^23 and 2^24 the last bit of an f32 is worth one, and this is halfway.
-        const MAGIC: f32 = 12_582_912.0;
-        let bits = (bins.floor() + MAGIC).to_bits() as i32;
-        bits.wrapping_sub(MAGIC.to_bits() as i32)
+        rounded_down(value, per_width)
     } else {
         place_in_any(value, per_width, 1.0 / per_width)
     }
+}
+
+/// The bin of a value, for an inverse width of at least 1: the product is exact then.
+fn rounded_down(value: f32, per_width: f32) -> i32 {
+    // Between 2^23 and 2^24 the last bit of an f32 is worth one, and this is halfway.
+    const MAGIC: f32 = 12_582_912.0;
+    let bits = ((value * per_width).floor() + MAGIC).to_bits() as i32;
+    bits.wrapping_sub(MAGIC.to_bits() as i32)
 }
 
 /// Further from zero than any bin, and well inside i32.
@@ -142,6 +145,25 @@ mod tests {
             let mut counts = vec![0; size];
             count(&mut counts, &values, width, zero);
             assert_eq!(counts, slowly(size, &values, width, zero), "{size} {width}");
+        }
+    }
+
+    #[test]
+    fn both_forms_of_a_place_agree() {
+        for per_width in [1.0, 64.0, 2f32.powi(126)] {
+            for bin in [
+                -2048.0, -3.0, -1.5, -1.0, -0.25, -0.0, 0.0, 0.75, 1.0, 2047.5,
+            ] {
+                let value = bin / per_width;
+                let place = f64::from(bin).floor() as i32;
+                assert_eq!(rounded_down(value, per_width), place, "{bin} {per_width}");
+                assert_eq!(
+                    place_in_any(value, per_width, 1.0 / per_width),
+                    place,
+                    "{bin} {per_width}"
+                );
+            }
+            assert_eq!(rounded_down(-1e-45, per_width), -1);
         }
     }
 
