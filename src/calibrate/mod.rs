@@ -15,6 +15,7 @@ mod target;
 
 use std::collections::BTreeMap;
 
+pub(crate) use bulk::Bulk;
 pub use histogram::{HALF, Histogram};
 pub use methods::{Measure, Method, MethodError, SecondPassMissing};
 pub use numpy_histogram::{Layout, NumpyHistogram};

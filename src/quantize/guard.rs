@@ -1,24 +1,35 @@
 //! What keeps a network whole: tensors whose integers would be too coarse get more bits, or stay float.
 //!
 //! Of each activation is asked how many integers its bulk has: half of its values, where they lie closest.
-//! A handful can't carry what a layer found, however small the error of the few large values is.
+//! A handful can't carry what a layer found, however small the error of the few large values is. What a Concat
+//! joins is asked for part by part: boxes in pixels leave nothing of probabilities.
 
 use super::QuantizeError;
 use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
 use super::settings::ElementType;
+use crate::calibrate::Bulk;
+use crate::graph::Model;
 
 /// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
 /// back that eight bits ruin, and leaves those alone that they don't (docs/accuracy.md).
 const ENOUGH: f64 = 6.0;
+/// Of a part of what a Concat joins: less than this, and nothing is left of it. (Parts of unlike size are common
+/// and do no harm.)
+const ENOUGH_OF_A_PART: f64 = 1.0;
 
 /// Widens or frees what would be too coarse, and says so: a sentence each. Needs a calibration; ranges alone
 /// don't tell where the values lie.
-pub(super) fn guard(plan: &mut Plan, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
+pub(super) fn guard(
+    model: &Model,
+    plan: &mut Plan,
+    ranges: Ranges<'_>,
+) -> Result<Vec<String>, QuantizeError> {
     let Ranges::Seen(observations, _) = ranges else {
         return Ok(Vec::new());
     };
     let mut said = Vec::new();
+    let uses = model.graph.uses();
     let names: Vec<String> = plan
         .forms
         .iter()
@@ -31,7 +42,21 @@ pub(super) fn guard(plan: &mut Plan, ranges: Ranges<'_>) -> Result<Vec<String>, 
         else {
             continue;
         };
-        let Some(bulk) = observations.get(source).and_then(|seen| seen.bulk()) else {
+        let joined = uses.producer(&name).map(|node| &model.graph.nodes[node]);
+        let parts = joined
+            .filter(|node| node.is("Concat"))
+            .map_or(&[][..], |node| &node.input);
+        let bulk_of = |value: &String| observations.get(value).and_then(|seen| seen.bulk());
+        let whole = bulk_of(source).map(|bulk| (bulk, source, ENOUGH));
+        let parts = parts
+            .iter()
+            .filter_map(|part| Some((bulk_of(part)?, part, ENOUGH_OF_A_PART)));
+        // That which has the least of what it needs.
+        let found = whole.into_iter().chain(parts).min_by(|one, other| {
+            let share = |(bulk, _, enough): &(Bulk, &String, f64)| bulk.width / enough;
+            share(one).total_cmp(&share(other))
+        });
+        let Some((bulk, of, enough)) = found else {
             continue;
         };
         let Some(range) = ranges.of(source, represented)? else {
@@ -46,22 +71,26 @@ pub(super) fn guard(plan: &mut Plan, ranges: Ranges<'_>) -> Result<Vec<String>, 
             bulk.width / ((high - low) / integers)
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
-        if steps(now) >= ENOUGH {
+        if steps(now) >= enough {
             continue;
         }
-        if bulk.resolved && steps(wide) >= ENOUGH {
-            said.push(format!(
-                "`{name}` has 16 bits: its range, {} to {}, would leave {:.1} integers to half of its values",
-                range.min, range.max, steps(now)
-            ));
+        let whose = match of == source {
+            true => "its values".to_string(),
+            false => format!("the values of its part `{of}`"),
+        };
+        let why = format!(
+            "its range, {} to {}, would leave {:.2} integers to half of {whose}",
+            range.min,
+            range.max,
+            steps(now)
+        );
+        if bulk.resolved && steps(wide) >= enough {
+            said.push(format!("`{name}` has 16 bits: {why}"));
             if let Some(represented) = plan.representations.get_mut(&name) {
                 represented.element = wide;
             }
         } else {
-            said.push(format!(
-                "`{name}` stays float: its range, {} to {}, would leave {:.2} integers to half of its values",
-                range.min, range.max, steps(now)
-            ));
+            said.push(format!("`{name}` stays float: {why}"));
             plan.free(&name);
         }
     }
@@ -74,7 +103,6 @@ mod tests {
 
     use super::*;
     use crate::calibrate::{Method, Observation};
-    use crate::graph::Model;
     use crate::onnx::schema::*;
     use crate::quantize::Settings;
 
@@ -138,7 +166,12 @@ mod tests {
         let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
             .map(|name| (name.to_string(), seen(if name == "a" { far } else { 1.0 })))
             .into();
-        let said = guard(&mut plan, Ranges::Seen(&observations, Method::MinMax)).unwrap();
+        let said = guard(
+            &model,
+            &mut plan,
+            Ranges::Seen(&observations, Method::MinMax),
+        )
+        .unwrap();
         (plan, said)
     }
 
@@ -162,6 +195,41 @@ mod tests {
             said.len() == 1 && said[0].contains("`a` has 16 bits"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn what_a_concat_joins_is_judged_part_by_part() {
+        let mut proto = model().to_proto();
+        let graph = proto.graph.as_mut().unwrap();
+        // Boxes in pixels beside a few probabilities: the bulk of all is that of the boxes.
+        graph.node[1].op_type = Some("Concat".into());
+        graph.node[1].input = vec!["a".into(), "x".into()];
+        graph.node[1].attribute = vec![AttributeProto::int("axis", 0)];
+        let model = Model::from_proto(proto).unwrap();
+        let mut plan = Plan::new(&model, &Settings::default()).unwrap();
+        let even = |count: usize, high: f32| {
+            let mut seen = Observation::new();
+            seen.observe(&Vec::from_iter(
+                (0..count).map(|i| high * i as f32 / count as f32),
+            ));
+            seen
+        };
+        let (scores, boxes) = (even(500, 1.0), even(2000, 320.0));
+        let mut both = boxes.clone();
+        both.merge(&scores);
+        let observations: BTreeMap<String, Observation> = [
+            ("x", scores.clone()),
+            ("a", boxes),
+            ("b", both),
+            ("y", scores),
+        ]
+        .map(|(name, seen)| (name.to_string(), seen))
+        .into();
+        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        let said = guard(&model, &mut plan, ranges).unwrap();
+        assert!(said.len() == 1 && said[0].contains("part `x`"), "{said:?}");
+        assert_eq!(plan.representations["b"].element, ElementType::U16);
+        assert_eq!(plan.representations["a"].element, ElementType::U8);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub fn apply(
         let ranges = ranges.ok_or(QuantizeError::NoRanges)?;
         let mut plan = Plan::new(model, settings)?;
         let guarded = match settings.guard {
-            true => guard(&mut plan, ranges)?,
+            true => guard(model, &mut plan, ranges)?,
             false => Vec::new(),
         };
         let mut quantized = quantize(model, &plan, ranges)?;
