@@ -240,6 +240,20 @@ impl Uses {
 }
 
 impl Graph {
+    /// The element type of every value and constant of which it is declared.
+    pub fn element_types(&self) -> HashMap<&str, DataType> {
+        let declared = self
+            .inputs
+            .iter()
+            .chain(&self.outputs)
+            .chain(&self.value_info);
+        let values =
+            declared.filter_map(|v| Some((v.name.as_deref()?, tensor_type_of(v)?.element)));
+        let constants = self.initializers.iter();
+        let constants = constants.filter_map(|t| Some((t.name.as_deref()?, t.element().ok()?)));
+        values.chain(constants).collect()
+    }
+
     /// Who makes and who uses each value now.
     pub fn uses(&self) -> Uses {
         let mut uses = Uses::default();

@@ -72,6 +72,10 @@ pub(super) fn guard(
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         if steps(now) >= enough {
+            // Found once: some methods search long for it.
+            if let Some(represented) = plan.representations.get_mut(&name) {
+                represented.range = Some(range);
+            }
             continue;
         }
         let whose = match of == source {

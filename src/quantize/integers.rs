@@ -1,7 +1,7 @@
 //! The integers of constants in a graph that is rewritten: made once, named, listed in the report.
 
 use super::rewrite::{Rewriter, Stop};
-use super::scale::{QuantizationParameters, span};
+use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};
 use super::{Kind, QuantizedTensor};
@@ -85,8 +85,7 @@ impl Rewriter<'_> {
         found: &QuantizationParameters,
         shape: &[usize],
     ) {
-        // Both integer types keep the low byte of the two's complement.
-        let bytes: Vec<u8> = found.zero_points.iter().map(|&z| z as u8).collect();
+        let bytes = encoded(found.element, found.zero_points.iter().copied());
         self.constant(TensorProto::from_f32(&names.scale, shape, &found.scales));
         self.constant(TensorProto::from_raw(
             &names.zero_point,
@@ -98,20 +97,6 @@ impl Rewriter<'_> {
 
     /// Adds a weight to the table of quantized tensors.
     pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
-        let scale = found.scales.iter().copied().fold(0.0, f32::max);
-        let zero_point = found.zero_points.first().copied().unwrap_or(0);
-        let whole = span(found.element, false, false);
-        let real = |integer: i32| (f64::from(integer - zero_point) * f64::from(scale)) as f32;
-        self.report(QuantizedTensor {
-            name: name.to_owned(),
-            kind: Kind::Weight,
-            element: found.element.name(),
-            scales: found.scales.len(),
-            scale,
-            zero_point,
-            min: real(whole.low),
-            max: real(whole.high),
-            block: None,
-        });
+        self.report(QuantizedTensor::new(name, Kind::Weight, found));
     }
 }

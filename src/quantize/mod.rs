@@ -48,8 +48,16 @@ pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
+use crate::onnx::schema::DataType;
 use crate::onnx::tensor::TensorError;
 use crate::prepare::PrepareError;
+use scale::{Span, span};
+
+/// The domain of ONNX Runtime's own operators.
+const MICROSOFT: &str = "com.microsoft";
+
+/// The operator set since which DequantizeLinear has an axis.
+const FIRST_OPSET_WITH_AXIS: i64 = 13;
 
 /// Why a model can't be quantized.
 #[derive(Debug, thiserror::Error)]
@@ -140,6 +148,33 @@ pub struct QuantizedTensor {
     /// How many neighbours share a scale, where it has one for each block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
+}
+
+impl QuantizedTensor {
+    fn new(name: &str, kind: Kind, found: &QuantizationParameters) -> QuantizedTensor {
+        let scale = found.scales.iter().copied().fold(0.0, f32::max);
+        let zero_point = found.zero_points.first().copied().unwrap_or(0);
+        let whole = match found.element {
+            DataType::Int32 => Span {
+                low: i32::MIN,
+                high: i32::MAX,
+            },
+            element => span(element, false, false),
+        };
+        let real =
+            |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
+        QuantizedTensor {
+            name: name.to_string(),
+            kind,
+            element: found.element.name(),
+            scales: found.scales.len(),
+            block: None,
+            scale,
+            zero_point,
+            min: real(whole.low),
+            max: real(whole.high),
+        }
+    }
 }
 
 /// What became of a node.

@@ -3,16 +3,14 @@
 //! Each node is either written anew or copied with the reason why it stays float. Values keep their
 //! names; constants that nobody reads any more are left out; what a subgraph reads stays.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::integers::Quantity;
-use super::{NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
-use crate::graph::{Model, Names, Uses, tensor_type_of};
-use crate::onnx::schema::{DataType, NodeProto, OperatorSetIdProto, TensorProto};
+use super::settings::unknown_node;
+use super::{MICROSOFT, NodeChoice, QuantizeError, Quantized, QuantizedTensor, refuse_quantized};
+use crate::graph::{Model, Names, Uses};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
-
-/// The domain of ONNX Runtime's own operators.
-pub(super) const MICROSOFT: &str = "com.microsoft";
 
 /// Why a node is not written anew.
 #[derive(Debug)]
@@ -75,21 +73,11 @@ impl<'a> Rewriter<'a> {
         refuse_quantized(model)?;
         check_names(model, keep_float)?;
         let graph = &model.graph;
-        let declared = graph.inputs.iter().chain(&graph.outputs);
-        let mut element: HashMap<&str, DataType> = declared
-            .chain(&graph.value_info)
-            .filter_map(|v| Some((v.name.as_deref()?, tensor_type_of(v)?.element)))
-            .collect();
-        for tensor in graph.initializers.iter() {
-            if let (Some(name), Ok(found)) = (tensor.name.as_deref(), tensor.element()) {
-                element.insert(name, found);
-            }
-        }
         Ok(Rewriter {
             model,
             uses: graph.uses(),
             names: graph.names(),
-            element,
+            element: graph.element_types(),
             keep_float,
             operators,
             nodes: Vec::with_capacity(graph.nodes.len()),
@@ -247,49 +235,28 @@ impl<'a> Rewriter<'a> {
         for tensor in self.constants {
             out.graph.initializers.insert(tensor);
         }
-        import_microsoft(&mut out);
+        let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
+        if out.graph.nodes.iter().any(theirs) {
+            out.import(MICROSOFT, 1);
+        }
         Ok(Quantized {
-            ranges: std::collections::BTreeMap::new(),
             model: out,
             tensors: self.tensors,
             nodes: self.choices,
+            ranges: BTreeMap::new(),
             notes: Vec::new(),
         })
-    }
-}
-
-/// Says which version of ONNX Runtime's operators is meant, if the graph has one of them.
-fn import_microsoft(model: &mut Model) {
-    let is_theirs = |domain: Option<&str>| domain == Some(MICROSOFT);
-    let used = model
-        .graph
-        .nodes
-        .iter()
-        .any(|node| is_theirs(node.domain.as_deref()));
-    let imports = &mut model.header_mut().opset_import;
-    if used && !imports.iter().any(|i| is_theirs(i.domain.as_deref())) {
-        imports.push(OperatorSetIdProto {
-            domain: Some(MICROSOFT.to_owned()),
-            version: Some(1),
-        });
     }
 }
 
 /// That every node the settings name is there; else the error says which name is like it.
 pub(super) fn check_names(model: &Model, keep_float: &[String]) -> Result<(), QuantizeError> {
     let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
-    for name in keep_float {
-        if !titles.contains(name.as_str()) {
-            let alike = titles
-                .iter()
-                .filter(|t| t.contains(name.as_str()) || name.contains(**t))
-                .min();
-            let hint = alike.map_or(String::new(), |t| format!("; did you mean `{t}`?"));
-            return Err(QuantizeError::UnknownNode {
-                name: name.clone(),
-                hint,
-            });
-        }
+    if let Some(name) = keep_float
+        .iter()
+        .find(|name| !titles.contains(name.as_str()))
+    {
+        return Err(unknown_node(name, &titles));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::guard::guard;
 use super::operators::is_onnx_runtimes;
-use super::settings::{Format, Layers, Operators, Scheme, Settings};
+use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings};
 use super::{
     BlockForm, BlockSettings, DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized,
     Ranges, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half,
@@ -18,43 +18,14 @@ pub fn apply(
     settings: &Settings,
     ranges: Option<Ranges<'_>>,
 ) -> Result<Quantized, QuantizeError> {
-    if settings.scheme == Scheme::Static {
-        let ranges = ranges.ok_or(QuantizeError::NoRanges)?;
-        let mut plan = Plan::new(model, settings)?;
-        let guarded = match settings.guard {
-            true => guard(model, &mut plan, ranges)?,
-            false => Vec::new(),
-        };
-        let mut quantized = quantize(model, &plan, ranges)?;
-        quantized.notes.extend(guarded);
-        match settings.format {
-            Format::Qdq => {}
-            Format::QOperator => quantized.model = to_integer_operators(&quantized.model)?,
-            Format::Simulated => quantized.model = with_float_weights(&quantized.model, model)?,
-        }
-        return Ok(quantized);
-    }
-    let layers = Layers::new(settings, model)?;
-    let nodes = &model.graph.nodes;
-    let keep_float = nodes
-        .iter()
-        .filter(|node| layers.of(node).float)
-        .map(|node| node.title().to_string())
-        .collect();
-    let operators = match &settings.operators {
-        Operators::All => None,
-        Operators::Only(wanted) => Some(wanted.clone()),
-        Operators::OnnxRuntime => {
-            let all = nodes.iter().map(|node| node.operator());
-            Some(all.filter(|operator| is_onnx_runtimes(operator)).collect())
-        }
-    };
     let weights = &settings.weights;
     let per_channel = weights.per_channel.unwrap_or(true);
     match settings.scheme {
+        Scheme::Static => quantize_static(model, settings, ranges.ok_or(QuantizeError::NoRanges)?),
         Scheme::Dynamic => {
+            let (keep_float, operators) = selected(model, settings)?;
             let dynamic = DynamicSettings {
-                weights: weights.element.unwrap_or(super::ElementType::I8),
+                weights: weights.element.unwrap_or(ElementType::I8),
                 per_channel,
                 reduce_range: weights.reduce_range.unwrap_or(false),
                 keep_float,
@@ -62,22 +33,25 @@ pub fn apply(
             };
             quantize_dynamic(model, &dynamic)
         }
-        Scheme::Weights => quantize_weights(
-            model,
-            &WeightSettings {
+        Scheme::Weights => {
+            let (keep_float, operators) = selected(model, settings)?;
+            let weights = WeightSettings {
                 per_channel,
                 keep_float,
                 operators,
-            },
-        ),
+            };
+            quantize_weights(model, &weights)
+        }
         Scheme::Float16 => {
+            let (keep_float, _) = selected(model, settings)?;
             let half = HalfSettings {
                 keep_float,
                 ..HalfSettings::default()
             };
             quantize_half(model, &half)
         }
-        Scheme::Blocks | Scheme::Static => {
+        Scheme::Blocks => {
+            let (keep_float, operators) = selected(model, settings)?;
             let blocks = &settings.blocks;
             let blocks = BlockSettings {
                 form: blocks.form,
@@ -97,4 +71,44 @@ pub fn apply(
             quantize_blocks(&raised, &blocks)
         }
     }
+}
+
+fn quantize_static(
+    model: &Model,
+    settings: &Settings,
+    ranges: Ranges<'_>,
+) -> Result<Quantized, QuantizeError> {
+    let mut plan = Plan::new(model, settings)?;
+    let guarded = match settings.guard {
+        true => guard(model, &mut plan, ranges)?,
+        false => Vec::new(),
+    };
+    let mut quantized = quantize(model, &plan, ranges)?;
+    quantized.notes.extend(guarded);
+    match settings.format {
+        Format::Qdq => {}
+        Format::QOperator => quantized.model = to_integer_operators(&quantized.model)?,
+        Format::Simulated => quantized.model = with_float_weights(&quantized.model, model)?,
+    }
+    Ok(quantized)
+}
+
+/// The nodes that stay float, and the operators that don't if not all.
+fn selected(
+    model: &Model,
+    settings: &Settings,
+) -> Result<(Vec<String>, Option<Vec<String>>), QuantizeError> {
+    let layers = Layers::new(settings, model)?;
+    let nodes = &model.graph.nodes;
+    let float = nodes.iter().filter(|node| layers.of(node).float);
+    let keep_float = float.map(|node| node.title().to_string()).collect();
+    let operators = match &settings.operators {
+        Operators::All => None,
+        Operators::Only(wanted) => Some(wanted.clone()),
+        Operators::OnnxRuntime => {
+            let all = nodes.iter().map(|node| node.operator());
+            Some(all.filter(|operator| is_onnx_runtimes(operator)).collect())
+        }
+    };
+    Ok((keep_float, operators))
 }

@@ -1,7 +1,6 @@
 //! Weights of 8 bits and nothing else: each weight is integers in the file and a DequantizeLinear
 //! before the operator that reads it, which works on floats as before. Any runtime of opset 13 runs it.
 
-use super::settings::ElementType;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::integers::{Form, parameters};
 use super::operators::float_reason;
 use super::rewrite::{Rewriter, Stop};
-use super::{QuantizeError, Quantized, gather};
+use super::settings::ElementType;
+use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, gather};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
@@ -65,9 +65,6 @@ pub fn quantize_weights(
         }
     })
 }
-
-/// The operator set since which DequantizeLinear has an axis.
-const FIRST_OPSET_WITH_AXIS: i64 = 13;
 
 /// The names of weights that are floats again, by the name of the weight and the axis of its scales.
 type Written = HashMap<(String, Option<usize>), String>;

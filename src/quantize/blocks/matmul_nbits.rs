@@ -4,9 +4,10 @@ use super::matrix::{Blocks, packed, quantized};
 use super::rounding::Levels;
 use super::{BlockMethod, BlockSettings, matrix_of, reported};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::quantize::MICROSOFT;
 use crate::quantize::dynamic::plain_gemm;
 use crate::quantize::integers::Quantity;
-use crate::quantize::rewrite::{MICROSOFT, Rewriter, Stop};
+use crate::quantize::rewrite::{Rewriter, Stop};
 
 /// Writes a MatMul or Gemm anew.
 pub(super) fn rewrite<'a>(

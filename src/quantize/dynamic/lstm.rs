@@ -1,13 +1,13 @@
 //! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights lie turned over.
 
-use crate::quantize::ElementType;
 use bytes::Bytes;
 
 use super::Dynamic;
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::quantize::integers::{Form, Quantity, parameters};
-use crate::quantize::rewrite::{MICROSOFT, Rewriter, Stop, Weight};
+use crate::quantize::rewrite::{Rewriter, Stop, Weight};
 use crate::quantize::weights::quantized;
+use crate::quantize::{ElementType, MICROSOFT};
 
 /// Inputs of an LSTM: X, W, R, B, sequence lengths, initial h and c, peepholes.
 const INPUTS: usize = 8;

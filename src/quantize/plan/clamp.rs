@@ -13,9 +13,7 @@ impl Planner<'_> {
             return false;
         };
         let alone = self.uses.consumers(input).len() == 1;
-        let made = self
-            .layers
-            .tensor(output, self.nodes[maker].activations.clone());
+        let made = self.layers.tensor(output, &self.nodes[maker].activations);
         // A scale that somebody chose may reach beyond the bounds.
         let chosen = made.range.is_some() || made.scale.is_some();
         if made.is_symmetric(false)

@@ -61,7 +61,7 @@ impl Planner<'_> {
             // A constant's integers are reduced as weights are, whatever type they have.
             layer.reduce_range |= self.nodes[node].weights.reduce_range;
         }
-        self.layers.tensor(name, layer)
+        self.layers.tensor(name, &layer)
     }
 
     /// The node that makes a value once folded nodes are out.

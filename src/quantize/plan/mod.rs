@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::operators::is_quantized_operator;
 use super::settings::{Layers, Representation};
-use super::{NodeChoice, QuantizeError, Settings};
+use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use visit::Planner;
@@ -146,6 +146,3 @@ pub fn refuse_quantized(model: &Model) -> Result<(), QuantizeError> {
         None => Ok(()),
     }
 }
-
-/// The operator set since which DequantizeLinear has an axis.
-const FIRST_OPSET_WITH_AXIS: i64 = 13;

@@ -39,26 +39,13 @@ impl<'a> Planner<'a> {
         layers: &'a Layers<'a>,
     ) -> Planner<'a> {
         let graph = &model.graph;
-        let declared = graph
-            .inputs
-            .iter()
-            .chain(&graph.outputs)
-            .chain(&graph.value_info);
-        let mut element: HashMap<&str, DataType> = declared
-            .filter_map(|v| Some((v.name.as_deref()?, crate::graph::tensor_type_of(v)?.element)))
-            .collect();
-        for tensor in graph.initializers.iter() {
-            if let (Some(name), Ok(found)) = (tensor.name.as_deref(), tensor.element()) {
-                element.insert(name, found);
-            }
-        }
         Planner {
             model,
             settings,
             layers,
             nodes: graph.nodes.iter().map(|node| layers.of(node)).collect(),
             uses: graph.uses(),
-            element,
+            element: graph.element_types(),
             order: Vec::new(),
             forms: HashMap::new(),
             biases: Vec::new(),
@@ -257,7 +244,7 @@ impl<'a> Planner<'a> {
         }
         let by_channel = self
             .layers
-            .tensor(name, self.nodes[node].weights.clone())
+            .tensor(name, &self.nodes[node].weights)
             .per_channel;
         let axis = (by_channel && axis < tensor.dims.len()).then_some(axis);
         let form = match self.forms.get(name) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::graph::{Graph, Uses};
-use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
+use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Where a chain of folded nodes ends: the name the first of them makes now.
 pub(super) fn last_name<'a>(
@@ -50,18 +50,10 @@ pub(super) fn linear(
     output: &str,
     axis: Option<usize>,
 ) -> NodeProto {
-    let attribute = axis.map(|axis| AttributeProto {
-        name: Some("axis".into()),
-        r#type: Some(AttributeType::Int as i32),
-        i: Some(axis as i64),
-        ..Default::default()
-    });
-    NodeProto {
-        name: Some(format!("{tensor}_{operator}")),
-        op_type: Some(operator.into()),
-        input: inputs.map(Clone::clone).to_vec(),
-        output: vec![output.to_string()],
-        attribute: attribute.into_iter().collect(),
-        ..Default::default()
+    let name = format!("{tensor}_{operator}");
+    let node = NodeProto::new(operator, &name, &inputs.map(String::as_str), &[output]);
+    match axis {
+        Some(axis) => node.with(AttributeProto::int("axis", axis as i64)),
+        None => node,
     }
 }

@@ -8,14 +8,12 @@ use crate::calibrate::Range;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::plan::{Bias, Form, Plan};
-use crate::quantize::scale::{QuantizationParameters, encoded, span};
+use crate::quantize::scale::{QuantizationParameters, encoded};
 use crate::quantize::weights::quantized;
-use crate::quantize::{Kind, QuantizeError, Quantized, QuantizedTensor, bias};
+use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
 
 /// The operator set since which QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
 const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
-/// The domain of ONNX Runtime's own operators.
-const ONNX_RUNTIME: &str = "com.microsoft";
 
 /// The graph as it is being rewritten.
 pub(super) struct Writer<'a> {
@@ -286,35 +284,14 @@ impl<'a> Writer<'a> {
         let mut node = linear(operator, tensor, inputs, output, axis);
         let old = !matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
         if old && self.model.opset() < FIRST_OPSET_WITH_16_AND_4_BITS {
-            node.domain = Some(ONNX_RUNTIME.into());
-            self.out.import(ONNX_RUNTIME, 1);
+            node.domain = Some(MICROSOFT.into());
+            self.out.import(MICROSOFT, 1);
         }
         node
     }
 
     fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
-        let scale = found.scales.iter().copied().fold(0.0, f32::max);
-        let zero_point = found.zero_points.first().copied().unwrap_or(0);
-        let (low, high) = match found.element {
-            DataType::Int32 => (i32::MIN, i32::MAX),
-            element => {
-                let whole = span(element, false, false);
-                (whole.low, whole.high)
-            }
-        };
-        let real =
-            |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;
-        self.tensors.push(QuantizedTensor {
-            name: name.to_string(),
-            kind,
-            element: found.element.name(),
-            scales: found.scales.len(),
-            block: None,
-            scale,
-            zero_point,
-            min: real(low),
-            max: real(high),
-        });
+        self.tensors.push(QuantizedTensor::new(name, kind, found));
     }
 
     /// Takes out the float constants that only what this changed was reading.

@@ -17,12 +17,9 @@ mod weighted;
 use std::collections::{HashMap, HashSet};
 
 use self::pairs::Pairs;
-use super::QuantizeError;
+use super::{MICROSOFT, QuantizeError};
 use crate::graph::{Graph, Model, Names};
-use crate::onnx::schema::{NodeProto, OperatorSetIdProto, TensorProto};
-
-/// The domain of the integer operators that ONNX itself does not have.
-const MICROSOFT: &str = "com.microsoft";
+use crate::onnx::schema::{NodeProto, TensorProto};
 
 /// What a node becomes.
 struct Folded {
@@ -82,7 +79,7 @@ pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
         folds
     };
     if folds.values().any(|folded| folded.node.domain.is_some()) {
-        import_microsoft(&mut out);
+        out.import(MICROSOFT, 1);
     }
     apply(&mut out.graph, folds, &mut names);
     drop_unused(&mut out.graph, &model.graph);
@@ -133,19 +130,6 @@ fn skip_idle_pairs(model: &mut Model) {
         renamed
     };
     model.graph.replace_all_uses(&renamed);
-}
-
-fn import_microsoft(model: &mut Model) {
-    let imports = &mut model.header_mut().opset_import;
-    if !imports
-        .iter()
-        .any(|import| import.domain.as_deref() == Some(MICROSOFT))
-    {
-        imports.push(OperatorSetIdProto {
-            domain: Some(MICROSOFT.into()),
-            version: Some(1),
-        });
-    }
 }
 
 /// Puts the folded nodes in the places of those they were, and takes out the QuantizeLinear after them.

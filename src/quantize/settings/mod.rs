@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use read::SettingsError;
-pub(super) use resolve::{Layer, Layers, Representation};
+pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, Range};
 use crate::onnx::schema::DataType;

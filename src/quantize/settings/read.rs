@@ -1,7 +1,5 @@
 //! Reading the document, with an error for each thing that can't be meant.
 
-use serde::de::DeserializeOwned;
-
 use super::names::nearest;
 use super::{LayerSettings, Settings, TensorSettings};
 
@@ -20,23 +18,16 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// Reads the document from JSON.
-    pub fn from_json(text: &str) -> Result<Settings, SettingsError> {
-        Settings::checked(serde_json::from_str(text).map_err(|error| form(&error.to_string()))?)
-    }
-
     /// Reads the document from a JSON value.
     pub fn from_value(value: serde_json::Value) -> Result<Settings, SettingsError> {
-        Settings::checked(parsed(value)?)
-    }
-
-    fn checked(settings: Settings) -> Result<Settings, SettingsError> {
+        let settings: Settings =
+            serde_json::from_value(value).map_err(|error| form(&error.to_string()))?;
         settings.check()?;
         Ok(settings)
     }
 
     /// Checks what the types don't.
-    pub fn check(&self) -> Result<(), SettingsError> {
+    fn check(&self) -> Result<(), SettingsError> {
         wide("activations", &self.activations)?;
         wide("weights", &self.weights)?;
         for (group, layers) in [
@@ -62,10 +53,6 @@ impl Settings {
         }
         Ok(())
     }
-}
-
-fn parsed<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, SettingsError> {
-    serde_json::from_value(value).map_err(|error| form(&error.to_string()))
 }
 
 /// The parser's words, with the key that may have been meant.
@@ -132,8 +119,12 @@ fn of_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Settings, SettingsError> {
+        Settings::from_value(serde_json::from_str(text).unwrap())
+    }
+
     fn error(text: &str) -> String {
-        Settings::from_json(text).unwrap_err().to_string()
+        read(text).unwrap_err().to_string()
     }
 
     #[test]
@@ -147,11 +138,11 @@ mod tests {
             "by_operator": { "MatMul": { "activations": { "type": "i16" } } },
             "tensors": { "x": { "range": [-1, 1] } }
         }"#;
-        let settings = Settings::from_json(text).unwrap();
+        let settings = read(text).unwrap();
         let again = serde_json::to_string(&settings).unwrap();
-        assert_eq!(Settings::from_json(&again).unwrap(), settings);
-        assert_eq!(Settings::from_json("{}").unwrap(), Settings::default());
-        let names = Settings::from_json(r#"{ "operators": "onnxruntime" }"#).unwrap();
+        assert_eq!(read(&again).unwrap(), settings);
+        assert_eq!(read("{}").unwrap(), Settings::default());
+        let names = read(r#"{ "operators": "onnxruntime" }"#).unwrap();
         assert_eq!(names.operators, super::super::Operators::OnnxRuntime);
     }
 
@@ -201,10 +192,10 @@ mod tests {
                 .and_then(|keys| keys.as_object())
                 .unwrap();
             let mut described: Vec<String> = described.keys().cloned().collect();
-            let mut read = known(text);
+            let mut understood = known(text);
             described.sort();
-            read.sort();
-            assert_eq!(described, read, "{place}");
+            understood.sort();
+            assert_eq!(described, understood, "{place}");
         }
     }
 

@@ -46,14 +46,11 @@ impl<'a> Layers<'a> {
     ) -> Result<Layers<'a>, QuantizeError> {
         let titles: HashSet<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
         let patterns = settings.float.iter().chain(settings.by_name.keys());
-        for name in patterns.chain(settings.by_node.keys()) {
-            if !titles.iter().any(|title| means(name, title)) {
-                let hint = nearest(name, titles.iter().copied());
-                return Err(QuantizeError::UnknownNode {
-                    name: name.clone(),
-                    hint: hint.map_or(String::new(), |title| format!("; did you mean `{title}`?")),
-                });
-            }
+        let unmeant = |name: &&String| !titles.iter().any(|title| means(name, title));
+        let absent = |name: &&String| !titles.contains(name.as_str());
+        let unknown = patterns.clone().find(unmeant);
+        if let Some(name) = unknown.or_else(|| settings.by_node.keys().find(absent)) {
+            return Err(unknown_node(name, &titles));
         }
         let graph = &model.graph;
         let values: HashSet<&str> = graph
@@ -64,10 +61,9 @@ impl<'a> Layers<'a> {
             .collect();
         for name in settings.tensors.keys() {
             if !values.contains(name.as_str()) {
-                let hint = nearest(name, values.iter().copied());
                 return Err(QuantizeError::UnknownTensor {
                     name: name.clone(),
-                    hint: hint.map_or(String::new(), |value| format!("; did you mean `{value}`?")),
+                    hint: meant(name, &values),
                 });
             }
         }
@@ -81,12 +77,12 @@ impl<'a> Layers<'a> {
             .float
             .iter()
             .any(|pattern| means(pattern, node.title()));
-        let mut activations = settings.activations.clone();
-        let mut weights = settings.weights.clone();
+        let mut activations = self.activations();
+        let mut weights = self.weights();
         let mut lay = |layer: &LayerSettings| {
             float = layer.float.unwrap_or(float);
-            activations.lay(&layer.activations);
-            weights.lay(&layer.weights);
+            activations = activations.with(&layer.activations);
+            weights = weights.with(&layer.weights);
         };
         if let Some(layer) = settings.by_operator.get(&node.operator()) {
             lay(layer);
@@ -103,27 +99,41 @@ impl<'a> Layers<'a> {
         }
         Layer {
             float,
-            activations: self.representation(&activations, ElementType::U8),
-            weights: self.representation(&weights, ElementType::I8),
+            activations,
+            weights,
         }
     }
 
     /// How activations are represented of which nothing else is known.
     pub(in crate::quantize) fn activations(&self) -> Representation {
-        self.representation(&self.settings.activations, ElementType::U8)
+        Representation::new(ElementType::U8, self.settings.method).with(&self.settings.activations)
+    }
+
+    /// The same of weights.
+    fn weights(&self) -> Representation {
+        Representation::new(ElementType::I8, self.settings.method).with(&self.settings.weights)
     }
 
     /// What the settings say of a tensor, over what its layer says.
-    pub(in crate::quantize) fn tensor(&self, name: &str, layer: Representation) -> Representation {
+    pub(in crate::quantize) fn tensor(&self, name: &str, layer: &Representation) -> Representation {
         match self.settings.tensors.get(name) {
             Some(own) => layer.with(own),
-            None => layer,
+            None => layer.clone(),
         }
     }
+}
 
-    fn representation(&self, said: &TensorSettings, element: ElementType) -> Representation {
-        Representation::new(element, self.settings.method).with(said)
+/// That no node has this name; with the title that may have been meant.
+pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> QuantizeError {
+    QuantizeError::UnknownNode {
+        name: name.to_string(),
+        hint: meant(name, titles),
     }
+}
+
+fn meant(name: &str, names: &HashSet<&str>) -> String {
+    nearest(name, names.iter().copied())
+        .map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
 }
 
 impl Representation {
@@ -188,7 +198,8 @@ impl Representation {
             && self.power_of_two == other.power_of_two
     }
 
-    fn with(self, said: &TensorSettings) -> Representation {
+    /// What `said` says, over this.
+    fn with(&self, said: &TensorSettings) -> Representation {
         Representation {
             element: said.element.unwrap_or(self.element),
             symmetric: said.symmetric.or(self.symmetric),
@@ -202,31 +213,5 @@ impl Representation {
                 .map(|scale| (scale, said.zero_point.unwrap_or(0)))
                 .or(self.scale),
         }
-    }
-}
-
-impl TensorSettings {
-    /// Lays what `over` says over this.
-    fn lay(&mut self, over: &TensorSettings) {
-        let TensorSettings {
-            element,
-            symmetric,
-            reduce_range,
-            power_of_two,
-            per_channel,
-            method,
-            range,
-            scale,
-            zero_point,
-        } = over;
-        self.element = element.or(self.element);
-        self.symmetric = symmetric.or(self.symmetric);
-        self.reduce_range = reduce_range.or(self.reduce_range);
-        self.power_of_two = power_of_two.or(self.power_of_two);
-        self.per_channel = per_channel.or(self.per_channel);
-        self.method = method.or(self.method);
-        self.range = range.or(self.range);
-        self.scale = scale.or(self.scale);
-        self.zero_point = zero_point.or(self.zero_point);
     }
 }
