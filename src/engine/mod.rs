@@ -4,6 +4,7 @@
 //! value to the caller as it is made, and lets tract free each activation after its last use.
 //! [`infer_types`] tells types and shapes without running anything and without copying weights.
 
+mod float;
 mod load;
 mod observe;
 mod run;

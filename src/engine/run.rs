@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::load::{Weights, load};
 use super::observe::Observe;
-use super::{EngineError, chain, values};
+use super::{EngineError, chain, float, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -23,6 +23,8 @@ pub struct Engine {
     watched: Vec<String>,
     /// Watched values that are fed, not made: (slot, index of the input).
     fed: Vec<(usize, usize)>,
+    /// Whether convolutions are run by our kernels.
+    kernels: bool,
     plans: Mutex<Vec<(Vec<Vec<usize>>, Plan)>>,
 }
 
@@ -45,8 +47,16 @@ impl Engine {
             model,
             watched,
             fed,
+            // Natively tract has better ones, made for each processor.
+            kernels: cfg!(target_family = "wasm"),
             plans: Mutex::default(),
         }
+    }
+
+    /// Runs convolutions by our float kernels, or all in tract: not by which is faster here.
+    pub fn with_kernels(mut self, ours: bool) -> Engine {
+        self.kernels = ours;
+        self
     }
 
     /// Runs one sample, its tensors in the order of the model's inputs.
@@ -122,8 +132,11 @@ impl Engine {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
                 loaded.model.set_input_fact(index, fact)?;
             }
-            let optimized = loaded.model.into_optimized()?;
-            SimplePlan::new(optimized)
+            let mut typed = loaded.model.into_typed()?;
+            if self.kernels {
+                typed = float::with_kernels(&typed)?;
+            }
+            SimplePlan::new(typed.into_optimized()?)
         };
         made().map_err(|error| EngineError::Plan {
             detail: chain(&error),

@@ -1,0 +1,162 @@
+//! A convolution with its weights, run by our kernels.
+
+use std::sync::Arc;
+
+use octet_kernels::float::{self, Geometry};
+use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
+use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::nn::DataFormat;
+use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
+use tract_onnx::tract_hir::internal::*;
+
+use super::clamp::Clamp;
+
+/// Stands where tract's convolution stood.
+#[derive(Clone, Debug)]
+pub(super) struct Convolution {
+    kernel: Arc<float::Convolution>,
+    clamp: Clamp,
+    /// The picture that goes out, with batch and channels.
+    shape: TVec<usize>,
+}
+
+impl Convolution {
+    /// The same convolution, if it is one that our kernels take: two-dimensional, channels first, of floats,
+    /// its sizes and weights known.
+    pub(super) fn of(
+        conv: &Conv,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<Convolution>> {
+        let fact = model.outlet_fact(node.inputs[0])?;
+        let pool = &conv.pool_spec;
+        if fact.datum_type != f32::datum_type()
+            || conv.q_params.is_some()
+            || pool.data_format != DataFormat::NCHW
+            || conv.kernel_fmt != KernelFormat::OIHW
+            || pool.rank() != 2
+        {
+            return Ok(None);
+        }
+        let (Some(input), Some(weights), Some(bias)) = (
+            fact.shape.as_concrete(),
+            constant(model, node.inputs[1])?,
+            constant(model, node.inputs[2])?,
+        ) else {
+            return Ok(None);
+        };
+        let shape = pool.output_shape(input)?.shape;
+        let padding = pool.computed_padding(&input[2..]);
+        let pair = |of: &dyn Fn(usize) -> usize| [of(0), of(1)];
+        let geometry = Geometry {
+            input_channels: conv.input_channels(),
+            output_channels: conv.output_channels(),
+            groups: conv.group,
+            input: pair(&|axis| input[2 + axis]),
+            output: pair(&|axis| shape[2 + axis]),
+            kernel: pair(&|axis| pool.kernel_shape[axis]),
+            stride: pair(&|axis| pool.stride(axis)),
+            dilation: pair(&|axis| pool.dilation(axis)),
+            pad: pair(&|axis| padding[axis].pad_before),
+        };
+        let bias = bias.try_as_plain_ram()?.as_slice::<f32>()?;
+        let bias = match bias {
+            [all] => vec![*all; conv.output_channels()],
+            each => each.to_vec(),
+        };
+        let weights = weights.try_as_plain_ram()?.as_slice::<f32>()?;
+        // What our kernels don't take stays tract's.
+        let kernel = float::Convolution::new(geometry, weights, bias).ok();
+        Ok(kernel.map(|kernel| Convolution {
+            kernel: Arc::new(kernel),
+            clamp: Clamp::new(f32::NEG_INFINITY, f32::INFINITY),
+            shape,
+        }))
+    }
+
+    /// The same with a clamp behind it.
+    pub(super) fn clamped(&self, clamp: Clamp) -> Convolution {
+        Convolution {
+            clamp: self.clamp.then(clamp),
+            ..self.clone()
+        }
+    }
+}
+
+/// The value of an outlet that nothing fed can change. (tract only keeps what constants lead to where it is
+/// small.)
+fn constant(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Arc<Tensor>>> {
+    if let Some(known) = &model.outlet_fact(outlet)?.konst {
+        return Ok(Some(known.clone()));
+    }
+    let node = model.node(outlet.node);
+    if let Some(constant) = node.op_as::<Const>() {
+        return Ok(Some(constant.val().clone()));
+    }
+    if node.inputs.is_empty() {
+        return Ok(None);
+    }
+    let mut inputs = tvec!();
+    for &input in &node.inputs {
+        let Some(value) = constant(model, input)? else {
+            return Ok(None);
+        };
+        inputs.push(value.into_tvalue());
+    }
+    let outputs = node.op.eval_out_of_plan(inputs)?;
+    Ok(outputs.map(|outputs| outputs[outlet.slot].clone().into_arc_tensor()))
+}
+
+impl PartialEq for Convolution {
+    fn eq(&self, other: &Convolution) -> bool {
+        Arc::ptr_eq(&self.kernel, &other.kernel) && self.clamp == other.clamp
+    }
+}
+
+impl Eq for Convolution {}
+
+impl std::hash::Hash for Convolution {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (Arc::as_ptr(&self.kernel), self.clamp).hash(state);
+    }
+}
+
+impl Op for Convolution {
+    fn name(&self) -> StaticName {
+        "Convolution".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{:?}", self.kernel.geometry())])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Convolution {
+    op_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        // SAFETY: every float is written below, or the error drops the tensor unread; floats need no drop.
+        let mut output = unsafe { Tensor::uninitialized::<f32>(&self.shape)? };
+        let geometry = self.kernel.geometry();
+        let values = input.try_as_plain_ram()?.as_slice::<f32>()?;
+        let pictures = values.chunks_exact(geometry.input_len());
+        let mut plain = output.try_as_plain_ram_mut()?;
+        let outputs = plain.as_slice_mut::<f32>()?;
+        for (input, output) in pictures.zip(outputs.chunks_exact_mut(geometry.output_len())) {
+            self.kernel
+                .run(input, output, (self.clamp.low, self.clamp.high))?;
+        }
+        Ok(tvec!(output.into_tvalue()))
+    }
+}
+
+impl TypedOp for Convolution {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(inputs[0].datum_type.fact(&self.shape)))
+    }
+
+    as_op!();
+}

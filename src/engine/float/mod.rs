@@ -1,0 +1,123 @@
+//! Our float kernels in tract's place, where they are faster: convolutions, and the clamps behind them.
+//!
+//! [`with_kernels`] rewrites a typed model, before tract declutters it, so that a two-dimensional convolution
+//! with constant weights becomes one [`Convolution`] with its weights packed in it. A clamp that nothing else
+//! comes before is done where the convolution writes its sums.
+
+mod clamp;
+mod convolution;
+
+use std::collections::HashMap;
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::model::translator::Translate;
+use tract_onnx::tract_core::ops::binary::TypedBinOp;
+use tract_onnx::tract_core::ops::cnn::Conv;
+use tract_onnx::tract_core::ops::math::{Max, Min};
+
+use clamp::Clamp;
+use convolution::Convolution;
+
+/// The same model with our kernels.
+pub(super) fn with_kernels(model: &TypedModel) -> TractResult<TypedModel> {
+    Kernels.translate_model(model)
+}
+
+#[derive(Debug)]
+struct Kernels;
+
+type Wires = TVec<OutletId>;
+
+impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Kernels {
+    fn translate_node(
+        &self,
+        source: &TypedModel,
+        node: &TypedNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<Wires> {
+        if let Some(conv) = node.op_as::<Conv>()
+            && let Some(ours) = Convolution::of(conv, source, node)?
+        {
+            return target.wire_node(&node.name, ours, &[mapping[&node.inputs[0]]]);
+        }
+        if let Some(clamp) = bounds(source, node) {
+            return clamped(clamp, source, node, target, mapping);
+        }
+        copied(node, target, mapping)
+    }
+}
+
+/// The clamp that a minimum or maximum with one constant is.
+fn bounds(model: &TypedModel, node: &TypedNode) -> Option<Clamp> {
+    let operation = node.op_as::<TypedBinOp>()?;
+    let fact = model.outlet_fact(node.inputs[0]).ok()?;
+    // A bound of more dimensions would make the result larger.
+    if fact.datum_type != f32::datum_type() || node.outputs[0].fact.shape != fact.shape {
+        return None;
+    }
+    let bound = model.outlet_fact(node.inputs[1]).ok()?.konst.clone()?;
+    let bound = bound.as_uniform()?.cast_to_scalar::<f32>().ok()?;
+    if bound.is_nan() {
+        return None;
+    }
+    if operation.0.is::<Max>() {
+        return Some(Clamp::new(bound, f32::INFINITY));
+    }
+    operation
+        .0
+        .is::<Min>()
+        .then(|| Clamp::new(f32::NEG_INFINITY, bound))
+}
+
+/// Puts a clamp into what makes its input, if nothing else reads that, or behind it.
+fn clamped(
+    clamp: Clamp,
+    source: &TypedModel,
+    node: &TypedNode,
+    target: &mut TypedModel,
+    mapping: &HashMap<OutletId, OutletId>,
+) -> TractResult<Wires> {
+    let input = node.inputs[0];
+    let made = mapping[&input];
+    let alone =
+        source.outlet_successors(input).len() == 1 && !source.output_outlets()?.contains(&input);
+    let producer = &mut target.nodes[made.node];
+    if alone {
+        let fused: Option<Box<dyn TypedOp>> =
+            if let Some(convolution) = producer.op_as::<Convolution>() {
+                Some(Box::new(convolution.clamped(clamp)))
+            } else {
+                let before = producer.op_as::<Clamp>();
+                before.map(|before| Box::new(before.then(clamp)) as Box<dyn TypedOp>)
+            };
+        if let Some(fused) = fused {
+            producer.op = fused;
+            return Ok(tvec!(made));
+        }
+    }
+    target.wire_node(&node.name, clamp, &[made])
+}
+
+fn copied(
+    node: &TypedNode,
+    target: &mut TypedModel,
+    mapping: &HashMap<OutletId, OutletId>,
+) -> TractResult<Wires> {
+    let inputs: Wires = node.inputs.iter().map(|input| mapping[input]).collect();
+    let facts = node
+        .outputs
+        .iter()
+        .map(|output| output.fact.clone())
+        .collect();
+    let id = target.add_node(&node.name, node.op.clone(), facts)?;
+    for (slot, input) in inputs.into_iter().enumerate() {
+        target.add_edge(input, InletId::new(id, slot))?;
+    }
+    Ok((0..node.outputs.len())
+        .map(|output| OutletId::new(id, output))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;
