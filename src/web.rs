@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
 use bytes::Bytes;
-use gloo::file::futures::read_as_bytes;
-use js_sys::{Array, Float32Array, Function, Int32Array, Object, Reflect, Uint8Array};
+use gloo::file::Blob;
+use js_sys::{Array, Float32Array, Function, Int32Array, Object, Promise, Reflect, Uint8Array};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use crate::samples::{self, Encoded};
-use crate::session::{self, Event, Watch};
+use crate::session::{self, Checksum, Event, Source, Watch};
 use crate::{calibrate, quantize};
 
 #[cfg(feature = "threads")]
@@ -155,8 +156,19 @@ impl Session {
         file: web_sys::Blob,
         progress: Function,
     ) -> Result<Session, JsValue> {
-        let bytes = read(&name, file, Some(&progress)).await?;
-        let inner = session::Session::open(&name, bytes).map_err(error)?;
+        // The checksum is made of each slice while the next is on its way.
+        let mut checksum = Checksum::new();
+        let reading = Reading::begin(&name, file)?;
+        let bytes = reading
+            .finish(Some(&progress), |slice| checksum.add(slice))
+            .await?;
+        let sha256 = checksum.finish();
+        let inner = session::Session::open(Source {
+            name,
+            bytes,
+            sha256,
+        })
+        .map_err(error)?;
         Ok(Session { inner })
     }
 
@@ -243,20 +255,9 @@ impl Session {
         self.inner.begin_calibration(samples).map_err(error)
     }
 
-    /// Runs some samples: an array of `{ name, files: [{ path, blob }] }`.
-    pub async fn feed(&mut self, samples: Array) -> Result<(), JsValue> {
-        let mut encoded = Vec::with_capacity(samples.length() as usize);
-        for sample in samples.iter() {
-            let name = Reflect::get(&sample, &"name".into())?
-                .as_string()
-                .unwrap_or_default();
-            let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
-            encoded.push(Encoded {
-                name,
-                parts: parts(&files, None).await?,
-            });
-        }
-        self.inner.feed(&encoded, &Shared).map_err(error)
+    /// Runs some samples.
+    pub fn feed(&mut self, portion: &Portion) -> Result<(), JsValue> {
+        self.inner.feed(&portion.samples, &Shared).map_err(error)
     }
 
     /// Whether the samples must be fed a second time for this method; if so, that pass begins.
@@ -295,60 +296,151 @@ impl Session {
     }
 }
 
-/// Reads `{ path, blob }`s in order.
+/// Samples whose files are in memory.
+#[wasm_bindgen]
+pub struct Portion {
+    samples: Vec<Encoded>,
+}
+
+#[wasm_bindgen]
+impl Portion {
+    /// Reads an array of `{ name, files: [{ path, blob }] }`.
+    pub async fn read(samples: Array) -> Result<Portion, JsValue> {
+        // The browser reads all of them at once.
+        let mut begun = Vec::with_capacity(samples.length() as usize);
+        for sample in samples.iter() {
+            let name = Reflect::get(&sample, &"name".into())?
+                .as_string()
+                .unwrap_or_default();
+            let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
+            begun.push((name, begin(&files)?));
+        }
+        let mut samples = Vec::with_capacity(begun.len());
+        for (name, files) in begun {
+            let parts = finish(files, None).await?;
+            samples.push(Encoded { name, parts });
+        }
+        Ok(Portion { samples })
+    }
+}
+
+/// Reads `{ path, blob }`s.
 async fn parts(
     files: &Array,
     progress: Option<&Function>,
 ) -> Result<Vec<(String, Bytes)>, JsValue> {
-    let mut read_parts = Vec::with_capacity(files.length() as usize);
-    for file in files.iter() {
+    finish(begin(files)?, progress).await
+}
+
+fn begin(files: &Array) -> Result<Vec<Reading>, JsValue> {
+    let begin = |file: JsValue| {
         let path = Reflect::get(&file, &"path".into())?
             .as_string()
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
-        let bytes = read(&path, blob, progress).await?;
-        read_parts.push((path, bytes));
-    }
-    Ok(read_parts)
+        Reading::begin(&path, blob)
+    };
+    files.iter().map(begin).collect()
 }
 
-/// Copies a file into memory once: never more than [`SLICE`] of it is in JS at a time, and the vector does not grow.
-async fn read(
-    name: &str,
-    blob: web_sys::Blob,
+async fn finish(
+    files: Vec<Reading>,
     progress: Option<&Function>,
-) -> Result<Bytes, JsValue> {
-    let blob = gloo::file::Blob::from(blob);
-    let size = blob.size();
-    let too_big = || {
-        let message = format!(
-            "`{name}` has {size} bytes, which is more than this page's memory can hold; use the command line for it"
-        );
-        failure("memory", &message)
-    };
-    let mut bytes = Vec::new();
-    let capacity = usize::try_from(size).map_err(|_| too_big())?;
-    bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
-    let mut start = 0;
-    while start < size {
-        let end = size.min(start + SLICE);
-        let slice = read_as_bytes(&blob.slice(start, end)).await.map_err(|cause| {
-            let message = format!(
-                "`{name}` could not be read: {cause}; it may have been moved or changed since it was chosen, choose it again"
-            );
-            failure("read", &message)
-        })?;
-        bytes.extend_from_slice(&slice);
-        start = end;
-        if let Some(progress) = progress {
-            progress.call2(
-                &JsValue::NULL,
-                &(start as f64).into(),
-                &(size as f64).into(),
-            )?;
-        }
+) -> Result<Vec<(String, Bytes)>, JsValue> {
+    let mut parts = Vec::with_capacity(files.len());
+    for file in files {
+        let name = file.name.clone();
+        parts.push((name, file.finish(progress, |_| {}).await?));
     }
-    Ok(Bytes::from(bytes))
+    Ok(parts)
+}
+
+/// A file of which the first slice is on its way.
+struct Reading {
+    name: String,
+    blob: Blob,
+    /// The file so far, in memory of its whole size.
+    bytes: Vec<u8>,
+    coming: Promise,
+}
+
+impl Reading {
+    fn begin(name: &str, blob: web_sys::Blob) -> Result<Reading, JsValue> {
+        let blob = Blob::from(blob);
+        let size = blob.size();
+        let too_big = || {
+            let message = format!(
+                "`{name}` has {size} bytes, which is more than this page's memory can hold; use the command line for it"
+            );
+            failure("memory", &message)
+        };
+        let mut bytes = Vec::new();
+        let capacity = usize::try_from(size).map_err(|_| too_big())?;
+        bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
+        Ok(Reading {
+            name: name.to_string(),
+            coming: slice(&blob, 0),
+            blob,
+            bytes,
+        })
+    }
+
+    /// Copies the file into memory once: never more than two slices of it are in JS at a time, of which `each`
+    /// is given the one while the other comes.
+    async fn finish(
+        mut self,
+        progress: Option<&Function>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<Bytes, JsValue> {
+        let size = self.blob.size();
+        let mut start = 0;
+        while start < size {
+            let end = size.min(start + SLICE);
+            let gone = |cause: &str| {
+                let name = &self.name;
+                let message = format!(
+                    "`{name}` could not be read: {cause}; it may have been moved or changed since it was chosen, choose it again"
+                );
+                failure("read", &message)
+            };
+            let buffer = JsFuture::from(self.coming.clone()).await.map_err(|cause| {
+                let cause: js_sys::Error = cause.unchecked_into();
+                gone(&String::from(cause.to_string()))
+            })?;
+            if end < size {
+                self.coming = slice(&self.blob, end);
+            }
+            let slice = Uint8Array::new(&buffer);
+            if u64::from(slice.length()) != end - start {
+                return Err(gone("it has become shorter"));
+            }
+            let before = self.bytes.len();
+            self.bytes.resize(before + slice.length() as usize, 0);
+            slice.copy_to(&mut self.bytes[before..]);
+            each(&self.bytes[before..]);
+            start = end;
+            if let Some(progress) = progress {
+                progress.call2(
+                    &JsValue::NULL,
+                    &(start as f64).into(),
+                    &(size as f64).into(),
+                )?;
+            }
+        }
+        Ok(Bytes::from(self.bytes))
+    }
+}
+
+/// Asks for the slice of a file that begins at `start`.
+fn slice(blob: &Blob, start: u64) -> Promise {
+    let slice = blob.slice(start, blob.size().min(start + SLICE));
+    AsRef::<web_sys::Blob>::as_ref(&slice).array_buffer()
+}
+
+/// Runs everything once on a little model, so that the browser compiles what a person will wait for.
+#[wasm_bindgen(js_name = warmUp)]
+pub fn warm_up() -> Result<(), JsValue> {
+    session::warm_up().map_err(error)
 }
 
 fn to_js<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {

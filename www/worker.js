@@ -11,7 +11,10 @@ import { slot } from './types.js';
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
 /** Samples are handed over in portions that take about this long, so that progress and cancelling stay lively. */
-const portion = 200;
+const span = 200;
+
+/** How long the engine warms up once it is loaded, in milliseconds, if nobody wants anything of it. */
+const warmth = 250;
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 
@@ -135,7 +138,7 @@ function reading(report) {
 }
 
 /**
- * Runs all samples once, in portions.
+ * Runs all samples once, in portions; the files of one are read while the one before it runs.
  *
  * @param {Session} open
  * @param {{ name: string, files: NamedFile[] }[]} all
@@ -146,18 +149,48 @@ async function feed(open, all, stage, report) {
   // The page reads the samples of this pass there, while this worker waits for its threads.
   Atomics.store(loaded().control(), slot.done, 0);
   let done = 0;
+  let begun = 0;
   let size = threads;
   const tell = () => report({ stage, done, of: all.length, unit: 'samples', memory: memory() });
+  const begin = () => {
+    const part = all.slice(begun, begun + size);
+    begun += part.length;
+    const portion = loaded().Portion.read(part);
+    portion.catch(() => {}); // said when it is waited for
+    return { count: part.length, portion };
+  };
   tell();
-  while (done < all.length) {
+  let next = begin();
+  while (next.count > 0) {
+    const { count, portion: coming } = next;
+    const portion = await coming;
+    next = begin();
+    await null; // lets the reading begin
     const started = performance.now();
-    await open.feed(all.slice(done, done + size));
-    done = Math.min(done + size, all.length);
+    try {
+      open.feed(portion);
+    } finally {
+      portion.free();
+    }
+    done += count;
     tell();
     const took = performance.now() - started;
-    if (took < portion / 2) size = Math.min(size * 2, 16 * threads);
-    else if (took > portion * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
+    if (took < span / 2) size = Math.min(size * 2, 16 * threads);
+    else if (took > span * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
   }
+}
+
+/**
+ * Has the engine work on a little model of its own until the browser has compiled what a person will wait for, or a call comes.
+ */
+function warmUp() {
+  const until = performance.now() + warmth;
+  const round = () => {
+    if (waiting > 0 || performance.now() > until) return;
+    loaded().warmUp();
+    setTimeout(round);
+  };
+  setTimeout(round);
 }
 
 function memory() {
@@ -187,8 +220,12 @@ function failure(error) {
 /** Calls are answered in order: a session is never entered twice. */
 let line = Promise.resolve();
 
+/** Calls that came and are not answered. */
+let waiting = 0;
+
 scope.addEventListener('message', (event) => {
   const { id, call, args } = /** @type {Request} */ (event.data);
+  waiting += 1;
   line = line.then(async () => {
     try {
       const value = await calls[call](args, (progress) => scope.postMessage({ id, progress }));
@@ -197,5 +234,7 @@ scope.addEventListener('message', (event) => {
     } catch (error) {
       scope.postMessage({ id, failure: failure(error) });
     }
+    waiting -= 1;
+    if (call === 'start' && wasm) warmUp();
   });
 });

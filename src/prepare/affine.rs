@@ -219,8 +219,12 @@ fn folded(
         })
         .collect();
     let mut values = weight.to_f32()?;
-    for (at, value) in values.iter_mut().enumerate() {
-        *value = (f64::from(*value) * factor[(channel.of)(at, &channel)]) as f32;
+    let step = channel.step.max(1);
+    for (run, values) in values.chunks_mut(step).enumerate() {
+        let factor = factor[(channel.of)(run * step, &channel)];
+        for value in values {
+            *value = (f64::from(*value) * factor) as f32;
+        }
     }
     let name = |t: &TensorProto| t.name.clone().unwrap_or_default();
     Ok(Some(Layer {

@@ -31,9 +31,10 @@ pub(super) fn parameters(
         Some(range) => ranges.fill((range.min, range.max)),
         None => channels.each_run(&values, |channel, run| {
             let (min, max) = &mut ranges[channel];
+            // Written so that it becomes vector code; what is no number counts for nothing.
             for &value in run {
-                *min = min.min(value);
-                *max = max.max(value);
+                *min = if value < *min { value } else { *min };
+                *max = if value > *max { value } else { *max };
             }
         }),
     }

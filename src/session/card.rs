@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
+use super::Source;
 use crate::graph::{Dim, Model, TensorType, tensor_type_of};
 use crate::onnx::schema::ValueInfoProto;
 use crate::quantize;
@@ -94,7 +94,7 @@ impl Card {
         }
     }
 
-    pub(super) fn new(name: &str, file: &[u8], model: &Model) -> Card {
+    pub(super) fn new(file: &Source, model: &Model) -> Card {
         let graph = &model.graph;
         let header = model.header();
         let mut counts = BTreeMap::<String, usize>::new();
@@ -134,9 +134,9 @@ impl Card {
             warnings.push("It has subgraphs (If, Loop or Scan); they are left as they are.".into());
         }
         Card {
-            name: name.to_string(),
-            bytes: file.len(),
-            sha256: sha256(file),
+            name: file.name.clone(),
+            bytes: file.bytes.len(),
+            sha256: file.sha256.clone(),
             opset: model.opset(),
             ir_version: header.ir_version.unwrap_or(0),
             producer: producer
@@ -190,17 +190,4 @@ fn shape_text(tensor: &TensorType) -> String {
         Dim::Unknown => "?".to_string(),
     });
     dims.collect::<Vec<_>>().join("×")
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    let mut hash = Sha256::new();
-    // A browser compiles a function well only once it was called some times, so not all in one call: that
-    // took four times as long.
-    for portion in bytes.chunks(1 << 16) {
-        hash.update(portion);
-    }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }

@@ -7,6 +7,8 @@
 mod card;
 mod error;
 mod report;
+mod source;
+mod warm_up;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +19,8 @@ use serde::Serialize;
 pub use card::{Card, FloatOperator, Port};
 pub use error::Error;
 use report::Report;
+pub use source::{Checksum, Source};
+pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
 use crate::calibrate::run::Calibration;
@@ -43,8 +47,7 @@ enum Found {
 
 /// One model on its way from float to int8.
 pub struct Session {
-    file: Bytes,
-    name: String,
+    file: Source,
     wanted_files: Vec<String>,
     header: onnx::schema::ModelProto,
     card: Card,
@@ -129,17 +132,16 @@ pub struct Summary {
 
 impl Session {
     /// Reads a model and makes its card. The bytes are shared, not copied.
-    pub fn open(name: &str, file: Bytes) -> Result<Session, Error> {
+    pub fn open(file: Source) -> Result<Session, Error> {
         let mut profiler = Profiler::start(Box::new(SystemClock));
         profiler.begin("Model Loading");
-        let header = onnx::read(file.clone())?;
+        let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
         let model = Model::from_proto(header.clone())?;
-        let card = Card::new(name, &file, &model);
+        let card = Card::new(&file, &model);
         profiler.end();
         Ok(Session {
             file,
-            name: name.to_string(),
             wanted_files,
             header,
             card,
@@ -161,7 +163,7 @@ impl Session {
         onnx::external::attach(&mut self.header, files)?;
         self.wanted_files = onnx::external::files(&self.header);
         let model = Model::from_proto(self.header.clone())?;
-        self.card = Card::new(&self.name, &self.file, &model);
+        self.card = Card::new(&self.file, &model);
         Ok(())
     }
 
@@ -330,7 +332,7 @@ impl Session {
         let file = file?;
         self.profiler.finish();
         let summary = Summary {
-            bytes_before: self.file.len(),
+            bytes_before: self.file.bytes.len(),
             bytes_after: file.len(),
             nodes: quantized.nodes,
             tensors: quantized.tensors,

@@ -9,7 +9,7 @@ use octet::onnx::schema::{
     TypeValue, ValueInfoProto,
 };
 use octet::samples::{self, Encoded};
-use octet::session::Session;
+use octet::session::{Session, Source};
 use octet::{onnx, quantize};
 
 /// sha256 of the model's file.
@@ -130,7 +130,8 @@ pub fn sample(index: u32) -> Bytes {
 
 /// The model opened, calibrated on five samples that are fed in these portions, and quantized.
 pub fn quantized(portions: &[usize]) -> Vec<u8> {
-    let mut session = Session::open("recorded.onnx", model().into()).expect("our own file opens");
+    let mut session =
+        Session::open(Source::new("recorded.onnx", model().into())).expect("our own file opens");
     session
         .begin_calibration(samples::Settings::default())
         .expect("it can be calibrated");

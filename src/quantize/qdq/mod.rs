@@ -5,15 +5,17 @@ mod writer;
 
 use std::collections::{BTreeMap, HashMap};
 
+use rayon::prelude::*;
+
 use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
 use super::scale::{QuantizationParameters, span};
 use super::settings::Representation;
-use super::weights::parameters;
+use super::weights::{parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use crate::calibrate::Range;
 use crate::graph::Model;
-use crate::onnx::schema::DataType;
+use crate::onnx::schema::{DataType, TensorProto};
 use writer::Writer;
 
 /// The quantized form of a model.
@@ -41,10 +43,13 @@ pub fn quantize(
             bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
         }
     }
+    let mut integers = constant_integers(model, &constants)?;
     let mut writer = Writer::new(model, plan);
     for (name, form) in &plan.forms {
         if let Some(found) = constants.get(name) {
-            writer.constant(name, form, found)?;
+            if let Some(integers) = integers.remove(name.as_str()) {
+                writer.constant(name, form, found, integers);
+            }
         } else if let Some(found) = scale_of(name, &constants) {
             writer.activation(name, form, &found);
         }
@@ -146,18 +151,34 @@ fn constant_parameters(
     model: &Model,
     plan: &Plan,
 ) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
-    let mut found = HashMap::new();
-    for (name, form) in &plan.forms {
-        let Some(tensor) = model.graph.initializers.get(name) else {
-            continue;
-        };
+    let constant = |(name, form): (&String, &Form)| {
+        let tensor = model.graph.initializers.get(name)?;
         let axis = match form {
             Form::Weight(axis) => *axis,
             Form::Activation | Form::Shared(_) => None,
         };
         let weight = matches!(form, Form::Weight(_));
-        let made = parameters(tensor, axis, represented(plan, name)?, weight)?;
-        found.insert(name.clone(), made);
-    }
-    Ok(found)
+        let made = represented(plan, name)
+            .and_then(|represented| Ok(parameters(tensor, axis, represented, weight)?));
+        Some(made.map(|made| (name.clone(), made)))
+    };
+    let forms: Vec<_> = plan.forms.iter().map(|(name, form)| (name, form)).collect();
+    // Of several that fail the first is named, on any number of threads.
+    let found: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
+    found.into_iter().collect()
+}
+
+/// The integers of every constant; their names are made when they are written.
+fn constant_integers<'a>(
+    model: &Model,
+    constants: &'a HashMap<String, QuantizationParameters>,
+) -> Result<HashMap<&'a str, TensorProto>, QuantizeError> {
+    let integers = |(name, found): (&'a String, &QuantizationParameters)| {
+        let tensor = model.graph.initializers.get(name)?;
+        let made = quantized(tensor, name, found);
+        Some(made.map(|made| (name.as_str(), made)))
+    };
+    let constants: Vec<_> = constants.iter().collect();
+    let made: Vec<_> = constants.into_par_iter().filter_map(integers).collect();
+    Ok(made.into_iter().collect::<Result<_, _>>()?)
 }

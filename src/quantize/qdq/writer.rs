@@ -9,7 +9,6 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::plan::{Bias, Form, Plan};
 use crate::quantize::scale::{QuantizationParameters, encoded};
-use crate::quantize::weights::quantized;
 use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
 
 /// The operator set since which QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
@@ -165,16 +164,14 @@ impl<'a> Writer<'a> {
         name: &str,
         form: &Form,
         found: &QuantizationParameters,
-    ) -> Result<(), QuantizeError> {
-        let Some(tensor) = self.model.graph.initializers.get(name) else {
-            return Ok(());
-        };
+        made: TensorProto,
+    ) {
         let (scale, zero_point) = self.source_parameters(name, found);
         let integers = self.fresh(format!("{name}_quantized"));
-        self.out
-            .graph
-            .initializers
-            .insert(quantized(tensor, &integers, found)?);
+        self.out.graph.initializers.insert(TensorProto {
+            name: Some(integers.clone()),
+            ..made
+        });
         let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
         let node = self.linear(
             "DequantizeLinear",
@@ -195,7 +192,6 @@ impl<'a> Writer<'a> {
             _ => Kind::Activation,
         };
         self.report(name, kind, found);
-        Ok(())
     }
 
     pub(super) fn bias(
