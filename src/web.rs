@@ -433,6 +433,9 @@ impl Reading {
 
 /// Asks for the slice of a file that begins at `start`.
 fn slice(blob: &Blob, start: u64) -> Promise {
+    if blob.size() <= SLICE {
+        return AsRef::<web_sys::Blob>::as_ref(blob).array_buffer();
+    }
     let slice = blob.slice(start, blob.size().min(start + SLICE));
     AsRef::<web_sys::Blob>::as_ref(&slice).array_buffer()
 }

@@ -187,7 +187,11 @@ function warmUp() {
   const until = performance.now() + warmth;
   const round = () => {
     if (waiting > 0 || performance.now() > until) return;
-    loaded().warmUp();
+    try {
+      loaded().warmUp();
+    } catch (cause) {
+      return console.warn('The engine could not warm up:', cause); // nothing depends on it
+    }
     setTimeout(round);
   };
   setTimeout(round);

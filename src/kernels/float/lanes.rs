@@ -40,6 +40,12 @@ mod machine {
             return Lanes(f32x4_add(self.0, f32x4_mul(a.0, b.0)));
         }
 
+        /// Every other float of these four and the next.
+        #[inline(always)]
+        pub(in crate::float) fn every_other(self, next: Lanes) -> Lanes {
+            Lanes(i32x4_shuffle::<0, 2, 4, 6>(self.0, next.0))
+        }
+
         /// Not under `low` and not over `high`; what is no number stays none.
         #[inline(always)]
         pub(in crate::float) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
@@ -83,6 +89,13 @@ mod machine {
             Lanes(std::array::from_fn(|lane| {
                 self.0[lane] + a.0[lane] * b.0[lane]
             }))
+        }
+
+        /// Every other float of these four and the next.
+        #[inline(always)]
+        pub(in crate::float) fn every_other(self, next: Lanes) -> Lanes {
+            let ([a, _, c, _], [e, _, g, _]) = (self.0, next.0);
+            Lanes([a, c, e, g])
         }
 
         /// Not under `low` and not over `high`; what is no number stays none.

@@ -1,6 +1,7 @@
 //! A picture with its zeros around it, so that no window needs to ask where it ends.
 
 use super::Geometry;
+use super::lanes::Lanes;
 
 /// A plane split by what its rows and columns leave over when divided by the stride: what neighbouring windows
 /// read at the same point of the window is side by side in one part, whatever the stride.
@@ -62,11 +63,35 @@ impl Parts {
                 let first =
                     (phase + stride_columns - geometry.pad[1] % stride_columns) % stride_columns;
                 let at = start + phase * self.part + (first + geometry.pad[1]) / stride_columns;
-                let taken = line.iter().skip(first).step_by(stride_columns);
-                for (to, &value) in parts[at..].iter_mut().zip(taken) {
-                    *to = value;
-                }
+                let Some(line) = line.get(first..) else {
+                    continue;
+                };
+                let count = line.len().div_ceil(stride_columns);
+                every(stride_columns, line, &mut parts[at..at + count]);
             }
         }
+    }
+}
+
+/// Takes every `stride`-th float of a line, from the first on.
+fn every(stride: usize, line: &[f32], to: &mut [f32]) {
+    let mut done = 0;
+    if stride == 2 {
+        let vectors = line.chunks_exact(8).zip(to.chunks_exact_mut(4));
+        done = vectors.len();
+        for (from, to) in vectors {
+            // SAFETY: there are eight floats to read and four to write.
+            unsafe {
+                let (first, next) = (
+                    Lanes::load(from.as_ptr()),
+                    Lanes::load(from.as_ptr().add(4)),
+                );
+                first.every_other(next).store(to.as_mut_ptr());
+            }
+        }
+    }
+    let rest = line[done * 8..].iter().step_by(stride);
+    for (to, &value) in to[done * 4..].iter_mut().zip(rest) {
+        *to = value;
     }
 }
