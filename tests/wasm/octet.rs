@@ -8,6 +8,8 @@ mod histogram;
 #[cfg(target_family = "wasm")]
 mod memory;
 #[cfg(target_family = "wasm")]
+mod pool;
+#[cfg(target_family = "wasm")]
 mod quantization;
 #[cfg(target_family = "wasm")]
 mod recorded;

@@ -2,10 +2,11 @@
 
 use wasm_bindgen_test::wasm_bindgen_test;
 
-use crate::recorded;
+use crate::{pool, recorded};
 
 #[wasm_bindgen_test]
-fn the_quantized_model_is_the_native_one_for_any_portions() {
+async fn the_quantized_model_is_the_native_one_for_any_portions() {
+    pool::started().await;
     for portions in [&[5][..], &[1, 1, 1, 1, 1], &[2, 3]] {
         let model = recorded::quantized(portions);
         assert_eq!(

@@ -4,24 +4,21 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use rayon::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use octet::calibrate::Observation;
 
-use crate::recorded;
+use crate::{pool, recorded};
 
 #[wasm_bindgen_test]
 async fn the_pool_has_the_threads_that_were_asked_for() {
-    JsFuture::from(wasm_bindgen_rayon::init_thread_pool(3))
-        .await
-        .expect("workers start");
-    assert_eq!(rayon::current_num_threads(), 3);
+    pool::started().await;
+    assert_eq!(rayon::current_num_threads(), pool::THREADS);
 
     let met: BTreeSet<Option<usize>> = rayon::broadcast(|context| Some(context.index()))
         .into_iter()
         .collect();
-    assert_eq!(met, (0..3).map(Some).collect());
+    assert_eq!(met, (0..pool::THREADS).map(Some).collect());
 
     // Memory is shared and the result does not depend on who did what.
     let values = recorded::numbers(100_000, 11);
