@@ -18,8 +18,14 @@ mod progress;
 mod quantize;
 #[path = "octet/ranges.rs"]
 mod ranges;
+#[path = "octet/run.rs"]
+mod run;
+#[path = "octet/samples.rs"]
+mod samples;
 #[path = "octet/settings.rs"]
 mod settings;
+#[path = "octet/threads.rs"]
+mod threads;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -41,6 +47,8 @@ enum Command {
     Quantize(Box<quantize::Options>),
     /// Tell what is in a model and what of it can be quantized
     Inspect(inspect::Options),
+    /// Run a model on a sample; with --profile, tell what each layer took
+    Run(Box<run::Options>),
 }
 
 /// What ended the program, as the one line it says.
@@ -60,6 +68,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
         Command::Inspect(options) => inspect::run(&options),
+        Command::Run(options) => run::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, Tensor, TractRes
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
-use super::{EngineError, chain, observe};
+use super::{EngineError, chain, observe, steps};
 use crate::graph::Model;
 use crate::onnx::schema::{
     AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto,
@@ -179,6 +179,9 @@ fn light_view(model: &Model, watched: &[String]) -> ModelProto {
     let graph = &model.graph;
     let uses = graph.uses();
     let mut nodes = graph.nodes.clone();
+    for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
+        node.name = Some(name);
+    }
     let mut outputs = graph.outputs.clone();
     for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
         // tract looks an output up among what nodes make and inputs bring.

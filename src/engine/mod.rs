@@ -4,14 +4,17 @@
 //! value to the caller as it is made, and lets tract free each activation after its last use.
 //! [`infer_types`] tells types and shapes without running anything and without copying weights.
 
+mod attribution;
 mod load;
 mod observe;
 mod run;
+mod steps;
 mod types;
 mod values;
 
 pub use run::Engine;
-pub use types::infer_types;
+pub use steps::{Step, StepValue, Steps, Timing};
+pub use types::{infer_types, infer_types_of};
 
 /// Why a model can't be run.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Plans and runs: one plan for each set of input shapes, made when first met.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tract_onnx::prelude::*;
@@ -8,6 +9,7 @@ use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::load::{Weights, load};
 use super::observe::Observe;
+use super::steps::{self, Steps, Timing, Untimed};
 use super::{EngineError, chain, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
@@ -56,8 +58,43 @@ impl Engine {
     pub fn run(
         &self,
         inputs: &[Tensor],
+        see: impl FnMut(usize, &[f32]),
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.execute(inputs, see, stop, &HashMap::new(), &mut Untimed)
+    }
+
+    /// The steps that samples of these shapes take, in their order.
+    pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
+        let plan = self.plan(inputs)?;
+        Ok(steps::of_plan(&plan, &self.model.graph))
+    }
+
+    /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
+    pub fn run_timed<T: Timing>(
+        &self,
+        inputs: &[Tensor],
+        timing: &mut T,
+        mut again: impl FnMut(&mut T) -> bool,
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let plan = self.plan(inputs)?;
+        let places = steps::places(&plan);
+        loop {
+            let outputs = self.execute(inputs, |_, _| {}, &stop, &places, timing)?;
+            if !again(timing) {
+                return Ok(outputs);
+            }
+        }
+    }
+
+    fn execute(
+        &self,
+        inputs: &[Tensor],
         mut see: impl FnMut(usize, &[f32]),
         stop: impl Fn() -> bool,
+        places: &HashMap<usize, usize>,
+        timing: &mut impl Timing,
     ) -> Result<Vec<Tensor>, EngineError> {
         let run_error = |error: TractError| {
             if error.root_cause().is::<Stop>() {
@@ -89,7 +126,13 @@ impl Engine {
                         let seen = inputs[0].cast_to::<f32>()?;
                         see(observer.slot, seen.try_as_plain_ram()?.as_slice::<f32>()?);
                     }
-                    plan::eval(context, op_state, node, inputs)
+                    let Some(&step) = places.get(&node.id) else {
+                        return plan::eval(context, op_state, node, inputs);
+                    };
+                    timing.begin(step);
+                    let outputs = plan::eval(context, op_state, node, inputs);
+                    timing.end(step);
+                    outputs
                 })
             })
             .map_err(run_error)?;

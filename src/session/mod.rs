@@ -7,6 +7,7 @@
 mod card;
 mod error;
 mod report;
+mod running;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,6 +18,7 @@ use serde::Serialize;
 pub use card::{Card, FloatOperator, Port};
 pub use error::Error;
 use report::Report;
+pub use running::{Profile, Runner};
 pub use watch::{Event, Watch};
 
 use crate::calibrate::run::Calibration;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Summary;
 use crate::calibrate::{Method, Observations};
-use crate::profile::{Section, environment};
+use crate::profile::{LayerTable, Section, environment};
 use crate::{quantize, samples};
 
 /// What has been learned of a run so far.
@@ -15,6 +15,7 @@ pub(super) struct Report {
     preparation: Option<Section>,
     calibration: Option<Section>,
     quantization: Option<Section>,
+    layers: Option<Section>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }
@@ -96,6 +97,13 @@ impl Report {
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 
+    pub(super) fn profiled(&mut self, table: &LayerTable) {
+        let comment = "What ran, layer by layer, in the order they ran. ms: own time in milliseconds; share: of all layers'\n\
+                       time; ownBytes: what the layer makes; peakBytes and liveBytes: live while and after it ran, beyond\n\
+                       residentBytes, which stay through the run; sumBytes: what all layers make together.";
+        self.layers = Some(Section::of("layers", comment, table));
+    }
+
     pub(super) fn sections(&self) -> Vec<Section> {
         let place = environment(rayon::current_num_threads());
         let place = Section::of("environment", "Where it ran.", &place);
@@ -105,6 +113,7 @@ impl Report {
             &self.preparation,
             &self.calibration,
             &self.quantization,
+            &self.layers,
         ];
         let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
         sections.insert(0, place);
