@@ -4,6 +4,8 @@
 //! that says what, where, why and what to do next. What was asked for goes to the output stream,
 //! progress to the error stream, and only where a person watches it.
 
+#[path = "octet/compare.rs"]
+mod compare;
 #[path = "octet/files.rs"]
 mod files;
 #[path = "octet/images.rs"]
@@ -49,6 +51,8 @@ enum Command {
     Inspect(inspect::Options),
     /// Run a model on a sample; with --profile, tell what each layer took
     Run(Box<run::Options>),
+    /// Hold a quantized model against the float model: error of each output and layer, and where it comes from
+    Compare(Box<compare::Options>),
 }
 
 /// What ended the program, as the one line it says.
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Command::Quantize(options) => quantize::run(&options),
         Command::Inspect(options) => inspect::run(&options),
         Command::Run(options) => run::run(&options),
+        Command::Compare(options) => compare::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ use tract_onnx::tract_hir::infer::InferenceFact;
 use super::load::{Weights, load};
 use super::observe::Observe;
 use super::steps::{self, Steps, Timing, Untimed};
-use super::{EngineError, chain, values};
+use super::{EngineError, Watched, chain, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -22,7 +22,7 @@ const PLANS: usize = 4;
 /// Runs one model, watching some of its values.
 pub struct Engine {
     model: Model,
-    watched: Vec<String>,
+    watched: Vec<Watched>,
     /// Watched values that are fed, not made: (slot, index of the input).
     fed: Vec<(usize, usize)>,
     plans: Mutex<Vec<(Vec<Vec<usize>>, Plan)>>,
@@ -31,6 +31,11 @@ pub struct Engine {
 impl Engine {
     /// An engine for a prepared model that reports the values of `watched`.
     pub fn new(model: Model, watched: Vec<String>) -> Engine {
+        Engine::watching(model, watched.into_iter().map(Watched::from).collect())
+    }
+
+    /// An engine that reports each value of `watched` together with those beside it.
+    pub fn watching(model: Model, watched: Vec<Watched>) -> Engine {
         let position = |name: &String| {
             model
                 .graph
@@ -41,7 +46,8 @@ impl Engine {
         let fed = watched
             .iter()
             .enumerate()
-            .filter_map(|(slot, name)| Some((slot, position(name)?)))
+            .filter(|(_, watched)| watched.beside.is_empty())
+            .filter_map(|(slot, watched)| Some((slot, position(&watched.value)?)))
             .collect();
         Engine {
             model,
@@ -58,7 +64,17 @@ impl Engine {
     pub fn run(
         &self,
         inputs: &[Tensor],
-        see: impl FnMut(usize, &[f32]),
+        mut see: impl FnMut(usize, &[f32]),
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.run_beside(inputs, |slot, values| see(slot, values[0]), stop)
+    }
+
+    /// The same; `see` is given a watched value followed by those beside it.
+    pub fn run_beside(
+        &self,
+        inputs: &[Tensor],
+        see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         self.execute(inputs, see, stop, &HashMap::new(), &mut Untimed)
@@ -91,7 +107,7 @@ impl Engine {
     fn execute(
         &self,
         inputs: &[Tensor],
-        mut see: impl FnMut(usize, &[f32]),
+        mut see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
         places: &HashMap<usize, usize>,
         timing: &mut impl Timing,
@@ -107,7 +123,7 @@ impl Engine {
         let plan = self.plan(inputs)?;
         for &(slot, index) in &self.fed {
             if let Some(values) = inputs.get(index).and_then(Tensor::as_f32) {
-                see(slot, values);
+                see(slot, &[values]);
             }
         }
         let fed = inputs
@@ -123,8 +139,10 @@ impl Engine {
                         return Err(TractError::new(Stop));
                     }
                     if let Some(observer) = node.op_as::<Observe>() {
-                        let seen = inputs[0].cast_to::<f32>()?;
-                        see(observer.slot, seen.try_as_plain_ram()?.as_slice::<f32>()?);
+                        let seen = inputs.iter().map(|input| input.cast_to::<f32>());
+                        let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
+                        let slices = seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
+                        see(observer.slot, &slices.collect::<TractResult<TVec<_>>>()?);
                     }
                     let Some(&step) = places.get(&node.id) else {
                         return plan::eval(context, op_state, node, inputs);

@@ -28,12 +28,8 @@ const TERMINAL: [Column; 12] = [
 pub fn rows(layers: &[Layer]) -> String {
     let lines: Vec<Vec<String>> = std::iter::once(TERMINAL.map(|c| c.title().to_string()).to_vec())
         .chain(layers.iter().map(|layer| {
-            let cut = |text: String| match text.chars().count() > WIDEST {
-                true => text.chars().take(WIDEST - 1).collect::<String>() + "…",
-                false => text,
-            };
             TERMINAL
-                .map(|column| cut(column.shown(layer)).replace(char::is_control, " "))
+                .map(|column| cut(column, column.shown(layer)).replace(char::is_control, " "))
                 .to_vec()
         }))
         .collect();
@@ -52,6 +48,19 @@ pub fn rows(layers: &[Layer]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Of names the end is kept: exporters put the path of the scope before it.
+fn cut(column: Column, text: String) -> String {
+    let length = text.chars().count();
+    match (length > WIDEST, column) {
+        (false, _) => text,
+        (true, Column::Name) => text.chars().skip(length - WIDEST + 1).fold("…".into(), |mut cut, c| {
+            cut.push(c);
+            cut
+        }),
+        (true, _) => text.chars().take(WIDEST - 1).chain(['…']).collect(),
+    }
 }
 
 /// What a table says as a whole.
@@ -81,8 +90,8 @@ pub fn summary(table: &LayerTable) -> String {
     );
     let _ = writeln!(
         out,
-        "the clock steps by {:.4} ms; shorter times mean nothing one by one",
-        table.resolution_ms
+        "the clock steps by {:.2} µs; shorter times mean nothing one by one",
+        table.resolution_ms * 1e3
     );
     out
 }

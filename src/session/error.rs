@@ -2,6 +2,7 @@
 
 use crate::calibrate::SecondPassMissing;
 use crate::calibrate::run::FeedError;
+use crate::compare::CompareError;
 use crate::engine::EngineError;
 use crate::graph::GraphError;
 use crate::onnx::external::ExternalError;
@@ -30,6 +31,8 @@ pub enum Error {
     Run { name: String, source: EngineError },
     #[error("{0}")]
     Engine(#[from] EngineError),
+    #[error("{0}")]
+    Compare(CompareError),
     #[error("{0}")]
     Sample(#[from] SampleError),
     #[error("{0}")]
@@ -63,6 +66,7 @@ impl Error {
             Error::Prepare(_) => "prepare",
             Error::Quantize(_) => "quantize",
             Error::Run { .. } | Error::Engine(_) => "engine",
+            Error::Compare(_) => "compare",
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
             Error::NotCalibrating | Error::NotCalibrated | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",

@@ -5,6 +5,7 @@
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
 mod card;
+mod comparing;
 mod error;
 mod report;
 mod running;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 pub use card::{Card, FloatOperator, Port};
+pub use comparing::compare_sample;
 pub use error::Error;
 use report::Report;
 pub use running::{Profile, Runner};

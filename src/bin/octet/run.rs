@@ -168,7 +168,8 @@ fn described(outputs: &[(String, Tensor)]) -> Result<String, Failure> {
     Ok(out)
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+/// Prints what was asked for.
+pub fn print(text: &str) -> Result<(), Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         // The reader of a pipe may leave early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
