@@ -234,12 +234,7 @@ impl Comparing {
         order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
         let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
         let outputs = self.outputs.finish();
-        let warnings = warnings::find(
-            &self.float,
-            &self.combined.simulated,
-            &layers,
-            &self.inputs,
-        );
+        let warnings = warnings::find(&self.float, &self.combined.simulated, &layers, &self.inputs);
         Comparison {
             samples: self.samples,
             outputs,

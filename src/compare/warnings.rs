@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::simulate::{Rounding, Simulated};
 use super::LayerError;
+use super::simulate::{Rounding, Simulated};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::quantize;
@@ -134,11 +134,7 @@ fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
     found
 }
 
-fn neighbours(
-    float: &Model,
-    uses: &Uses,
-    node: &NodeProto,
-) -> Vec<String> {
+fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
     let makers = node.input.iter().filter_map(|value| uses.producer(value));
     let readers = node
         .output

@@ -55,10 +55,14 @@ fn cut(column: Column, text: String) -> String {
     let length = text.chars().count();
     match (length > WIDEST, column) {
         (false, _) => text,
-        (true, Column::Name) => text.chars().skip(length - WIDEST + 1).fold("…".into(), |mut cut, c| {
-            cut.push(c);
-            cut
-        }),
+        (true, Column::Name) => {
+            text.chars()
+                .skip(length - WIDEST + 1)
+                .fold("…".into(), |mut cut, c| {
+                    cut.push(c);
+                    cut
+                })
+        }
         (true, _) => text.chars().take(WIDEST - 1).chain(['…']).collect(),
     }
 }
