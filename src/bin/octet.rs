@@ -20,6 +20,8 @@ mod progress;
 mod quantize;
 #[path = "octet/ranges.rs"]
 mod ranges;
+#[path = "octet/reports.rs"]
+mod reports;
 #[path = "octet/run.rs"]
 mod run;
 #[path = "octet/samples.rs"]

@@ -13,6 +13,7 @@ mod profiler;
 pub mod recording;
 mod spread;
 pub mod text;
+pub mod trace;
 mod value;
 pub mod yaml;
 

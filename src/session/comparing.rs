@@ -22,6 +22,7 @@ impl Session {
     pub fn finish_comparison(&mut self, found: &Comparison) {
         self.profiler.finish();
         self.report.compared(found);
+        self.comparison = Some(found.clone());
     }
 }
 

@@ -52,6 +52,8 @@ pub enum Error {
     NotCalibrating,
     #[error("there are no ranges yet; calibrate with some samples first")]
     NotCalibrated,
+    #[error("nothing was measured yet; run the model with a profile first")]
+    NotProfiled,
     #[error("stopped on request; the model is kept, calibration can be started again")]
     Stopped,
 }
@@ -68,7 +70,10 @@ impl Error {
             Error::Run { .. } | Error::Engine(_) => "engine",
             Error::Compare(_) => "compare",
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
-            Error::NotCalibrating | Error::NotCalibrated | Error::SecondPass(_) => "order",
+            Error::NotCalibrating
+            | Error::NotCalibrated
+            | Error::NotProfiled
+            | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",
         }
     }

@@ -7,6 +7,8 @@
 mod card;
 mod comparing;
 mod error;
+mod export;
+mod page;
 mod report;
 mod running;
 mod watch;
@@ -19,12 +21,14 @@ use serde::Serialize;
 pub use card::{Card, FloatOperator, Port};
 pub use comparing::compare_sample;
 pub use error::Error;
+pub use export::Export;
 use report::Report;
 pub use running::{Profile, Runner};
 pub use watch::{Event, Watch};
 
 use crate::calibrate::run::Calibration;
 use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
+use crate::compare::Comparison;
 use crate::engine;
 use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
@@ -57,6 +61,8 @@ pub struct Session {
     found: Option<Found>,
     profiler: Profiler,
     report: Report,
+    profiles: Vec<running::Kept>,
+    comparison: Option<Comparison>,
 }
 
 /// The prepared model with a type for every value, and the types of those values whose type the file
@@ -152,6 +158,8 @@ impl Session {
             found: None,
             profiler,
             report: Report::default(),
+            profiles: Vec::new(),
+            comparison: None,
         })
     }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Summary;
+use super::running::Kept;
 use crate::calibrate::{Method, Observations};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Section, environment};
@@ -41,6 +42,13 @@ struct Quantization<'a> {
     nodes_float: usize,
     float: Vec<&'a quantize::NodeChoice>,
     tensors: &'a [quantize::QuantizedTensor],
+}
+
+#[derive(Serialize)]
+struct Profiled<'a> {
+    profile: &'a str,
+    #[serde(flatten)]
+    table: &'a LayerTable,
 }
 
 impl Report {
@@ -99,11 +107,18 @@ impl Report {
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 
-    pub(super) fn profiled(&mut self, table: &LayerTable) {
-        let comment = "What ran, layer by layer, in the order they ran. ms: own time in milliseconds; share: of all layers'\n\
-                       time; ownBytes: what the layer makes; peakBytes and liveBytes: live while and after it ran, beyond\n\
-                       residentBytes, which stay through the run; sumBytes: what all layers make together.";
-        self.layers = Some(Section::of("layers", comment, table));
+    pub(super) fn profiled(&mut self, profiles: &[Kept]) {
+        let comment = "What ran, layer by layer, in the order they ran, for each model. ms: own time in milliseconds; share: of all\n\
+                       layers' time; ownBytes: what the layer makes; peakBytes and liveBytes: live while and after it ran,\n\
+                       beyond residentBytes, which stay through the run; sumBytes: what all layers make together.";
+        let tables: Vec<Profiled<'_>> = profiles
+            .iter()
+            .map(|kept| Profiled {
+                profile: &kept.name,
+                table: &kept.table,
+            })
+            .collect();
+        self.layers = Some(Section::of("profiles", comment, &tables));
     }
 
     pub(super) fn compared(&mut self, found: &Comparison) {

@@ -10,6 +10,7 @@ use crate::prepare::prepare;
 use crate::profile::clock::resolution_ms;
 use crate::profile::layers::{LayerTable, Measured, Port, Values};
 use crate::profile::recording::{Recording, Repeats, Run};
+use crate::profile::trace::Traced;
 use crate::profile::{Clock, SystemClock};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
@@ -34,6 +35,25 @@ pub struct Profile {
     pub rows: Vec<usize>,
 }
 
+/// A profile that is kept for the report and the files.
+pub(super) struct Kept {
+    pub(super) name: String,
+    pub(super) table: LayerTable,
+    pub(super) runs: Vec<Run>,
+    pub(super) rows: Vec<usize>,
+}
+
+impl Kept {
+    pub(super) fn traced(&self) -> Traced<'_> {
+        Traced {
+            name: &self.name,
+            table: &self.table,
+            runs: &self.runs,
+            rows: &self.rows,
+        }
+    }
+}
+
 impl Session {
     /// Makes the model ready to run as it is; a quantized one, too.
     pub fn runner(&self) -> Result<Runner, Error> {
@@ -52,15 +72,39 @@ impl Session {
         repeats: Repeats,
         watch: &dyn Watch,
     ) -> Result<Profile, Error> {
+        let runner = self.runner()?;
+        self.profiles.clear();
+        let name = if self.card.already_quantized {
+            "int8"
+        } else {
+            "float"
+        };
+        self.profile_of(name, &runner, inputs, repeats, watch)
+    }
+
+    /// The same for a model to be shown beside this one, such as the quantized, under a name of its own.
+    pub fn profile_of(
+        &mut self,
+        name: &str,
+        runner: &Runner,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn Watch,
+    ) -> Result<Profile, Error> {
         self.profiler.resume();
         self.profiler.begin("Profiling");
-        let profile = self
-            .runner()
-            .and_then(|runner| runner.profile(inputs, repeats, watch));
+        let profile = runner.profile(inputs, repeats, watch);
         self.profiler.end();
         self.profiler.finish();
         let profile = profile?;
-        self.report.profiled(&profile.table);
+        self.profiles.retain(|kept| kept.name != name);
+        self.profiles.push(Kept {
+            name: name.to_string(),
+            table: profile.table.clone(),
+            runs: profile.runs.clone(),
+            rows: profile.rows.clone(),
+        });
+        self.report.profiled(&self.profiles);
         Ok(profile)
     }
 

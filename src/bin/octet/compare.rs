@@ -8,10 +8,11 @@ use clap::Args;
 use octet::compare::{Comparison, LayerError, slower};
 use octet::profile::Repeats;
 use octet::samples::{self, group};
-use octet::session::{Session, compare_sample};
+use octet::session::{Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
+use super::reports::ReportFiles;
 use super::run::print;
 use super::samples::encoded;
 use super::{Failure, files, open, threads};
@@ -40,9 +41,8 @@ pub struct Options {
     /// Tell everything as JSON
     #[arg(long)]
     json: bool,
-    /// Where the report goes: models, environment, comparison
-    #[arg(long, value_name = "REPORT.yaml")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    files: ReportFiles,
     /// How many threads may work [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -52,9 +52,7 @@ pub struct Options {
 
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    if let Some(path) = &options.report {
-        files::check_target(path, "--report")?;
-    }
+    options.files.check()?;
     threads::start(options.threads)?;
     let settings = samples::Settings {
         demo: options.demo.is_some(),
@@ -97,15 +95,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         )));
     }
     let mut comparison = comparing.finish();
-    if let Some(inputs) = first.filter(|_| options.profile) {
+    if let Some(inputs) = first.filter(|_| options.profile || options.files.need_profile()) {
         comparison
             .warnings
-            .extend(times(&mut float, &quantized, &inputs)?);
+            .extend(times(&mut float, &runner, &inputs)?);
     }
     float.finish_comparison(&comparison);
-    if let Some(path) = &options.report {
-        files::write(path, float.report().as_bytes(), "--report")?;
-    }
+    options.files.write(&float)?;
     print(&match options.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => text(&comparison, options.top)?,
@@ -115,12 +111,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 /// Whether the quantized model is slower, and where.
 fn times(
     float: &mut Session,
-    quantized: &Session,
+    quantized: &Runner,
     inputs: &[Tensor],
 ) -> Result<Option<octet::compare::Warning>, Failure> {
     let repeats = Repeats::default();
     let a = float.profile(inputs, repeats, &())?.table;
-    let b = quantized.runner()?.profile(inputs, repeats, &())?.table;
+    let b = float
+        .profile_of("int8", quantized, inputs, repeats, &())?
+        .table;
     let both: Vec<_> = a
         .layers
         .iter()

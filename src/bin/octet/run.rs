@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use octet::profile::columns::{self, Column};
 use octet::profile::{LayerTable, Repeats, text};
 use octet::samples::{self, group};
-use octet::session::{Profile, Session};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
+use super::reports::ReportFiles;
 use super::samples::encoded;
 use super::{Failure, files, open, threads};
 
@@ -43,21 +43,10 @@ pub struct Options {
     /// How many threads may work [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where the report goes: model, environment, layers
-    #[arg(long, value_name = "REPORT.yaml")]
-    report: Option<PathBuf>,
     #[command(flatten)]
-    files: ProfileFiles,
+    files: ReportFiles,
     #[command(flatten)]
     images: ImageOptions,
-}
-
-/// Files of the profile; each asks for --profile by itself.
-#[derive(Args)]
-struct ProfileFiles {
-    /// Where the table of layers goes
-    #[arg(long, value_name = "LAYERS.csv")]
-    csv: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,9 +64,7 @@ fn column(name: &str) -> Result<Column, String> {
 
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    for (target, option) in targets(options) {
-        files::check_target(target, option)?;
-    }
+    options.files.check()?;
     threads::start(options.threads)?;
     let settings = samples::Settings {
         demo: options.demo,
@@ -102,7 +89,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
     };
     let inputs = session.decode(&sample, &settings)?;
-    let wanted = options.profile || targets(options).next().is_some();
+    let wanted = options.profile || options.files.any();
     if !wanted {
         let outputs = session
             .runner()
@@ -115,7 +102,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         warm_up: options.warm_up.into(),
     };
     let profile = session.profile(&inputs, repeats, &()).map_err(named)?;
-    write_files(options, &session, &profile)?;
+    options.files.write(&session)?;
     let mut out = described(&profile.outputs)?;
     writeln!(out)?;
     out.push_str(&text::rows(&rows(options, &profile.table)));
@@ -133,24 +120,6 @@ fn rows(options: &Options, table: &LayerTable) -> Vec<octet::profile::Layer> {
         columns::sort(&mut layers, column);
     }
     layers
-}
-
-fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
-    let files = &options.files;
-    let all = [(&options.report, "--report"), (&files.csv, "--csv")];
-    all.into_iter()
-        .filter_map(|(path, option)| Some((path.as_deref()?, option)))
-}
-
-fn write_files(options: &Options, session: &Session, profile: &Profile) -> Result<(), Failure> {
-    let write = |path: &Option<PathBuf>, option: &str, text: &dyn Fn() -> String| match path {
-        Some(path) => files::write(path, text().as_bytes(), option),
-        None => Ok(()),
-    };
-    write(&options.files.csv, "--csv", &|| {
-        text::csv(&rows(options, &profile.table))
-    })?;
-    write(&options.report, "--report", &|| session.report())
 }
 
 /// The outputs: type, shape, and what is in them.
