@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod calibrate;
+pub mod compare;
 pub mod engine;
 pub mod graph;
 pub mod onnx;

@@ -5,6 +5,9 @@
 //! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
 //! the page stop a call and learn of a panic while the worker itself is busy.
 
+#[path = "web/tensors.rs"]
+mod tensors;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
@@ -16,8 +19,11 @@ use serde::de::DeserializeOwned;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use crate::compare::Comparing;
+use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
 use crate::session::{self, Checksum, Event, Source, Watch};
+use crate::tensor::Tensor;
 use crate::{calibrate, quantize};
 
 #[cfg(feature = "threads")]
@@ -146,6 +152,7 @@ impl Watch for Shared {
 #[wasm_bindgen]
 pub struct Session {
     inner: session::Session,
+    comparing: Option<Comparing>,
 }
 
 #[wasm_bindgen]
@@ -169,7 +176,10 @@ impl Session {
             sha256,
         })
         .map_err(error)?;
-        Ok(Session { inner })
+        Ok(Session {
+            inner,
+            comparing: None,
+        })
     }
 
     /// What the model is.
@@ -290,6 +300,69 @@ impl Session {
         Ok(result.into())
     }
 
+    /// Runs one sample as often as wanted and measures every layer: `{ outputs, table }`. The sample is an array of
+    /// `{ path, blob }`s, or of `{ name, shape, data }`s with typed arrays.
+    pub async fn run(
+        &mut self,
+        sample: Array,
+        settings: JsValue,
+        runs: u32,
+        warm_up: u32,
+    ) -> Result<JsValue, JsValue> {
+        let inputs = match Reflect::has(&sample.get(0), &"data".into()).unwrap_or(false) {
+            true => tensors::from_js(&sample, &self.inner.input_specs())?,
+            false => self.decoded("sample", &sample, settings).await?,
+        };
+        let repeats = Repeats {
+            runs: runs as usize,
+            warm_up: warm_up as usize,
+        };
+        let profile = self
+            .inner
+            .profile(&inputs, repeats, &Shared)
+            .map_err(error)?;
+        let result = Object::new();
+        let outputs = tensors::to_js(&profile.outputs)?;
+        Reflect::set(&result, &"outputs".into(), &outputs)?;
+        Reflect::set(&result, &"table".into(), &to_js(&profile.table)?)?;
+        Ok(result.into())
+    }
+
+    /// Begins a comparison with a model that was quantized from this one.
+    #[wasm_bindgen(js_name = beginComparison)]
+    pub async fn begin_comparison(&mut self, quantized: web_sys::Blob) -> Result<(), JsValue> {
+        self.comparing = None;
+        let name = "the quantized model";
+        let bytes = read(name, quantized, None).await?;
+        let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
+        let runner = quantized.runner().map_err(error)?;
+        self.comparing = Some(self.inner.begin_comparison(&runner).map_err(error)?);
+        Ok(())
+    }
+
+    /// Compares on one sample, an array of `{ path, blob }`s; `label` is the number of its class, if that is known.
+    #[wasm_bindgen(js_name = compareSample)]
+    pub async fn compare_sample(
+        &mut self,
+        name: String,
+        files: Array,
+        settings: JsValue,
+        label: Option<u32>,
+    ) -> Result<(), JsValue> {
+        let inputs = self.decoded(&name, &files, settings).await?;
+        let comparing = self.comparing.as_mut().ok_or_else(not_comparing)?;
+        let label = label.map(|label| label as usize);
+        session::compare_sample(comparing, &inputs, label, &Shared).map_err(error)
+    }
+
+    /// Ends the comparison; what was found goes into the report.
+    #[wasm_bindgen(js_name = finishComparison)]
+    pub fn finish_comparison(&mut self) -> Result<JsValue, JsValue> {
+        let found = self.comparing.take().ok_or_else(not_comparing)?.finish();
+        self.inner.finish_comparison(&found);
+        to_js(&found)
+    }
+
     /// The report so far, as YAML.
     pub fn report(&self) -> String {
         self.inner.report()
@@ -322,6 +395,29 @@ impl Portion {
         }
         Ok(Portion { samples })
     }
+}
+
+impl Session {
+    async fn decoded(
+        &self,
+        name: &str,
+        files: &Array,
+        settings: JsValue,
+    ) -> Result<Vec<Tensor>, JsValue> {
+        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let sample = Encoded {
+            name: name.into(),
+            parts: parts(files, None).await?,
+        };
+        self.inner.decode(&sample, &settings).map_err(error)
+    }
+}
+
+fn not_comparing() -> JsValue {
+    failure(
+        "order",
+        "no comparison has begun; begin one with the quantized model",
+    )
 }
 
 /// Reads `{ path, blob }`s.

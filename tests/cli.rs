@@ -5,6 +5,8 @@
 
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/profile.rs"]
+mod profile;
 
 use std::fs;
 use std::path::{Path, PathBuf};

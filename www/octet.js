@@ -16,7 +16,7 @@
 import { detect } from './capabilities.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, CompareOptions, Comparison, Decoded, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -107,6 +107,23 @@ export class Octet {
     const model = new Model(this, this.#keys++, called, blob);
     await model.reach(options);
     return model;
+  }
+
+  /**
+   * Runs a model, float or quantized, on one sample, and tells what each layer took.
+   *
+   * @param {File | Blob | Uint8Array<ArrayBuffer>} model
+   * @param {(File | NamedFile)[] | InputTensor[]} sample the files of one sample, or a tensor for each input
+   * @param {RunOptions} [options]
+   * @returns {Promise<Run>}
+   */
+  async run(model, sample, options = {}) {
+    const opened = await this.open(model, { signal: options.signal });
+    try {
+      return await opened.run(sample, options);
+    } finally {
+      await opened.close().catch(() => {});
+    }
   }
 
   /**
@@ -247,6 +264,35 @@ export class Model {
       throw new OctetError({ kind: 'order', message: 'There are no ranges yet: calibrate this model first.' });
     }
     return engine.call('quantize', { key: this.#key, settings }, options);
+  }
+
+  /**
+   * Runs this model on one sample, several times, and tells what each layer took.
+   *
+   * @param {(File | NamedFile)[] | InputTensor[]} sample the files of one sample, or a tensor for each input
+   * @param {RunOptions} [options]
+   * @returns {Promise<Run>}
+   */
+  async run(sample, { runs = 10, warmUp = 2, samples = {}, signal } = {}) {
+    const engine = await this.reach({ signal });
+    const given = sample.map((one) => ('data' in one ? one : namedFile(one)));
+    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp }, { signal });
+  }
+
+  /**
+   * Holds a model that was quantized from this one against it, sample by sample; what is found is in the report, too.
+   *
+   * @param {Blob | Uint8Array<ArrayBuffer>} quantized
+   * @param {(File | NamedFile)[]} data
+   * @param {CompareOptions} [options]
+   * @param {(progress: Progress) => void} [onProgress]
+   * @returns {Promise<Comparison>}
+   */
+  async compare(quantized, data, { samples = {}, labels = {}, signal } = {}, onProgress) {
+    const engine = await this.reach({ signal, onProgress });
+    const blob = quantized instanceof Blob ? quantized : new Blob([quantized]);
+    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels };
+    return engine.call('compare', args, { signal, onProgress });
   }
 
   /** Whether the ranges of a calibration are held, so that `quantize` can be called. */

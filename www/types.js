@@ -93,6 +93,100 @@
 
 /** @typedef {{ model: Uint8Array<ArrayBuffer>, report: string, summary: Summary }} Result */
 
+/** @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array | Uint32Array | BigUint64Array} Elements */
+
+/** @typedef {{ name: string, shape: number[], data: Elements }} InputTensor a value for the input of that name */
+
+/** @typedef {{ name: string, element: string, shape: number[], data: Elements }} OutputTensor what a model makes; booleans are bytes */
+
+/**
+ * @typedef {object} RunOptions
+ * @property {number} [runs] so many are measured, 10 where nothing is said
+ * @property {number} [warmUp] so many run before, 2 where nothing is said
+ * @property {SampleSettings} [samples] how the sample's files are read
+ * @property {AbortSignal} [signal]
+ */
+
+/** @typedef {{ median: number, p10: number, p90: number, mean: number }} Spread milliseconds over the runs; means add up, medians don't */
+
+/** @typedef {{ name: string, element: string, shape: number[] }} Edge a tensor that a layer reads or makes; a size that depends on values is 0 */
+
+/**
+ * @typedef {object} Layer a node of the model with what was fused into it
+ * @property {string} name
+ * @property {string} operator
+ * @property {string[]} nodes all nodes of the model it stands for
+ * @property {string} kernel the code that ran
+ * @property {string | null} conversion where it only changes the form of numbers: why
+ * @property {Edge[]} inputs without constants
+ * @property {Edge[]} outputs
+ * @property {number} macs multiplications with an addition
+ * @property {number} calls steps of the engine in one run
+ * @property {Spread} ms its own time
+ * @property {number} share of the time of all layers, 0 to 1
+ * @property {number | null} gmacs billions of `macs` a second; `null` where there are none, or the clock is too coarse
+ * @property {number} ownBytes what it makes
+ * @property {number} peakBytes live while it ran, beyond `residentBytes`
+ * @property {number} liveBytes live after it, beyond `residentBytes`
+ */
+
+/**
+ * @typedef {object} Totals of a run
+ * @property {number} runs
+ * @property {number} warmUp
+ * @property {number} resolutionMs the smallest step of the clock
+ * @property {Spread} total the whole run
+ * @property {number} outsideMs of a run spent outside all layers
+ * @property {number} residentBytes allocated before: file, weights, plan
+ * @property {number} peakBytes the most that was live beyond those
+ * @property {string} peakLayer where that was
+ * @property {number} sumBytes what all layers make together
+ * @property {number} macs
+ * @property {string[]} before nodes that did not run: computed before, or without effect
+ */
+
+/** @typedef {{ outputs: OutputTensor[], layers: Layer[], totals: Totals }} Run */
+
+/**
+ * @typedef {object} CompareOptions
+ * @property {SampleSettings} [samples] how the samples are read
+ * @property {Record<string, number>} [labels] the number of each sample's class, by the sample's name
+ * @property {AbortSignal} [signal]
+ */
+
+/** @typedef {{ sqnr: number, cosine: number, max: number, mean: number }} Apart how far two values are apart; `sqnr` in decibels, 200 where nothing is */
+
+/** @typedef {{ name: string, apart: Apart, top1: number | null, top5: number | null, accuracy: [number, number] | null }} OutputError `accuracy` is that of the float and of the quantized model */
+
+/**
+ * @typedef {object} LayerError what quantizing did to the value a layer makes
+ * @property {string} layer the node's name
+ * @property {string} operator
+ * @property {string} value
+ * @property {boolean} rounded whether the value is integers in the quantized model
+ * @property {Apart} accumulated the error of all layers up to here
+ * @property {Apart | null} added the error of this layer on the float model's values; `null` where it only moves them
+ * @property {number | null} weightsOnly the same as SQNR with only the weights as integers
+ * @property {number | null} activationsOnly with only the activations
+ * @property {number} clipped the share of the float values beyond the integers' ends
+ * @property {number} min the least float value
+ * @property {number} max
+ * @property {[number, number] | null} range what the integers can hold
+ * @property {number} harm its share of what all layers add, 0 to 1
+ */
+
+/** @typedef {{ kind: string, message: string, keepFloat: string[] }} Warning `keepFloat` names the layers that mend it when they stay float */
+
+/**
+ * @typedef {object} Comparison
+ * @property {number} samples
+ * @property {OutputError[]} outputs
+ * @property {LayerError[]} layers in the order of the float model
+ * @property {string[]} worst the layers that add most, the worst first
+ * @property {string[]} unpaired float values without a counterpart
+ * @property {Warning[]} warnings
+ */
+
 /** @typedef {{ kind: string, message: string }} Failure */
 
 /**

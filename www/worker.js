@@ -6,7 +6,7 @@
 
 import { slot } from './types.js';
 
-/** @import { NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
+/** @import { InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
@@ -116,6 +116,37 @@ const calls = {
     const open = session(key);
     const { model, summary } = open.quantize(settings);
     return { model, summary, report: open.report(), memory: memory() };
+  },
+
+  /**
+   * One sample, measured layer by layer.
+   *
+   * @param {{ key: number, sample: NamedFile[] | InputTensor[], samples: SampleSettings, runs: number, warmUp: number }} given
+   * @param {Report} report
+   */
+  async run({ key, sample, samples, runs, warmUp }, report) {
+    loaded().resetControl();
+    report({ stage: 'Running', memory: memory() });
+    const { outputs, table } = await session(key).run(sample, samples, runs, warmUp);
+    const { layers, ...totals } = table;
+    return { outputs, layers, totals };
+  },
+
+  /**
+   * @param {{ key: number, quantized: Blob, files: NamedFile[], samples: SampleSettings, labels: Record<string, number> }} given
+   * @param {Report} report
+   */
+  async compare({ key, quantized, files, samples, labels }, report) {
+    const open = session(key);
+    const all = samplesOf(files);
+    loaded().resetControl();
+    report({ stage: 'Comparing', done: 0, of: all.length, unit: 'samples', memory: memory() });
+    await open.beginComparison(quantized);
+    for (const [index, { name, files: parts }] of all.entries()) {
+      await open.compareSample(name, parts, samples, labels[name]);
+      report({ stage: 'Comparing', done: index + 1, of: all.length, unit: 'samples', memory: memory() });
+    }
+    return open.finishComparison();
   },
 
   /** @param {{ key: number }} which @returns {string} */

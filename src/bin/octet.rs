@@ -4,6 +4,8 @@
 //! that says what, where, why and what to do next. What was asked for goes to the output stream,
 //! progress to the error stream, and only where a person watches it.
 
+#[path = "octet/compare.rs"]
+mod compare;
 #[path = "octet/files.rs"]
 mod files;
 #[path = "octet/images.rs"]
@@ -18,8 +20,16 @@ mod progress;
 mod quantize;
 #[path = "octet/ranges.rs"]
 mod ranges;
+#[path = "octet/reports.rs"]
+mod reports;
+#[path = "octet/run.rs"]
+mod run;
+#[path = "octet/samples.rs"]
+mod samples;
 #[path = "octet/settings.rs"]
 mod settings;
+#[path = "octet/threads.rs"]
+mod threads;
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -41,6 +51,10 @@ enum Command {
     Quantize(Box<quantize::Options>),
     /// Tell what is in a model and what of it can be quantized
     Inspect(inspect::Options),
+    /// Run a model on a sample; with --profile, tell what each layer took
+    Run(Box<run::Options>),
+    /// Hold a quantized model against the float model: error of each output and layer, and where it comes from
+    Compare(Box<compare::Options>),
 }
 
 /// What ended the program, as the one line it says.
@@ -60,6 +74,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Quantize(options) => quantize::run(&options),
         Command::Inspect(options) => inspect::run(&options),
+        Command::Run(options) => run::run(&options),
+        Command::Compare(options) => compare::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, Tensor, TractRes
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
-use super::{EngineError, chain, observe};
+use super::{EngineError, Watched, chain, observe, steps};
 use crate::graph::Model;
 use crate::onnx::schema::{
     AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto,
@@ -41,7 +41,7 @@ pub(super) struct Loaded {
 /// Loads a prepared model, with an observer behind each value of `watched` that a node makes.
 pub(super) fn load(
     model: &Model,
-    watched: &[String],
+    watched: &[Watched],
     weights: Weights,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
@@ -175,10 +175,13 @@ fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
 }
 
 /// The model without weights and declared inner types, with the observers put in.
-fn light_view(model: &Model, watched: &[String]) -> ModelProto {
+fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
     let graph = &model.graph;
     let uses = graph.uses();
     let mut nodes = graph.nodes.clone();
+    for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
+        node.name = Some(name);
+    }
     let mut outputs = graph.outputs.clone();
     for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
         // tract looks an output up among what nodes make and inputs bring.
@@ -189,12 +192,19 @@ fn light_view(model: &Model, watched: &[String]) -> ModelProto {
         }
     }
     let mut observers = Vec::new();
-    for (slot, value) in watched.iter().enumerate() {
-        let Some(producer) = uses.producer(value) else {
+    for (slot, Watched { value, beside }) in watched.iter().enumerate() {
+        let made = uses.producer(value);
+        let others = beside.iter().filter_map(|other| uses.producer(other));
+        // Behind all that it sees; a value that is fed can be seen beside one that is made.
+        let Some(producer) = made
+            .filter(|_| beside.is_empty())
+            .or(others.chain(made).max())
+        else {
             continue;
         };
         let seen = format!("{value}/observed");
         let mut observer = node(observe::OPERATOR, value, &seen);
+        observer.input.extend(beside.iter().cloned());
         observer.attribute.push(AttributeProto {
             name: Some("slot".into()),
             r#type: Some(AttributeType::Int as i32),

@@ -4,15 +4,36 @@
 //! value to the caller as it is made, and lets tract free each activation after its last use.
 //! [`infer_types`] tells types and shapes without running anything and without copying weights.
 
+mod attribution;
 mod float;
 mod load;
 mod observe;
 mod run;
+mod steps;
 mod types;
 mod values;
 
 pub use run::Engine;
-pub use types::infer_types;
+pub use steps::{Step, StepValue, Steps, Timing};
+pub use types::{infer_types, infer_types_of};
+
+/// A value to be seen when a sample runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Its name.
+    pub value: String,
+    /// Values of as many elements to be seen at the same time.
+    pub beside: Vec<String>,
+}
+
+impl From<String> for Watched {
+    fn from(value: String) -> Watched {
+        Watched {
+            value,
+            beside: Vec::new(),
+        }
+    }
+}
 
 /// Why a model can't be run.
 #[derive(Debug, thiserror::Error)]

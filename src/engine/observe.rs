@@ -11,7 +11,8 @@ use tract_onnx::tract_hir::to_typed;
 /// The operator's name in the graph that tract is given; never in a model that goes out.
 pub(super) const OPERATOR: &str = "OctetObserve";
 
-/// Passes a value through; `slot` says which of the watched values it is.
+/// Passes a value through; `slot` says which of the watched values it is. Values to be seen beside it are further
+/// inputs, and go no further.
 ///
 /// It declares itself impossible to evaluate outside a run, so that tract doesn't fold it away.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
@@ -30,7 +31,8 @@ impl Op for Observe {
 impl EvalOp for Observe {
     not_out_of_plan!();
 
-    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+    fn eval(&self, _context: &EvalContext, mut inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        inputs.truncate(1);
         Ok(inputs)
     }
 

@@ -1,5 +1,6 @@
 //! Plans and runs: one plan for each set of input shapes, made when first met.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tract_onnx::prelude::*;
@@ -8,7 +9,8 @@ use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::load::{Weights, load};
 use super::observe::Observe;
-use super::{EngineError, chain, float, values};
+use super::steps::{self, Steps, Timing, Untimed};
+use super::{EngineError, Watched, chain, float, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -20,7 +22,7 @@ const PLANS: usize = 4;
 /// Runs one model, watching some of its values.
 pub struct Engine {
     model: Model,
-    watched: Vec<String>,
+    watched: Vec<Watched>,
     /// Watched values that are fed, not made: (slot, index of the input).
     fed: Vec<(usize, usize)>,
     /// Whether convolutions are run by our kernels.
@@ -31,6 +33,11 @@ pub struct Engine {
 impl Engine {
     /// An engine for a prepared model that reports the values of `watched`.
     pub fn new(model: Model, watched: Vec<String>) -> Engine {
+        Engine::watching(model, watched.into_iter().map(Watched::from).collect())
+    }
+
+    /// An engine that reports each value of `watched` together with those beside it.
+    pub fn watching(model: Model, watched: Vec<Watched>) -> Engine {
         let position = |name: &String| {
             model
                 .graph
@@ -41,7 +48,8 @@ impl Engine {
         let fed = watched
             .iter()
             .enumerate()
-            .filter_map(|(slot, name)| Some((slot, position(name)?)))
+            .filter(|(_, watched)| watched.beside.is_empty())
+            .filter_map(|(slot, watched)| Some((slot, position(&watched.value)?)))
             .collect();
         Engine {
             model,
@@ -69,6 +77,51 @@ impl Engine {
         mut see: impl FnMut(usize, &[f32]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
+        self.run_beside(inputs, |slot, values| see(slot, values[0]), stop)
+    }
+
+    /// The same; `see` is given a watched value followed by those beside it.
+    pub fn run_beside(
+        &self,
+        inputs: &[Tensor],
+        see: impl FnMut(usize, &[&[f32]]),
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        self.execute(inputs, see, stop, &HashMap::new(), &mut Untimed)
+    }
+
+    /// The steps that samples of these shapes take, in their order.
+    pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
+        let plan = self.plan(inputs)?;
+        Ok(steps::of_plan(&plan, &self.model.graph))
+    }
+
+    /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
+    pub fn run_timed<T: Timing>(
+        &self,
+        inputs: &[Tensor],
+        timing: &mut T,
+        mut again: impl FnMut(&mut T) -> bool,
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let plan = self.plan(inputs)?;
+        let places = steps::places(&plan);
+        loop {
+            let outputs = self.execute(inputs, |_, _| {}, &stop, &places, timing)?;
+            if !again(timing) {
+                return Ok(outputs);
+            }
+        }
+    }
+
+    fn execute(
+        &self,
+        inputs: &[Tensor],
+        mut see: impl FnMut(usize, &[&[f32]]),
+        stop: impl Fn() -> bool,
+        places: &HashMap<usize, usize>,
+        timing: &mut impl Timing,
+    ) -> Result<Vec<Tensor>, EngineError> {
         let run_error = |error: TractError| {
             if error.root_cause().is::<Stop>() {
                 return EngineError::Stopped;
@@ -80,7 +133,7 @@ impl Engine {
         let plan = self.plan(inputs)?;
         for &(slot, index) in &self.fed {
             if let Some(values) = inputs.get(index).and_then(Tensor::as_f32) {
-                see(slot, values);
+                see(slot, &[values]);
             }
         }
         let fed = inputs
@@ -96,10 +149,18 @@ impl Engine {
                         return Err(TractError::new(Stop));
                     }
                     if let Some(observer) = node.op_as::<Observe>() {
-                        let seen = inputs[0].cast_to::<f32>()?;
-                        see(observer.slot, seen.try_as_plain_ram()?.as_slice::<f32>()?);
+                        let seen = inputs.iter().map(|input| input.cast_to::<f32>());
+                        let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
+                        let slices = seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
+                        see(observer.slot, &slices.collect::<TractResult<TVec<_>>>()?);
                     }
-                    plan::eval(context, op_state, node, inputs)
+                    let Some(&step) = places.get(&node.id) else {
+                        return plan::eval(context, op_state, node, inputs);
+                    };
+                    timing.begin(step);
+                    let outputs = plan::eval(context, op_state, node, inputs);
+                    timing.end(step);
+                    outputs
                 })
             })
             .map_err(run_error)?;

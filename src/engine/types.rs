@@ -6,15 +6,35 @@ use tract_onnx::prelude::InferenceModelExt;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::EngineError;
-use super::load::{Weights, load};
+use super::load::{Loaded, Weights, load};
+use super::{EngineError, chain, values};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::DataType;
+use crate::tensor::Tensor;
 
 /// The type of every value whose element type is known. What the model declares for its own inner
 /// values is not asked: exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
+    found(load(model, &[], Weights::Types)?)
+}
+
+/// The same for samples of these shapes: every size that follows from them is known.
+pub fn infer_types_of(
+    model: &Model,
+    inputs: &[Tensor],
+) -> Result<BTreeMap<String, TensorType>, EngineError> {
     let mut loaded = load(model, &[], Weights::Types)?;
+    for (index, input) in inputs.iter().enumerate() {
+        let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
+        let set = loaded.model.set_input_fact(index, fact);
+        set.map_err(|error| EngineError::Plan {
+            detail: chain(&error),
+        })?;
+    }
+    found(loaded)
+}
+
+fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {
     // What contradicts itself is left unknown here; building a plan reports it.
     let _ = loaded.model.analyse(true);
     let mut types = BTreeMap::new();
@@ -50,7 +70,7 @@ fn dim(dim: &TDim) -> Dim {
     }
 }
 
-fn element_type(datum: DatumType) -> Option<DataType> {
+pub(super) fn element_type(datum: DatumType) -> Option<DataType> {
     Some(match datum {
         DatumType::F16 => DataType::Float16,
         DatumType::F32 => DataType::Float,

@@ -83,6 +83,11 @@ pub fn restart_peak() {
     PEAK.store(live(), Relaxed);
 }
 
+/// Makes the peak at least this: for who restarted it to look at a part, and gives back what was before.
+pub fn raise_peak(bytes: usize) {
+    PEAK.fetch_max(bytes, Relaxed);
+}
+
 /// Memory and disk at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {

@@ -5,13 +5,23 @@
 //! whole each time, so a run that is killed leaves what it had got to.
 
 pub mod clock;
+pub mod columns;
+pub mod layers;
+pub mod macs;
 pub mod memory;
 mod profiler;
+pub mod recording;
+mod spread;
+pub mod text;
+pub mod trace;
 mod value;
 pub mod yaml;
 
 pub use clock::{Clock, SystemClock};
+pub use layers::{Layer, LayerTable};
 pub use profiler::{Profiler, Record};
+pub use recording::{Recording, Repeats};
+pub use spread::Spread;
 pub use value::Value;
 pub use yaml::Section;
 

@@ -43,7 +43,7 @@ pub use settings::{
     Blocks, ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError,
     TensorSettings,
 };
-pub use simulated::with_float_weights;
+pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::calibrate::{Range, SecondPassMissing};

@@ -21,7 +21,9 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     let mut nodes = Vec::with_capacity(out.graph.nodes.len());
     let mut made: HashSet<String> = HashSet::new();
     for node in std::mem::take(&mut out.graph.nodes) {
-        let Some(constant) = Constant::read_by(&node, quantized)? else {
+        let found =
+            Constant::read_by(&node, quantized)?.filter(|found| found.has_float_form(&node));
+        let Some(constant) = found else {
             nodes.push(node);
             continue;
         };
@@ -51,6 +53,17 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     Ok(out)
 }
 
+/// The floats that a DequantizeLinear makes of a constant of the file; `None` where it reads no constant, or one in a
+/// form that is not known here.
+pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
+    let constant = Constant::read_by(node, model).ok()??;
+    Some(TensorProto::from_f32(
+        &node.output[0],
+        &constant.shape,
+        &constant.reals(),
+    ))
+}
+
 /// Integers that a DequantizeLinear reads from the file.
 struct Constant {
     name: String,
@@ -65,7 +78,7 @@ struct Constant {
 impl Constant {
     /// What this node dequantizes, where that is a constant of a type that has a float form here.
     fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
-        if !node.is("DequantizeLinear") || node.output.len() != 1 {
+        if node.op_type.as_deref() != Some("DequantizeLinear") || node.output.len() != 1 {
             return Ok(None);
         }
         let blocks = node.int("block_size").unwrap_or(0) != 0;
@@ -75,7 +88,10 @@ impl Constant {
             return Ok(None);
         };
         let element = tensor.element()?;
-        let known = matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
+        let known = matches!(
+            element,
+            DataType::Int8 | DataType::Uint8 | DataType::Int16 | DataType::Uint16 | DataType::Int32
+        );
         let float = scale.element()? == DataType::Float;
         if blocks || !known || !float {
             return Ok(None);
@@ -100,6 +116,15 @@ impl Constant {
             }
             _ => None,
         })
+    }
+
+    /// Whether QuantizeLinear of ONNX's own domain makes such integers, or they are a bias.
+    fn has_float_form(&self, node: &NodeProto) -> bool {
+        let known = matches!(
+            self.element,
+            DataType::Int8 | DataType::Uint8 | DataType::Int32
+        );
+        known && node.is("DequantizeLinear")
     }
 
     /// Scale and zero point of the integer at a place in memory.

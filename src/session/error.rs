@@ -2,6 +2,7 @@
 
 use crate::calibrate::SecondPassMissing;
 use crate::calibrate::run::FeedError;
+use crate::compare::CompareError;
 use crate::engine::EngineError;
 use crate::graph::GraphError;
 use crate::onnx::external::ExternalError;
@@ -31,6 +32,8 @@ pub enum Error {
     #[error("{0}")]
     Engine(#[from] EngineError),
     #[error("{0}")]
+    Compare(CompareError),
+    #[error("{0}")]
     Sample(#[from] SampleError),
     #[error("{0}")]
     SecondPass(#[from] SecondPassMissing),
@@ -49,6 +52,8 @@ pub enum Error {
     NotCalibrating,
     #[error("there are no ranges yet; calibrate with some samples first")]
     NotCalibrated,
+    #[error("nothing was measured yet; run the model with a profile first")]
+    NotProfiled,
     #[error("stopped on request; the model is kept, calibration can be started again")]
     Stopped,
 }
@@ -63,8 +68,12 @@ impl Error {
             Error::Prepare(_) => "prepare",
             Error::Quantize(_) => "quantize",
             Error::Run { .. } | Error::Engine(_) => "engine",
+            Error::Compare(_) => "compare",
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
-            Error::NotCalibrating | Error::NotCalibrated | Error::SecondPass(_) => "order",
+            Error::NotCalibrating
+            | Error::NotCalibrated
+            | Error::NotProfiled
+            | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",
         }
     }

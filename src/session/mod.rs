@@ -5,8 +5,12 @@
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
 mod card;
+mod comparing;
 mod error;
+mod export;
+mod page;
 mod report;
+mod running;
 mod source;
 mod warm_up;
 mod watch;
@@ -17,14 +21,18 @@ use bytes::Bytes;
 use serde::Serialize;
 
 pub use card::{Card, FloatOperator, Port};
+pub use comparing::compare_sample;
 pub use error::Error;
+pub use export::Export;
 use report::Report;
+pub use running::{Profile, Runner};
 pub use source::{Checksum, Source};
 pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
 use crate::calibrate::run::Calibration;
 use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
+use crate::compare::Comparison;
 use crate::engine;
 use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
@@ -56,6 +64,8 @@ pub struct Session {
     found: Option<Found>,
     profiler: Profiler,
     report: Report,
+    profiles: Vec<running::Kept>,
+    comparison: Option<Comparison>,
 }
 
 /// The prepared model with a type for every value, and the types of those values whose type the file
@@ -150,6 +160,8 @@ impl Session {
             found: None,
             profiler,
             report: Report::default(),
+            profiles: Vec::new(),
+            comparison: None,
         })
     }
 

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::Summary;
+use super::running::Kept;
 use crate::calibrate::{Method, Observations};
-use crate::profile::{Section, environment};
+use crate::compare::Comparison;
+use crate::profile::{LayerTable, Section, environment};
 use crate::{quantize, samples};
 
 /// What has been learned of a run so far.
@@ -15,6 +17,8 @@ pub(super) struct Report {
     preparation: Option<Section>,
     calibration: Option<Section>,
     quantization: Option<Section>,
+    layers: Option<Section>,
+    comparison: Option<Section>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }
@@ -38,6 +42,13 @@ struct Quantization<'a> {
     nodes_float: usize,
     float: Vec<&'a quantize::NodeChoice>,
     tensors: &'a [quantize::QuantizedTensor],
+}
+
+#[derive(Serialize)]
+struct Profiled<'a> {
+    profile: &'a str,
+    #[serde(flatten)]
+    table: &'a LayerTable,
 }
 
 impl Report {
@@ -96,6 +107,27 @@ impl Report {
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 
+    pub(super) fn profiled(&mut self, profiles: &[Kept]) {
+        let comment = "What ran, layer by layer, in the order they ran, for each model. ms: own time in milliseconds; share: of all\n\
+                       layers' time; ownBytes: what the layer makes; peakBytes and liveBytes: live while and after it ran,\n\
+                       beyond residentBytes, which stay through the run; sumBytes: what all layers make together.";
+        let tables: Vec<Profiled<'_>> = profiles
+            .iter()
+            .map(|kept| Profiled {
+                profile: &kept.name,
+                table: &kept.table,
+            })
+            .collect();
+        self.layers = Some(Section::of("profiles", comment, &tables));
+    }
+
+    pub(super) fn compared(&mut self, found: &Comparison) {
+        let comment = "The quantized model against the float one. accumulated: the error of all layers up to here; added: that of\n\
+                       this layer alone, on the float model's values; weightsOnly, activationsOnly: its SQNR with only these as\n\
+                       integers; harm: its share of what all layers add. sqnr in decibels, 200 where nothing is apart.";
+        self.comparison = Some(Section::of("comparison", comment, found));
+    }
+
     pub(super) fn sections(&self) -> Vec<Section> {
         let place = environment(rayon::current_num_threads());
         let place = Section::of("environment", "Where it ran.", &place);
@@ -105,6 +137,8 @@ impl Report {
             &self.preparation,
             &self.calibration,
             &self.quantization,
+            &self.layers,
+            &self.comparison,
         ];
         let mut sections: Vec<Section> = known.into_iter().flatten().cloned().collect();
         sections.insert(0, place);

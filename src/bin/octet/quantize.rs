@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use clap::Args;
-use octet::samples::{self, Encoded, SampleRef, group};
+use octet::samples::{self, SampleRef, group};
 use octet::session::{Error, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
+use super::samples::encoded;
 use super::settings::SettingsOptions;
-use super::{Failure, files, open, ranges};
+use super::{Failure, files, open, ranges, threads};
 
 /// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
 const READ_AHEAD_BYTES: usize = 64 << 20;
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             )));
         }
     }
-    let threads = start_threads(options.threads)?;
+    let threads = threads::start(options.threads)?;
     let samples = match (&options.ranges, options.demo) {
         (None, None) if given => group(&files::expand(&options.calib)?)?,
         _ => vec![],
@@ -195,24 +195,6 @@ fn about(options: &Options, error: Error) -> Failure {
     }
 }
 
-fn encoded(sample: &SampleRef) -> Result<Encoded, Failure> {
-    let read = |path: &String| {
-        Ok((
-            path.clone(),
-            Bytes::from(files::read(Path::new(path), "sample")?),
-        ))
-    };
-    let parts = sample
-        .parts
-        .iter()
-        .map(read)
-        .collect::<Result<_, Failure>>()?;
-    Ok(Encoded {
-        name: sample.name.clone(),
-        parts,
-    })
-}
-
 /// The report as it stands, written after each step: a run that is killed leaves the last one.
 fn report_so_far(session: &Session, options: &Options) -> Result<(), Failure> {
     match &options.report {
@@ -239,25 +221,4 @@ fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
 
 fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-fn start_threads(wanted: Option<usize>) -> Result<usize, Failure> {
-    let threads = match wanted {
-        Some(0) => {
-            return Err(Failure(
-                "--threads 0 can't run anything: give 1 or more".into(),
-            ));
-        }
-        Some(n) => n,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()
-        .map_err(|error| {
-            Failure(format!(
-                "can't start {threads} threads: {error}; give fewer with --threads"
-            ))
-        })?;
-    Ok(threads)
 }

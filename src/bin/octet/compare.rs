@@ -1,0 +1,225 @@
+//! `octet compare`: what quantizing did to every output and layer.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use octet::compare::{Comparison, LayerError, slower};
+use octet::profile::Repeats;
+use octet::samples::{self, group};
+use octet::session::{Runner, Session, compare_sample};
+use octet::tensor::Tensor;
+
+use super::images::ImageOptions;
+use super::reports::ReportFiles;
+use super::run::print;
+use super::samples::encoded;
+use super::{Failure, files, open, threads};
+
+#[derive(Args)]
+pub struct Options {
+    /// The float model
+    float: PathBuf,
+    /// The model that was quantized from it, with QuantizeLinear and DequantizeLinear pairs
+    quantized: PathBuf,
+    /// Samples to compare on, as for `octet quantize --calib`; best ones that were not calibrated with
+    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
+    data: Vec<PathBuf>,
+    /// So many random samples instead: what is found means little for real use
+    #[arg(long, value_name = "N", conflicts_with = "data", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    demo: Option<u64>,
+    /// The class of each sample, to tell the accuracy: lines of `SAMPLE,CLASS` with the sample's name or path and the class's number
+    #[arg(long, value_name = "LABELS.csv")]
+    labels: Option<PathBuf>,
+    /// How many layers are listed, the worst first
+    #[arg(long, value_name = "N", default_value = "15")]
+    top: usize,
+    /// Measure both models, too, and tell where the quantized one is slower
+    #[arg(long)]
+    profile: bool,
+    /// Tell everything as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    files: ReportFiles,
+    /// How many threads may work [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    images: ImageOptions,
+}
+
+/// Does it.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    options.files.check()?;
+    threads::start(options.threads)?;
+    let settings = samples::Settings {
+        demo: options.demo.is_some(),
+        ..options.images.settings()?
+    };
+    let mut float = open::open(&options.float)?;
+    let quantized = open::open(&options.quantized)?;
+    let named = |error| Failure(format!("{}: {error}", options.quantized.display()));
+    let labels = match &options.labels {
+        Some(path) => labels(path)?,
+        None => HashMap::new(),
+    };
+    let runner = quantized.runner().map_err(named)?;
+    let mut comparing = float.begin_comparison(&runner).map_err(named)?;
+    let demo = match options.demo {
+        Some(count) => float.demo_samples(count, 0)?,
+        None => Vec::new(),
+    };
+    let found = group(&files::expand(&options.data)?)?;
+    if found.is_empty() && demo.is_empty() {
+        return Err(Failure(
+            "no samples were given: name some with --data".into(),
+        ));
+    }
+    let mut first = None;
+    let mut used = 0;
+    for sample in demo.into_iter().map(Ok).chain(found.iter().map(encoded)) {
+        let sample = sample?;
+        let inputs = float.decode(&sample, &settings)?;
+        let label = label_of(&labels, &sample.name);
+        used += usize::from(label.is_some());
+        compare_sample(&mut comparing, &inputs, label, &())
+            .map_err(|error| Failure(format!("sample `{}`: {error}", sample.name)))?;
+        first.get_or_insert(inputs);
+    }
+    if !labels.is_empty() && used == 0 {
+        return Err(Failure(format!(
+            "none of the {} labels is of one of these samples: write the sample's name or path before the comma",
+            labels.len()
+        )));
+    }
+    let mut comparison = comparing.finish();
+    if let Some(inputs) = first.filter(|_| options.profile || options.files.need_profile()) {
+        comparison
+            .warnings
+            .extend(times(&mut float, &runner, &inputs)?);
+    }
+    float.finish_comparison(&comparison);
+    options.files.write(&float)?;
+    print(&match options.json {
+        true => serde_json::to_string_pretty(&comparison)? + "\n",
+        false => text(&comparison, options.top)?,
+    })
+}
+
+/// Whether the quantized model is slower, and where.
+fn times(
+    float: &mut Session,
+    quantized: &Runner,
+    inputs: &[Tensor],
+) -> Result<Option<octet::compare::Warning>, Failure> {
+    let repeats = Repeats::default();
+    let a = float.profile(inputs, repeats, &())?.table;
+    let b = float
+        .profile_of("int8", quantized, inputs, repeats, &())?
+        .table;
+    let both: Vec<_> = a
+        .layers
+        .iter()
+        .filter_map(|layer| {
+            let other = b.layer(&layer.name)?;
+            Some((layer.name.clone(), layer.ms.median, other.ms.median))
+        })
+        .collect();
+    Ok(slower(&both, (a.total.median, b.total.median)))
+}
+
+/// Labels by sample; a line that is no pair is refused, a first line of words passed over.
+fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
+    let text = String::from_utf8_lossy(&files::read(path, "labels")?).into_owned();
+    let mut found = HashMap::new();
+    for (number, line) in text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty())
+    {
+        let pair = line
+            .rsplit_once(',')
+            .map(|(name, class)| (name.trim(), class.trim().parse()));
+        match pair {
+            Some((name, Ok(class))) => {
+                found.insert(name.to_string(), class);
+            }
+            _ if number == 0 => {}
+            _ => {
+                return Err(Failure(format!(
+                    "{} line {}: it is not `SAMPLE,CLASS` with a number for the class; mend the line",
+                    path.display(),
+                    number + 1
+                )));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// By the sample's path, its file's name, or that without the extension.
+fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
+    let path = Path::new(sample);
+    let name = path.file_name()?.to_str()?;
+    let stem = path.file_stem()?.to_str()?;
+    [sample, name, stem]
+        .into_iter()
+        .find_map(|key| labels.get(key).copied())
+}
+
+fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
+    let mut out = String::new();
+    writeln!(out, "{} samples", found.samples)?;
+    for output in &found.outputs {
+        let apart = &output.apart;
+        write!(
+            out,
+            "output {}: SQNR {:.1} dB, cosine {:.6}, apart at most {:.5}, {:.6} in the mean",
+            output.name, apart.sqnr, apart.cosine, apart.max, apart.mean
+        )?;
+        if let (Some(first), Some(five)) = (output.top1, output.top5) {
+            write!(
+                out,
+                "; the same first class in {:.1} %, among five in {:.1} %",
+                first * 100.0,
+                five * 100.0
+            )?;
+        }
+        if let Some((float, quantized)) = output.accuracy {
+            write!(
+                out,
+                "; right: float {:.1} %, quantized {:.1} %",
+                float * 100.0,
+                quantized * 100.0
+            )?;
+        }
+        writeln!(out)?;
+    }
+    let mut worst: Vec<&LayerError> = found.layers.iter().filter(|l| l.harm > 0.0).collect();
+    worst.sort_by(|a, b| b.harm.total_cmp(&a.harm));
+    writeln!(
+        out,
+        "\n harm  added dB  so far dB  weights dB  activations dB  clipped  layer"
+    )?;
+    for layer in worst.iter().take(top) {
+        let decibels = |value: Option<f64>| value.map_or("-".to_string(), |v| format!("{v:.1}"));
+        writeln!(
+            out,
+            "{:>5.1}%  {:>8}  {:>9.1}  {:>10}  {:>14}  {:>6.2}%  {} ({})",
+            layer.harm * 100.0,
+            decibels(layer.added.map(|a| a.sqnr)),
+            layer.accumulated.sqnr,
+            decibels(layer.weights_only),
+            decibels(layer.activations_only),
+            layer.clipped * 100.0,
+            layer.layer,
+            layer.operator
+        )?;
+    }
+    for warning in &found.warnings {
+        writeln!(out, "\n{}", warning.message)?;
+    }
+    Ok(out)
+}

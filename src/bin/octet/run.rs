@@ -1,0 +1,147 @@
+//! `octet run`: one inference, and what each layer of it took.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use octet::profile::columns::{self, Column};
+use octet::profile::{LayerTable, Repeats, text};
+use octet::samples::{self, group};
+use octet::tensor::Tensor;
+
+use super::images::ImageOptions;
+use super::reports::ReportFiles;
+use super::samples::encoded;
+use super::{Failure, files, open, threads};
+
+#[derive(Args)]
+pub struct Options {
+    /// The model, float or quantized; weights in files beside it are found by themselves
+    model: PathBuf,
+    /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png or .jpg; of several the first
+    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
+    input: Vec<PathBuf>,
+    /// A random sample instead
+    #[arg(long, conflicts_with = "input")]
+    demo: bool,
+    /// Measure each layer, and print the table
+    #[arg(long)]
+    profile: bool,
+    /// Order the rows by this column [default: as they run]
+    #[arg(long, value_name = "COLUMN", value_parser = column)]
+    sort: Option<Column>,
+    /// One row for each operator instead of each layer
+    #[arg(long, value_enum, default_value = "none")]
+    group: Group,
+    /// How many runs are measured
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    runs: u16,
+    /// How many run before, unmeasured
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    warm_up: u16,
+    /// How many threads may work [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    files: ReportFiles,
+    #[command(flatten)]
+    images: ImageOptions,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Group {
+    None,
+    Operator,
+}
+
+fn column(name: &str) -> Result<Column, String> {
+    Column::named(name).ok_or_else(|| {
+        let names = Column::ALL.map(Column::name).join(", ");
+        format!("there is no such column: choose one of {names}")
+    })
+}
+
+/// Does it.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    options.files.check()?;
+    threads::start(options.threads)?;
+    let settings = samples::Settings {
+        demo: options.demo,
+        ..options.images.settings()?
+    };
+    let mut session = open::open(&options.model)?;
+    let named = |error| Failure(format!("{}: {error}", options.model.display()));
+    let sample = match options.demo {
+        true => session
+            .demo_samples(1, 0)
+            .map_err(named)?
+            .into_iter()
+            .next(),
+        false => {
+            let found = group(&files::expand(&options.input)?)?;
+            found.first().map(encoded).transpose()?
+        }
+    };
+    let Some(sample) = sample else {
+        return Err(Failure(
+            "no sample was given; name one with --input, or try --demo".into(),
+        ));
+    };
+    let inputs = session.decode(&sample, &settings)?;
+    let wanted = options.profile || options.files.any();
+    if !wanted {
+        let outputs = session
+            .runner()
+            .and_then(|runner| runner.run(&inputs, &()))
+            .map_err(named)?;
+        return print(&described(&outputs)?);
+    }
+    let repeats = Repeats {
+        runs: options.runs.into(),
+        warm_up: options.warm_up.into(),
+    };
+    let profile = session.profile(&inputs, repeats, &()).map_err(named)?;
+    options.files.write(&session)?;
+    let mut out = described(&profile.outputs)?;
+    writeln!(out)?;
+    out.push_str(&text::rows(&rows(options, &profile.table)));
+    writeln!(out)?;
+    out.push_str(&text::summary(&profile.table));
+    print(&out)
+}
+
+fn rows(options: &Options, table: &LayerTable) -> Vec<octet::profile::Layer> {
+    let mut layers = match options.group {
+        Group::None => table.layers.clone(),
+        Group::Operator => columns::by_operator(table),
+    };
+    if let Some(column) = options.sort {
+        columns::sort(&mut layers, column);
+    }
+    layers
+}
+
+/// The outputs: type, shape, and what is in them.
+fn described(outputs: &[(String, Tensor)]) -> Result<String, Failure> {
+    let mut out = String::new();
+    for (name, tensor) in outputs {
+        let seen = samples::describe(tensor);
+        let shape: Vec<String> = seen.shape.iter().map(ToString::to_string).collect();
+        write!(out, "{name}: {} {}", seen.element, shape.join("×"))?;
+        if let (Some(min), Some(max), Some(mean)) = (seen.min, seen.max, seen.mean) {
+            write!(out, ", from {min:.6} to {max:.6}, mean {mean:.6}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(out)
+}
+
+/// Prints what was asked for.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // The reader of a pipe may leave early.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}

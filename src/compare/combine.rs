@@ -1,0 +1,416 @@
+//! One model that computes the float values and, beside each, what the quantized model makes of it: all in one run,
+//! so that every value can be compared and freed as soon as it is there.
+//!
+//! Beside a float value `v` stand up to four others:
+//!
+//! - `q/v`, as the quantized model has it: the error *accumulated* up to here;
+//! - `d/v`, its layer's integers on the float inputs: the error *added* here;
+//! - `w/v` and `a/v`, the same with only the weights, or only the activations, as integers.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::CompareError;
+use super::simulate::{Rounding, Simulated, simulate};
+use crate::engine::Watched;
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
+
+/// A float value with what stands beside it: places in what is seen.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub(super) value: String,
+    /// The node of the quantized model that makes it.
+    pub(super) layer: String,
+    pub(super) operator: String,
+    pub(super) accumulated: usize,
+    pub(super) added: Option<usize>,
+    pub(super) weights: Option<usize>,
+    pub(super) activations: Option<usize>,
+    /// The reals it can hold in the quantized model.
+    pub(super) range: Option<(f32, f32)>,
+}
+
+/// The model that computes all of it.
+pub(super) struct Combined {
+    pub(super) model: Model,
+    pub(super) watched: Vec<Watched>,
+    pub(super) pairs: Vec<Pair>,
+    /// Float values that have no counterpart.
+    pub(super) alone: Vec<String>,
+    pub(super) simulated: Simulated,
+}
+
+/// Builds it; both models are prepared, and of the same opset.
+pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, CompareError> {
+    for model in [float, quantized] {
+        let inner = |n: &&NodeProto| n.subgraphs().next().is_some();
+        if let Some(node) = model.graph.nodes.iter().find(inner) {
+            return Err(CompareError::Subgraphs {
+                node: node.title().to_string(),
+            });
+        }
+    }
+    let simulated = simulate(quantized);
+    let mut builder = Builder::new(float, &simulated);
+    builder.quantized();
+    let (pairs, watched, alone) = builder.pairs()?;
+    let mut model = builder.out;
+    // Each observer stands behind all that it sees, so the nodes have to be in an order where that is early.
+    model.graph.nodes = interleaved(model.graph.nodes, &watched);
+    Ok(Combined {
+        model,
+        watched,
+        pairs,
+        alone,
+        simulated,
+    })
+}
+
+struct Builder<'a> {
+    float: &'a Model,
+    float_uses: Uses,
+    elements: HashMap<&'a str, DataType>,
+    fed: HashSet<&'a str>,
+    simulated: &'a Simulated,
+    uses: Uses,
+    /// Float values by the name they have in the quantized model.
+    out: Model,
+    made: HashSet<String>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(float: &'a Model, simulated: &'a Simulated) -> Builder<'a> {
+        let graph = &float.graph;
+        Builder {
+            float,
+            float_uses: graph.uses(),
+            elements: graph.element_types(),
+            fed: graph
+                .inputs
+                .iter()
+                .filter_map(|i| i.name.as_deref())
+                .collect(),
+            simulated,
+            uses: simulated.model.graph.uses(),
+            out: float.clone(),
+            made: HashSet::new(),
+        }
+    }
+
+    /// Whether the float model has a value of this name that can stand in for the quantized model's.
+    fn is_float_value(&self, name: &str) -> bool {
+        self.fed.contains(name) || self.float_uses.producer(name).is_some()
+    }
+
+    /// A constant of the quantized model under a name of its own.
+    fn constant(&mut self, name: &str) -> Option<String> {
+        let mut tensor = self.simulated.model.graph.initializers.get(name)?.clone();
+        let own = format!("q/{name}");
+        tensor.name = Some(own.clone());
+        if self.made.insert(own.clone()) {
+            self.out.graph.initializers.insert(tensor);
+        }
+        Some(own)
+    }
+
+    /// Rounds a value under a new name, once.
+    fn round(&mut self, value: &str, rounding: &Rounding, output: String) -> String {
+        if self.made.insert(output.clone()) {
+            let nodes = rounding.nodes(&mut self.out, value, &output);
+            self.out.graph.nodes.extend(nodes);
+        }
+        output
+    }
+
+    /// The whole quantized model beside the float one, its values as `q/…`.
+    fn quantized(&mut self) {
+        let simulated = self.simulated;
+        for node in &simulated.model.graph.nodes {
+            let mut copy = node.clone();
+            copy.name = Some(format!("q/{}", node.title()));
+            for input in copy.input.iter_mut().filter(|i| !i.is_empty()) {
+                *input = self.accumulated(input);
+            }
+            for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
+                *output = format!("q/{output}");
+            }
+            self.out.graph.nodes.push(copy);
+        }
+        for output in &simulated.model.graph.outputs {
+            let name = output.name.clone().unwrap_or_default();
+            let name = Some(self.accumulated(&name));
+            self.out.graph.outputs.push(ValueInfoProto {
+                name,
+                ..Default::default()
+            });
+        }
+    }
+
+    /// A value of the quantized model as it is there.
+    fn accumulated(&mut self, name: &str) -> String {
+        if let Some(constant) = self.constant(name) {
+            return constant;
+        }
+        if let Some((source, rounding)) = self.simulated.rounded.get(name) {
+            let value = self.accumulated(source);
+            return self.round(&value, rounding, format!("q/{name}"));
+        }
+        if self.fed.contains(name) {
+            return name.to_string();
+        }
+        format!("q/{name}")
+    }
+
+    /// A value of the quantized model made from the nearest float values.
+    fn from_float(&mut self, name: &str, rounds: bool) -> String {
+        if let Some(constant) = self.constant(name) {
+            return constant;
+        }
+        if let Some((source, rounding)) = self.simulated.rounded.get(name) {
+            let value = match self.is_float_value(source) {
+                true => source.clone(),
+                false if self.is_float_value(name) && self.uses.producer(source).is_none() => {
+                    name.to_string()
+                }
+                false => self.from_float(source, rounds),
+            };
+            return match rounds {
+                true => self.round(&value, rounding, format!("d/{source}/rounded")),
+                false => value,
+            };
+        }
+        if self.is_float_value(name) {
+            return name.to_string();
+        }
+        let prefix = if rounds { "d" } else { "w" };
+        let made = format!("{prefix}/{name}");
+        if let Some(maker) = self.uses.producer(name)
+            && !self.made.contains(&made)
+        {
+            self.shadow(maker, prefix, rounds, &HashMap::new());
+        }
+        made
+    }
+
+    /// A node of the quantized model on float inputs, its results as `prefix/…`; some of its inputs may be others.
+    fn shadow(&mut self, node: usize, prefix: &str, rounds: bool, others: &HashMap<usize, String>) {
+        let node = &self.simulated.model.graph.nodes[node];
+        let mut copy = node.clone();
+        copy.name = Some(format!("{prefix}/{}", node.title()));
+        for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
+            *output = format!("{prefix}/{output}");
+            self.made.insert(output.clone());
+        }
+        for (slot, input) in copy.input.iter_mut().enumerate() {
+            if let Some(other) = others.get(&slot) {
+                input.clone_from(other);
+            } else if !input.is_empty() {
+                *input = self.from_float(input, rounds);
+            }
+        }
+        self.out.graph.nodes.push(copy);
+    }
+
+    /// All float values that nodes make, each with what stands beside it.
+    #[allow(clippy::type_complexity)]
+    fn pairs(&mut self) -> Result<(Vec<Pair>, Vec<Watched>, Vec<String>), CompareError> {
+        let (mut pairs, mut watched, mut alone) = (Vec::new(), Vec::new(), Vec::new());
+        let by_title: BTreeMap<&str, &NodeProto> = self
+            .float
+            .graph
+            .nodes
+            .iter()
+            .map(|n| (n.title(), n))
+            .collect();
+        for node in &self.float.graph.nodes {
+            for value in node.output.iter().filter(|o| !o.is_empty()) {
+                let known = self.elements.get(value.as_str());
+                if known.is_some_and(|&element| element != DataType::Float) {
+                    continue;
+                }
+                let Some((pair, beside)) = self.pair(value, &by_title) else {
+                    alone.push(value.clone());
+                    continue;
+                };
+                pairs.push(pair);
+                watched.push(Watched {
+                    value: value.clone(),
+                    beside,
+                });
+            }
+        }
+        match pairs.is_empty() {
+            true => Err(CompareError::NothingInCommon),
+            false => Ok((pairs, watched, alone)),
+        }
+    }
+
+    fn pair(
+        &mut self,
+        value: &str,
+        float_nodes: &BTreeMap<&str, &NodeProto>,
+    ) -> Option<(Pair, Vec<String>)> {
+        let simulated = self.simulated;
+        // The value as its node makes it, and as the next ones read it.
+        let (raw, read, rounding) = match simulated.rounded.get(value) {
+            Some((source, rounding)) => (source.clone(), value.to_string(), Some(rounding)),
+            None => match simulated.forms.get(value) {
+                Some(form) => {
+                    let rounding = simulated.rounded.get(form).map(|(_, rounding)| rounding);
+                    (value.to_string(), form.clone(), rounding)
+                }
+                None => (value.to_string(), value.to_string(), None),
+            },
+        };
+        let place = self.uses.producer(&raw)?;
+        let node = &simulated.model.graph.nodes[place];
+        let mut beside = vec![self.accumulated(&read)];
+        let mut add = |name: Option<String>| {
+            name.map(|name| {
+                beside.push(name);
+                beside.len()
+            })
+        };
+        let added = format!("d/{raw}");
+        if !self.made.contains(&added) {
+            self.shadow(place, "d", true, &HashMap::new());
+        }
+        let added = match rounding {
+            Some(rounding) => self.round(&added, rounding, format!("d/{value}/out")),
+            None => added,
+        };
+        let added = add(Some(added));
+        let float_node = float_nodes.get(node.title()).copied();
+        let constant = |name: &String| simulated.constants.contains(name);
+        let has_integers = node.input.iter().any(constant);
+        let (mut weights, mut activations) = (None, None);
+        if let Some(float_node) = float_node.filter(|_| has_integers) {
+            weights = add(self.weights_only(place, float_node, &raw, value));
+            activations = add(self.activations_only(place, float_node, &raw, value, rounding));
+        }
+        let pair = Pair {
+            value: value.to_string(),
+            layer: node.title().to_string(),
+            operator: node.operator(),
+            accumulated: 1,
+            added,
+            weights,
+            activations,
+            range: rounding.map(Rounding::range),
+        };
+        Some((pair, beside))
+    }
+
+    /// The layer with integer weights and nothing else rounded.
+    fn weights_only(
+        &mut self,
+        place: usize,
+        float_node: &NodeProto,
+        raw: &str,
+        value: &str,
+    ) -> Option<String> {
+        // Where a clamp was left to the integers' ends, it has to be done here.
+        let clamps = self.clamps(float_node, value)?;
+        let made = format!("w/{raw}");
+        if !self.made.contains(&made) {
+            self.shadow(place, "w", false, &HashMap::new());
+        }
+        let mut last = made;
+        for clamp in clamps {
+            let mut copy = clamp;
+            copy.name = Some(format!("w/{}", copy.title()));
+            copy.input[0].clone_from(&last);
+            last = format!("w/{}/clamped", copy.output[0]);
+            copy.output[0].clone_from(&last);
+            self.out.graph.nodes.push(copy);
+        }
+        Some(last)
+    }
+
+    /// The float nodes between a node's result and a value, each with one input that is no constant.
+    fn clamps(&self, from: &NodeProto, value: &str) -> Option<Vec<NodeProto>> {
+        let mut found = Vec::new();
+        let mut value = value.to_string();
+        while !from.output.contains(&value) {
+            let node = &self.float.graph.nodes[self.float_uses.producer(&value)?];
+            if found.len() == 4 || !["Relu", "Clip"].iter().any(|name| node.is(name)) {
+                return None;
+            }
+            value.clone_from(node.input.first()?);
+            found.push(node.clone());
+        }
+        found.reverse();
+        Some(found)
+    }
+
+    /// The layer with float weights, what it reads and makes rounded.
+    fn activations_only(
+        &mut self,
+        place: usize,
+        float_node: &NodeProto,
+        raw: &str,
+        value: &str,
+        rounding: Option<&Rounding>,
+    ) -> Option<String> {
+        let node = &self.simulated.model.graph.nodes[place];
+        if float_node.op_type != node.op_type || float_node.input.len() != node.input.len() {
+            return None;
+        }
+        let mut others = HashMap::new();
+        for (slot, (integer, float)) in node.input.iter().zip(&float_node.input).enumerate() {
+            if self.simulated.constants.contains(integer) {
+                self.float.graph.initializers.get(float)?;
+                others.insert(slot, float.clone());
+            }
+        }
+        self.shadow(place, "a", true, &others);
+        let made = format!("a/{raw}");
+        Some(match rounding {
+            Some(rounding) => self.round(&made, rounding, format!("a/{value}/out")),
+            None => made,
+        })
+    }
+}
+
+/// The nodes in an order where each comes soon after what it reads: depth first from the watched values and those
+/// beside them, in the order of the float model.
+fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<NodeProto> {
+    let mut makers = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for output in &node.output {
+            makers.insert(output.clone(), index);
+        }
+    }
+    let wanted = watched
+        .iter()
+        .flat_map(|w| std::iter::once(&w.value).chain(&w.beside))
+        .filter_map(|name| makers.get(name).copied());
+    let mut order = Vec::with_capacity(nodes.len());
+    let mut placed = vec![false; nodes.len()];
+    for start in wanted.chain(0..nodes.len()) {
+        let mut open = vec![start];
+        while let Some(&node) = open.last() {
+            if placed[node] {
+                open.pop();
+                continue;
+            }
+            let before = nodes[node].input.iter();
+            let before: Vec<usize> = before
+                .filter_map(|name| makers.get(name).copied())
+                .filter(|&maker| !placed[maker])
+                .collect();
+            if before.is_empty() {
+                placed[node] = true;
+                order.push(node);
+                open.pop();
+            } else {
+                open.extend(before);
+            }
+        }
+    }
+    let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+    order
+        .into_iter()
+        .filter_map(|index| nodes[index].take())
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! How far two values are apart, gathered sample by sample.
+
+use serde::Serialize;
+
+/// Sums over all elements of all samples.
+#[derive(Clone, Debug, Default)]
+pub struct Difference {
+    count: u64,
+    signal: f64,
+    other: f64,
+    product: f64,
+    noise: f64,
+    absolute: f64,
+    largest: f64,
+}
+
+/// The same as figures for a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Apart {
+    /// Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference.
+    pub sqnr: f64,
+    /// Cosine of the angle between the two.
+    pub cosine: f64,
+    /// The largest difference of two elements.
+    pub max: f64,
+    /// The mean difference.
+    pub mean: f64,
+}
+
+/// What two equal values get: beyond what float32 can tell apart.
+pub const SAME: f64 = 200.0;
+
+impl Difference {
+    /// Adds the elements of a sample; elements that are no numbers in the first are left out.
+    pub fn add(&mut self, first: &[f32], second: &[f32]) {
+        for (&a, &b) in first.iter().zip(second) {
+            let (a, b) = (f64::from(a), f64::from(b));
+            if !a.is_finite() {
+                continue;
+            }
+            let apart = if b.is_finite() { a - b } else { a };
+            self.count += 1;
+            self.signal += a * a;
+            self.other += b * b;
+            self.product += a * b;
+            self.noise += apart * apart;
+            self.absolute += apart.abs();
+            self.largest = self.largest.max(apart.abs());
+        }
+    }
+
+    /// The squares of the difference, as a share of those of the signal.
+    pub fn noise_share(&self) -> f64 {
+        match (self.noise > 0.0, self.signal > 0.0) {
+            (false, _) => 0.0,
+            (true, false) => f64::INFINITY,
+            (true, true) => self.noise / self.signal,
+        }
+    }
+
+    /// The figures.
+    pub fn apart(&self) -> Apart {
+        let lengths = (self.signal * self.other).sqrt();
+        let share = self.noise_share();
+        Apart {
+            sqnr: if share > 0.0 {
+                (-10.0 * share.log10()).clamp(-SAME, SAME)
+            } else {
+                SAME
+            },
+            cosine: match (lengths > 0.0, self.noise > 0.0) {
+                (true, _) => (self.product / lengths).clamp(-1.0, 1.0),
+                (false, true) => 0.0,
+                (false, false) => 1.0,
+            },
+            max: self.largest,
+            mean: self.absolute / self.count.max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_all_elements_however_they_were_cut() {
+        let (a, b) = ([3.0f32, -4.0, 0.0, 12.0], [3.0f32, -4.5, 0.5, 12.0]);
+        let mut whole = Difference::default();
+        whole.add(&a, &b);
+        let mut parts = Difference::default();
+        parts.add(&a[..1], &b[..1]);
+        parts.add(&a[1..], &b[1..]);
+        assert_eq!(whole.apart(), parts.apart());
+        let apart = whole.apart();
+        assert!((apart.sqnr - 10.0 * (169.0f64 / 0.5).log10()).abs() < 1e-9);
+        assert_eq!((apart.max, apart.mean), (0.5, 0.25));
+        let (product, other) = (9.0 + 18.0 + 144.0, 9.0 + 20.25 + 0.25 + 144.0);
+        assert!((apart.cosine - product / (169.0f64 * other).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn equal_values_and_silence_have_figures_too() {
+        let mut same = Difference::default();
+        same.add(&[1.0, 2.0], &[1.0, 2.0]);
+        assert_eq!((same.apart().sqnr, same.apart().cosine), (SAME, 1.0));
+        let mut silent = Difference::default();
+        silent.add(&[0.0], &[1.0]);
+        assert_eq!((silent.apart().sqnr, silent.apart().cosine), (-SAME, 0.0));
+        assert_eq!(Difference::default().apart().sqnr, SAME);
+    }
+}

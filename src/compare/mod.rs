@@ -1,0 +1,266 @@
+//! A quantized model held against the float model it was made from, on samples: how far every layer and output is
+//! apart, where the error comes from, and what to do about it.
+//!
+//! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
+//! few live sets and not all values of two models.
+
+mod combine;
+mod difference;
+mod outputs;
+mod simulate;
+mod warnings;
+
+use serde::Serialize;
+
+pub use difference::{Apart, Difference};
+pub use outputs::OutputError;
+pub use warnings::{Warning, slower};
+
+use crate::engine::{Engine, EngineError};
+use crate::graph::Model;
+use crate::prepare::{PrepareError, raise_opset};
+use crate::tensor::Tensor;
+use combine::{Combined, combine};
+use outputs::Outputs;
+use warnings::Inputs;
+
+/// Why two models can't be compared.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum CompareError {
+    #[error(
+        "node `{node}` holds a graph of its own (If, Loop or Scan), inside which values can't be compared; compare the \
+         outputs with `octet run` on both models"
+    )]
+    Subgraphs { node: String },
+    #[error(
+        "the two models have no value in common by name: give the float model that the quantized one was made from"
+    )]
+    NothingInCommon,
+    #[error(
+        "the models have {float} and {quantized} outputs: give the float model that the quantized one was made from"
+    )]
+    Outputs { float: usize, quantized: usize },
+    #[error("{0}")]
+    Prepare(#[from] PrepareError),
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+}
+
+/// What quantizing did to the value a layer makes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LayerError {
+    /// The node that makes the value.
+    pub layer: String,
+    /// Its operator.
+    pub operator: String,
+    /// The value.
+    pub value: String,
+    /// Whether it is rounded.
+    pub rounded: bool,
+    /// The error that all layers up to here have brought.
+    pub accumulated: Apart,
+    /// The error that this layer brings when it is fed with the float model's values; `None` where it only moves what
+    /// others made.
+    pub added: Option<Apart>,
+    /// The same with only the weights as integers, in decibels of SQNR.
+    pub weights_only: Option<f64>,
+    /// The same with only the activations as integers.
+    pub activations_only: Option<f64>,
+    /// The share of the float values beyond what the integers can hold.
+    pub clipped: f64,
+    /// The least float value seen.
+    pub min: f32,
+    /// The greatest.
+    pub max: f32,
+    /// The reals that the integers can hold.
+    pub range: Option<(f32, f32)>,
+    /// This layer's share of what all layers add: noise over signal.
+    pub harm: f64,
+}
+
+/// Two models on some samples.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// How many samples were run.
+    pub samples: usize,
+    /// The outputs.
+    pub outputs: Vec<OutputError>,
+    /// The layers in the order of the float model.
+    pub layers: Vec<LayerError>,
+    /// The names of the layers that add most, the worst first.
+    pub worst: Vec<String>,
+    /// Values of the float model that the quantized one has no counterpart of.
+    pub unpaired: Vec<String>,
+    /// What stands out, with its cause.
+    pub warnings: Vec<Warning>,
+}
+
+/// Operators that only move what others made: what is apart after them was apart before.
+const MOVING: [&str; 12] = [
+    "Reshape",
+    "Transpose",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Slice",
+    "Split",
+    "Gather",
+    "Identity",
+    "Expand",
+    "Concat",
+    "MaxPool",
+];
+
+/// So many of the worst layers are named.
+const WORST: usize = 10;
+
+/// Sums for one value.
+#[derive(Default)]
+struct Sums {
+    accumulated: Difference,
+    added: Difference,
+    weights: Difference,
+    activations: Difference,
+    count: u64,
+    outside: u64,
+    ends: Option<(f32, f32)>,
+}
+
+/// A comparison under way.
+pub struct Comparing {
+    engine: Engine,
+    combined: Combined,
+    sums: Vec<Sums>,
+    outputs: Outputs,
+    inputs: Inputs,
+    float: Model,
+    samples: usize,
+}
+
+impl Comparing {
+    /// Begins with two prepared models.
+    pub fn new(mut float: Model, mut quantized: Model) -> Result<Comparing, CompareError> {
+        let opset = float.opset().max(quantized.opset());
+        raise_opset(&mut float, opset)?;
+        raise_opset(&mut quantized, opset)?;
+        let (first, second) = (float.graph.outputs.len(), quantized.graph.outputs.len());
+        if first != second {
+            return Err(CompareError::Outputs {
+                float: first,
+                quantized: second,
+            });
+        }
+        let combined = combine(&float, &quantized)?;
+        let engine = Engine::watching(combined.model.clone(), combined.watched.clone());
+        Ok(Comparing {
+            engine,
+            sums: combined.pairs.iter().map(|_| Sums::default()).collect(),
+            outputs: Outputs::of(&float),
+            inputs: Inputs::of(&float, &combined.simulated),
+            combined,
+            float,
+            samples: 0,
+        })
+    }
+
+    /// Runs a sample; `label` is the class it belongs to, where that is known.
+    pub fn feed(
+        &mut self,
+        inputs: &[Tensor],
+        label: Option<usize>,
+        stop: impl Fn() -> bool,
+    ) -> Result<(), CompareError> {
+        let (pairs, sums) = (&self.combined.pairs, &mut self.sums);
+        let see = |slot: usize, values: &[&[f32]]| {
+            let (pair, sums) = (&pairs[slot], &mut sums[slot]);
+            sums.look(values[0], pair.range);
+            sums.accumulated.add(values[0], values[pair.accumulated]);
+            for (place, sum) in [
+                (pair.added, &mut sums.added),
+                (pair.weights, &mut sums.weights),
+                (pair.activations, &mut sums.activations),
+            ] {
+                if let Some(place) = place {
+                    sum.add(values[0], values[place]);
+                }
+            }
+        };
+        let made = self.engine.run_beside(inputs, see, stop)?;
+        self.inputs.look(inputs);
+        let (float, quantized) = made.split_at(made.len() / 2);
+        self.outputs.add(float, quantized, label);
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// The result.
+    pub fn finish(self) -> Comparison {
+        let mut layers: Vec<LayerError> = self
+            .combined
+            .pairs
+            .iter()
+            .zip(&self.sums)
+            .map(|(pair, sums)| {
+                let moves = MOVING.contains(&pair.operator.as_str());
+                LayerError {
+                    layer: pair.layer.clone(),
+                    operator: pair.operator.clone(),
+                    value: pair.value.clone(),
+                    rounded: pair.range.is_some(),
+                    accumulated: sums.accumulated.apart(),
+                    added: pair.added.filter(|_| !moves).map(|_| sums.added.apart()),
+                    weights_only: pair.weights.map(|_| sums.weights.apart().sqnr),
+                    activations_only: pair.activations.map(|_| sums.activations.apart().sqnr),
+                    clipped: sums.outside as f64 / sums.count.max(1) as f64,
+                    min: sums.ends.map_or(0.0, |(min, _)| min),
+                    max: sums.ends.map_or(0.0, |(_, max)| max),
+                    range: pair.range,
+                    harm: match moves {
+                        true => 0.0,
+                        // A value that is always zero has no signal: one of a hundred times its noise counts as much.
+                        false => sums.added.noise_share().min(100.0),
+                    },
+                }
+            })
+            .collect();
+        let total: f64 = layers.iter().map(|layer| layer.harm).sum();
+        for layer in layers.iter_mut().filter(|_| total > 0.0) {
+            layer.harm /= total;
+        }
+        let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
+        order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
+        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
+        let outputs = self.outputs.finish();
+        let warnings = warnings::find(&self.float, &self.combined.simulated, &layers, &self.inputs);
+        Comparison {
+            samples: self.samples,
+            outputs,
+            layers,
+            worst,
+            unpaired: self.combined.alone,
+            warnings,
+        }
+    }
+}
+
+impl Sums {
+    /// What the float values are like.
+    fn look(&mut self, values: &[f32], range: Option<(f32, f32)>) {
+        let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
+        for &value in values {
+            min = min.min(value);
+            max = max.max(value);
+        }
+        self.ends = (min <= max).then_some((min, max));
+        self.count += values.len() as u64;
+        if let Some((low, high)) = range {
+            // Half a step beyond the ends still rounds to them: a step is at least a 65,535th of the range.
+            let slack = (high - low) / 131_070.0;
+            let outside = |value: &&f32| **value < low - slack || **value > high + slack;
+            self.outside += values.iter().filter(outside).count() as u64;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The quantized model in float arithmetic: what is rounded where, written with operators every engine has.
+//!
+//! QuantizeLinear followed by DequantizeLinear turns x into `(clamp(round(x/s) + z, low, high) - z)·s`. With whole
+//! numbers of at most 16 bits the sums are exact in float32, so this equals `clamp(round(x/s), low - z, high - z)·s`,
+//! which Div, Round (half to even, as QuantizeLinear), Max, Min and Mul compute to the same bits.
+
+use std::collections::HashMap;
+
+use crate::graph::Model;
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::quantize;
+
+/// How a value is rounded.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rounding {
+    pub(super) scale: f32,
+    /// The least and the greatest integer, less the zero point.
+    low: f32,
+    high: f32,
+}
+
+impl Rounding {
+    /// The least and the greatest real that it leaves.
+    pub(super) fn range(&self) -> (f32, f32) {
+        (self.low * self.scale, self.high * self.scale)
+    }
+
+    /// The nodes that round `input` into `output`, their constants added to the model.
+    pub(super) fn nodes(&self, model: &mut Model, input: &str, output: &str) -> Vec<NodeProto> {
+        let mut constant = |word: &str, value: f32| {
+            let name = format!("{output}/{word}");
+            let tensor = TensorProto::from_f32(&name, &[], &[value]);
+            model.graph.initializers.insert(tensor);
+            name
+        };
+        let (scale, low, high) = (
+            constant("scale", self.scale),
+            constant("low", self.low),
+            constant("high", self.high),
+        );
+        let step = |word: &str| format!("{output}/{word}");
+        let (steps, whole, above, inside) =
+            (step("steps"), step("whole"), step("above"), step("inside"));
+        vec![
+            NodeProto::new("Div", &steps, &[input, &scale], &[&steps]),
+            NodeProto::new("Round", &whole, &[&steps], &[&whole]),
+            NodeProto::new("Max", &above, &[&whole, &low], &[&above]),
+            NodeProto::new("Min", &inside, &[&above, &high], &[&inside]),
+            NodeProto::new("Mul", output, &[&inside, &scale], &[output]),
+        ]
+    }
+}
+
+/// A quantized model taken apart: constants as the reals they stand for, and which values are rounded into which.
+pub(super) struct Simulated {
+    /// The model, its pairs of QuantizeLinear and DequantizeLinear taken out.
+    pub(super) model: Model,
+    /// For what a pair made: the value it was made of, and how.
+    pub(super) rounded: HashMap<String, (String, Rounding)>,
+    /// The first rounded form of a value.
+    pub(super) forms: HashMap<String, String>,
+    /// Constants that were integers.
+    pub(super) constants: Vec<String>,
+}
+
+/// Takes a model apart; what is in another form than pairs stays as it is.
+pub(super) fn simulate(quantized: &Model) -> Simulated {
+    let mut model = quantized.clone();
+    let uses = quantized.graph.uses();
+    let mut found = Simulated {
+        model: quantized.clone(),
+        rounded: HashMap::new(),
+        forms: HashMap::new(),
+        constants: Vec::new(),
+    };
+    let is = |node: &NodeProto, operator: &str| node.op_type.as_deref() == Some(operator);
+    let mut kept = Vec::new();
+    for node in std::mem::take(&mut model.graph.nodes) {
+        if !is(&node, "DequantizeLinear") {
+            kept.push(node);
+            continue;
+        }
+        if let Some(constant) = quantize::dequantized(&node, quantized) {
+            found.constants.push(node.output[0].clone());
+            model.graph.initializers.insert(constant);
+            continue;
+        }
+        let maker = node.input_at(0).and_then(|value| uses.producer(value));
+        let quantizer = maker.map(|maker| &quantized.graph.nodes[maker]);
+        let pair = quantizer.filter(|q| is(q, "QuantizeLinear")).and_then(|q| {
+            let rounding = rounding(quantized, q)
+                .filter(|r| Some(r) == rounding(quantized, &node).as_ref())?;
+            Some((q.input_at(0)?.to_string(), rounding))
+        });
+        match pair {
+            Some((source, rounding)) => {
+                let made = node.output[0].clone();
+                found.forms.entry(source.clone()).or_insert(made.clone());
+                found.rounded.insert(made, (source, rounding));
+            }
+            None => kept.push(node),
+        }
+    }
+    model.graph.nodes = kept;
+    found.model = model;
+    found
+}
+
+/// How a QuantizeLinear or DequantizeLinear rounds, where it has one scale and a type of at most 16 bits.
+fn rounding(model: &Model, node: &NodeProto) -> Option<Rounding> {
+    let constant = |slot| model.graph.initializers.get(node.input_at(slot)?);
+    let scale = constant(1)?.to_f32().ok()?;
+    let (element, zero_point) = match constant(2) {
+        Some(tensor) => (tensor.element().ok()?, tensor.to_i64().ok()?),
+        None => (DataType::Uint8, vec![0]),
+    };
+    let (low, high) = match element {
+        DataType::Uint8 => (0, 255),
+        DataType::Int8 => (-128, 127),
+        DataType::Uint16 => (0, 65_535),
+        DataType::Int16 => (-32_768, 32_767),
+        _ => return None,
+    };
+    let ([scale], [zero_point]) = (scale.as_slice(), zero_point.as_slice()) else {
+        return None;
+    };
+    Some(Rounding {
+        scale: *scale,
+        low: (low - zero_point) as f32,
+        high: (high - zero_point) as f32,
+    })
+}

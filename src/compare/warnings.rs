@@ -1,0 +1,293 @@
+//! What stands out in a comparison, each with its cause and the layers to keep in float.
+
+use serde::Serialize;
+
+use super::LayerError;
+use super::simulate::{Rounding, Simulated};
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::NodeProto;
+use crate::quantize;
+use crate::tensor::Tensor;
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Warning {
+    /// A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`.
+    pub kind: &'static str,
+    /// What, where, why and what to do, in a sentence.
+    pub message: String,
+    /// The layers that mend it when they are kept in float; empty where that does not help.
+    pub keep_float: Vec<String>,
+}
+
+/// Parts of one scale whose ranges are this much apart share it badly: the smaller has an eighth of the integers, five
+/// bits of eight.
+const APART: f32 = 8.0;
+
+/// What the samples are like, input by input.
+pub(super) struct Inputs(Vec<Input>);
+
+struct Input {
+    name: String,
+    rounding: Option<Rounding>,
+    /// The operator that reads it first.
+    reader: String,
+    ends: Option<(f32, f32)>,
+    sum: f64,
+    count: u64,
+    outside: u64,
+    picture: bool,
+}
+
+impl Inputs {
+    pub(super) fn of(float: &Model, simulated: &Simulated) -> Inputs {
+        let uses = float.graph.uses();
+        let inputs = float.graph.inputs.iter().map(|input| {
+            let name = input.name.clone().unwrap_or_default();
+            let rounded = simulated.forms.get(&name);
+            let reader = uses.consumers(&name).first();
+            Input {
+                rounding: rounded.and_then(|form| Some(simulated.rounded.get(form)?.1.clone())),
+                reader: reader.map_or(String::new(), |&(node, _)| {
+                    float.graph.nodes[node].operator()
+                }),
+                name,
+                ends: None,
+                sum: 0.0,
+                count: 0,
+                outside: 0,
+                picture: false,
+            }
+        });
+        Inputs(inputs.collect())
+    }
+
+    pub(super) fn look(&mut self, tensors: &[Tensor]) {
+        for (input, tensor) in self.0.iter_mut().zip(tensors) {
+            let Some(values) = tensor.as_f32() else {
+                continue;
+            };
+            input.picture |=
+                matches!(tensor.shape(), [_, 1 | 3, h, w] | [_, h, w, 1 | 3] if *h > 7 && *w > 7);
+            let (mut min, mut max) = input.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
+            let range = input.rounding.as_ref().map(Rounding::range);
+            for &value in values {
+                min = min.min(value);
+                max = max.max(value);
+                input.sum += f64::from(value);
+                if let Some((low, high)) = range {
+                    input.outside += u64::from(value < low || value > high);
+                }
+            }
+            input.count += values.len() as u64;
+            input.ends = (min <= max).then_some((min, max));
+        }
+    }
+}
+
+/// Looks for everything that can be told from values; what needs times is told by [`slower`].
+pub(super) fn find(
+    float: &Model,
+    simulated: &Simulated,
+    layers: &[LayerError],
+    inputs: &Inputs,
+) -> Vec<Warning> {
+    let mut found = Vec::new();
+    found.extend(islands(float, simulated));
+    found.extend(shared_scales(float, simulated, layers));
+    found.extend(dead_channels(float));
+    found.extend(inputs.0.iter().filter_map(input_range));
+    found.extend(inputs.0.iter().filter_map(input_scale));
+    found
+}
+
+/// Operators that stay float with integers before and behind.
+fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
+    let uses = float.graph.uses();
+    let rounded = |value: &String| {
+        simulated.forms.contains_key(value) || simulated.rounded.contains_key(value)
+    };
+    let mut found = Vec::new();
+    for node in &float.graph.nodes {
+        let Some(reason) = quantize::float_reason(&node.operator()) else {
+            continue;
+        };
+        let fed = node.input.iter().any(&rounded);
+        let read = node
+            .output
+            .iter()
+            .any(|value| rounded(value) && !uses.consumers(value).is_empty());
+        if fed && read {
+            found.push(Warning {
+                kind: "island",
+                message: format!(
+                    "`{}` ({}) stays float between integers ({reason}), which costs a conversion before and behind it; \
+                     where that makes the model slower, keep its neighbours float, too",
+                    node.title(),
+                    node.operator()
+                ),
+                keep_float: neighbours(float, &uses, node),
+            });
+        }
+    }
+    found
+}
+
+fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
+    let makers = node.input.iter().filter_map(|value| uses.producer(value));
+    let readers = node
+        .output
+        .iter()
+        .flat_map(|value| uses.consumers(value))
+        .map(|&(reader, _)| reader);
+    let mut found: Vec<String> = makers
+        .chain(readers)
+        .map(|place| float.graph.nodes[place].title().to_string())
+        .collect();
+    found.dedup();
+    found
+}
+
+/// Parts joined under one scale whose ranges are far apart.
+fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) -> Vec<Warning> {
+    let largest = |value: &str| {
+        let seen = layers.iter().find(|layer| layer.value == value)?;
+        Some(seen.max.abs().max(seen.min.abs()))
+    };
+    let mut found = Vec::new();
+    for node in float.graph.nodes.iter().filter(|node| node.is("Concat")) {
+        let Some(out) = node.output.first() else {
+            continue;
+        };
+        if !simulated.forms.contains_key(out) && !simulated.rounded.contains_key(out) {
+            continue;
+        }
+        let parts: Vec<(&String, f32)> = node
+            .input
+            .iter()
+            .filter_map(|part| Some((part, largest(part).filter(|&m| m > 0.0)?)))
+            .collect();
+        let most = parts.iter().map(|(_, m)| *m).fold(0.0, f32::max);
+        let least = parts.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((part, least)) = least
+            && most > APART * least
+        {
+            found.push(Warning {
+                kind: "sharedScale",
+                message: format!(
+                    "`{}` joins parts of very different ranges under one scale: the greatest reaches {most:.4}, `{part}` only \
+                     {least:.4}, so that it has {:.0} of 256 integers; keep it float",
+                    node.title(),
+                    (256.0 * least / most).max(1.0)
+                ),
+                keep_float: vec![node.title().to_string()],
+            });
+        }
+    }
+    found
+}
+
+/// Channels of weights that are nothing but zeros: their scale means nothing, and they cost time.
+fn dead_channels(float: &Model) -> Option<Warning> {
+    let convolutions = float.graph.nodes.iter().filter(|n| n.is("Conv"));
+    let found: Vec<String> = convolutions
+        .filter_map(|node| {
+            let (dead, channels) = dead_of(float, node)?;
+            Some(format!("`{}` ({dead} of {channels})", node.title()))
+        })
+        .collect();
+    let more = match found.len().saturating_sub(5) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!found.is_empty()).then(|| Warning {
+        kind: "deadChannels",
+        message: format!(
+            "some channels have weights of zero, in {}{more}: they take time and make nothing but their bias; the model could \
+             be pruned before it is quantized",
+            found[..found.len().min(5)].join(", ")
+        ),
+        keep_float: Vec::new(),
+    })
+}
+
+/// How many of a convolution's channels are dead, of how many; `None` where all live.
+fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
+    let weight = float.graph.initializers.get(node.input_at(1)?)?;
+    let (values, channels) = (weight.to_f32().ok()?, *weight.shape().ok()?.first()?);
+    if channels < 2 || values.len() < channels {
+        return None;
+    }
+    let largest = |part: &[f32]| part.iter().fold(0.0f32, |a, v| a.max(v.abs()));
+    let whole = largest(&values);
+    let parts = values.chunks(values.len() / channels);
+    let dead = parts.filter(|part| largest(part) <= whole * 1e-6).count();
+    (dead > 0).then_some((dead, channels))
+}
+
+/// Samples that are not like those the model was calibrated with.
+fn input_range(input: &Input) -> Option<Warning> {
+    let (low, high) = input.rounding.as_ref()?.range();
+    let (min, max) = input.ends?;
+    let outside = input.outside as f64 / input.count.max(1) as f64;
+    let used = (max - min) / (high - low);
+    if outside < 0.05 && used > 0.1 {
+        return None;
+    }
+    let what = match outside >= 0.05 {
+        true => format!("{:.0} % of it lies outside", outside * 100.0),
+        false => format!("it uses {:.1} % of that", used * 100.0),
+    };
+    Some(Warning {
+        kind: "inputRange",
+        message: format!(
+            "the input `{}` is from {min:.4} to {max:.4} here, but the model was calibrated for {low:.4} to {high:.4}, and {what}: \
+             the samples were preprocessed differently; set the same mean, deviation and scale for both",
+            input.name
+        ),
+        keep_float: Vec::new(),
+    })
+}
+
+/// Pictures that look as if nobody had scaled them.
+fn input_scale(input: &Input) -> Option<Warning> {
+    let (min, max) = input.ends?;
+    let bytes = min >= 0.0 && max > 16.0 && max <= 255.0;
+    if !(input.picture && bytes && input.reader == "Conv") {
+        return None;
+    }
+    Some(Warning {
+        kind: "inputScale",
+        message: format!(
+            "the input `{}` is a picture with values up to {max:.0} and mean {:.1} that go straight into a convolution; most models want \
+             them scaled to 1, less the mean: check the preprocessing",
+            input.name,
+            input.sum / input.count.max(1) as f64
+        ),
+        keep_float: Vec::new(),
+    })
+}
+
+/// Layers that are slower as integers; `times` are name, float and integer milliseconds.
+pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning> {
+    let (float, integers) = whole;
+    if integers <= float || float <= 0.0 {
+        return None;
+    }
+    let mut slow: Vec<&(String, f64, f64)> = times.iter().filter(|(_, a, b)| b > a).collect();
+    slow.sort_by(|a, b| (b.2 - b.1).total_cmp(&(a.2 - a.1)));
+    slow.truncate(5);
+    let named: Vec<String> = slow
+        .iter()
+        .map(|(name, a, b)| format!("`{name}` {a:.2} → {b:.2} ms"))
+        .collect();
+    Some(Warning {
+        kind: "slower",
+        message: format!(
+            "the quantized model is slower here: {integers:.2} ms a run, the float model {float:.2}; most is lost in {}",
+            named.join(", ")
+        ),
+        keep_float: slow.iter().map(|(name, _, _)| name.clone()).collect(),
+    })
+}

@@ -1,0 +1,430 @@
+//! The table of layers: what ran, how it was computed, how long it took and what memory it took.
+//!
+//! One type for every face and every file: the terminal, JavaScript, YAML, CSV, HTML and traces show
+//! the rows made here.
+
+use serde::Serialize;
+
+use super::recording::{Repeats, Run};
+use super::spread::Spread;
+use crate::engine::{Step, Steps};
+use crate::onnx::schema::NodeProto;
+
+/// A tensor at the edge of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// The value's name in the model.
+    pub name: String,
+    /// Its element type.
+    pub element: String,
+    /// Its shape; sizes that depend on the values fed are 0.
+    pub shape: Vec<usize>,
+}
+
+/// One layer of a run: a node of the model with what was fused into it, or a conversion.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Layer {
+    /// The name of the node that does the work.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// All nodes of the model that it stands for, in their order.
+    pub nodes: Vec<String>,
+    /// The engine's code for it: what ran, in order, each once.
+    pub kernel: String,
+    /// Where it only changes the form of numbers (integers to floats and back): what makes that necessary.
+    pub conversion: Option<String>,
+    /// What it reads, without constants.
+    pub inputs: Vec<Port>,
+    /// What it makes for others.
+    pub outputs: Vec<Port>,
+    /// Multiplications with an addition.
+    pub macs: u64,
+    /// How many steps of the engine it took in one run.
+    pub calls: usize,
+    /// Its own time in milliseconds, over the runs.
+    pub ms: Spread,
+    /// The same run by run.
+    #[serde(skip)]
+    pub times: Vec<f64>,
+    /// Its share of the time of all layers, from their means.
+    pub share: f64,
+    /// Billions of multiplications with an addition in a second, from the median; `None` where it does none, or where
+    /// the time is below what the clock can tell.
+    pub gmacs: Option<f64>,
+    /// Bytes of what it makes.
+    pub own_bytes: u64,
+    /// The most bytes live while it ran, beyond what was there before the run.
+    pub peak_bytes: u64,
+    /// Bytes live after it, beyond what was there before the run.
+    pub live_bytes: u64,
+}
+
+/// All layers of a run, in the order they first run.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LayerTable {
+    /// The rows.
+    pub layers: Vec<Layer>,
+    /// How many runs were measured.
+    pub runs: usize,
+    /// How many ran before, unmeasured.
+    pub warm_up: usize,
+    /// The smallest step of the clock, in milliseconds.
+    pub resolution_ms: f64,
+    /// The time of a whole run in milliseconds.
+    pub total: Spread,
+    /// Milliseconds of a run spent outside all layers, from the means: handing values on, and measuring.
+    pub outside_ms: f64,
+    /// Bytes allocated before the run, which stay: the file, the weights, the plan.
+    pub resident_bytes: u64,
+    /// The most bytes live at once beyond those.
+    pub peak_bytes: u64,
+    /// The layer where that was.
+    pub peak_layer: String,
+    /// What all layers make, together: what it would take to keep everything.
+    pub sum_bytes: u64,
+    /// Multiplications with an addition, of all layers.
+    pub macs: u64,
+    /// Nodes of the model that did not run: computed before, or without effect.
+    pub before: Vec<String>,
+}
+
+/// What a table is made of.
+pub struct Measured<'a> {
+    /// The nodes of the model that ran.
+    pub nodes: &'a [NodeProto],
+    /// The steps of the plan, and which nodes they stand for.
+    pub steps: &'a Steps,
+    /// The measured runs.
+    pub runs: &'a [Run],
+    /// How they were repeated.
+    pub repeats: Repeats,
+    /// Bytes that were live before.
+    pub resident: u64,
+    /// The smallest step of the clock.
+    pub resolution_ms: f64,
+}
+
+/// What is known of a value of the model: element type, shape and, of a constant, that it is one.
+pub trait Values {
+    /// A value's port; `None` for a constant.
+    fn port(&self, name: &str) -> Option<Port>;
+
+    /// A value's or constant's shape.
+    fn shape(&self, name: &str) -> Option<Vec<u64>>;
+
+    /// The titles of the nodes that read a value.
+    fn readers(&self, name: &str) -> Vec<&NodeProto>;
+
+    /// The node that makes a value.
+    fn maker(&self, name: &str) -> Option<&NodeProto>;
+}
+
+impl LayerTable {
+    /// The table of what was measured.
+    pub fn of(measured: &Measured<'_>, values: &impl Values) -> LayerTable {
+        let Measured {
+            nodes, steps, runs, ..
+        } = *measured;
+        let rows = rows(&steps.steps);
+        let mut layers: Vec<Layer> = rows
+            .iter()
+            .map(|(node, steps_of)| layer(*node, steps_of, measured, values))
+            .collect();
+        let sum: f64 = layers.iter().map(|l| l.ms.mean).sum();
+        for layer in &mut layers {
+            layer.share = if sum > 0.0 { layer.ms.mean / sum } else { 0.0 };
+        }
+        let total = Spread::of(&runs.iter().map(|run| run.ms).collect::<Vec<_>>());
+        let highest = layers.iter().max_by_key(|layer| layer.peak_bytes);
+        let before = steps.layers.iter().zip(nodes);
+        LayerTable {
+            runs: runs.len(),
+            warm_up: measured.repeats.warm_up,
+            resolution_ms: measured.resolution_ms,
+            total,
+            outside_ms: (total.mean - sum).max(0.0),
+            resident_bytes: measured.resident,
+            peak_bytes: highest.map_or(0, |l| l.peak_bytes),
+            peak_layer: highest.map(|l| l.name.clone()).unwrap_or_default(),
+            sum_bytes: layers.iter().map(|l| l.own_bytes).sum(),
+            macs: layers.iter().map(|l| l.macs).sum(),
+            before: before
+                .filter(|(layer, _)| layer.is_none())
+                .map(|(_, node)| node.title().to_string())
+                .collect(),
+            layers,
+        }
+    }
+
+    /// The layer of that name.
+    pub fn layer(&self, name: &str) -> Option<&Layer> {
+        self.layers.iter().find(|layer| layer.name == name)
+    }
+}
+
+/// The steps of each layer, layers in the order they first run; steps of unknown origin are a layer each.
+fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
+    let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
+    for (place, step) in steps.iter().enumerate() {
+        match rows
+            .iter_mut()
+            .find(|(node, _)| node.is_some() && *node == step.node)
+        {
+            Some((_, of)) => of.push(place),
+            None => rows.push((step.node, vec![place])),
+        }
+    }
+    rows
+}
+
+/// The row in the table of each step.
+pub fn row_of_each(steps: &[Step]) -> Vec<usize> {
+    let mut found = vec![0; steps.len()];
+    for (row, (_, places)) in rows(steps).iter().enumerate() {
+        for &place in places {
+            found[place] = row;
+        }
+    }
+    found
+}
+
+fn layer(
+    main: Option<usize>,
+    places: &[usize],
+    measured: &Measured<'_>,
+    values: &impl Values,
+) -> Layer {
+    let all = &measured.steps.steps;
+    let mut kernels: Vec<&str> = Vec::new();
+    for &place in places {
+        if !kernels.contains(&all[place].kernel.as_str()) {
+            kernels.push(&all[place].kernel);
+        }
+    }
+    let (mut times, mut peak, mut live) = (Vec::new(), 0, 0);
+    for run in measured.runs {
+        let own = run.moments.iter().filter(|m| places.contains(&m.step));
+        times.push(own.clone().map(|m| m.ms).sum());
+        peak = own.clone().map(|m| m.peak).fold(peak, u64::max);
+        live = own.last().map_or(live, |m| m.live);
+    }
+    let ms = Spread::of(&times);
+    let mut found = Layer {
+        kernel: kernels.join(" + "),
+        calls: places.len(),
+        ms,
+        times,
+        peak_bytes: peak,
+        live_bytes: live,
+        ..Layer::default()
+    };
+    let Some(main) = main else {
+        // Nothing of the model tells what it is for.
+        found.name = format!("({})", found.kernel);
+        found.operator = found.kernel.clone();
+        found.own_bytes = own_bytes(places, all);
+        return found;
+    };
+    let members: Vec<&NodeProto> = measured
+        .steps
+        .layers
+        .iter()
+        .zip(measured.nodes)
+        .filter(|(layer, _)| **layer == Some(main))
+        .map(|(_, node)| node)
+        .collect();
+    let node = &measured.nodes[main];
+    found.name = node.title().to_string();
+    found.operator = node.operator();
+    found.nodes = members.iter().map(|n| n.title().to_string()).collect();
+    found.conversion = conversion(node, values);
+    (found.inputs, found.outputs) = edges(&members, values);
+    found.macs = members
+        .iter()
+        .map(|n| super::macs::macs(n, |name| values.shape(name)))
+        .sum();
+    found.own_bytes = own_bytes(places, all);
+    found.gmacs = (found.macs > 0 && ms.median > measured.resolution_ms)
+        .then(|| found.macs as f64 / (ms.median * 1e6));
+    found
+}
+
+/// The bytes of what a layer's last step makes, which is what leaves it; what its earlier steps make is scratch, and is
+/// in its peak.
+fn own_bytes(places: &[usize], all: &[Step]) -> u64 {
+    places
+        .last()
+        .map_or(0, |&last| all[last].outputs.iter().map(|o| o.bytes).sum())
+}
+
+/// What some nodes read from others and make for others.
+fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>, Vec<Port>) {
+    let made: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
+    let mut inputs: Vec<Port> = Vec::new();
+    for name in members.iter().flat_map(|n| &n.input) {
+        let known = made.contains(&name) || inputs.iter().any(|p| p.name == *name);
+        if !known && let Some(port) = values.port(name) {
+            inputs.push(port);
+        }
+    }
+    let titles: Vec<&str> = members.iter().map(|n| n.title()).collect();
+    let leaves = |name: &&&String| {
+        let readers = values.readers(name);
+        readers.is_empty() || readers.iter().any(|n| !titles.contains(&n.title()))
+    };
+    let outputs = made.iter().filter(leaves);
+    let outputs = outputs.filter_map(|name| values.port(name)).collect();
+    (inputs, outputs)
+}
+
+/// Why a node that only changes the form of numbers is there.
+fn conversion(node: &NodeProto, values: &impl Values) -> Option<String> {
+    let named = |nodes: Vec<&NodeProto>| {
+        let mut texts: Vec<String> = nodes
+            .iter()
+            .map(|n| format!("{} ({})", n.title(), n.operator()))
+            .collect();
+        let more = texts.len().saturating_sub(3);
+        texts.truncate(3);
+        if more > 0 {
+            texts.push(format!("{more} more"));
+        }
+        texts.join(", ")
+    };
+    let readers = || {
+        node.output
+            .first()
+            .map(|o| named(values.readers(o)))
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| "the model's output".into())
+    };
+    match node.op_type.as_deref()? {
+        "DequantizeLinear" => Some(format!("{} runs on floats", readers())),
+        "QuantizeLinear" | "DynamicQuantizeLinear" => {
+            let maker = node
+                .input_at(0)
+                .and_then(|value| values.maker(value))
+                .map_or("the model's input".into(), |n| named(vec![n]));
+            Some(format!("{maker} makes floats"))
+        }
+        "Cast" => Some(format!("{} reads another type", readers())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::recording::Moment;
+
+    struct Known(Vec<NodeProto>);
+
+    impl Values for Known {
+        fn port(&self, name: &str) -> Option<Port> {
+            (name != "w").then(|| Port {
+                name: name.into(),
+                element: "float32".into(),
+                shape: vec![1, 4],
+            })
+        }
+
+        fn shape(&self, name: &str) -> Option<Vec<u64>> {
+            Some(if name == "w" { vec![4, 4] } else { vec![1, 4] })
+        }
+
+        fn readers(&self, name: &str) -> Vec<&NodeProto> {
+            let reads = |n: &&NodeProto| n.input.iter().any(|i| i == name);
+            self.0.iter().filter(reads).collect()
+        }
+
+        fn maker(&self, name: &str) -> Option<&NodeProto> {
+            self.0.iter().find(|n| n.output.iter().any(|o| o == name))
+        }
+    }
+
+    fn step(node: Option<usize>, kernel: &str) -> Step {
+        Step {
+            node,
+            kernel: kernel.into(),
+            product: false,
+            inputs: vec![],
+            outputs: vec![crate::engine::StepValue {
+                element: "float32".into(),
+                shape: vec![1, 4],
+                bytes: 16,
+            }],
+        }
+    }
+
+    fn moment(step: usize, ms: f64, peak: u64, live: u64) -> Moment {
+        Moment {
+            step,
+            begin_ms: 0.0,
+            ms,
+            peak,
+            live,
+        }
+    }
+
+    #[test]
+    fn steps_of_a_layer_add_up_and_fused_nodes_are_named() {
+        let nodes = vec![
+            NodeProto::new("MatMul", "m", &["x", "w"], &["a"]),
+            NodeProto::new("Relu", "r", &["a"], &["b"]),
+            NodeProto::new("DequantizeLinear", "d", &["b"], &["y"]),
+            NodeProto::new("Shape", "s", &["x"], &["n"]),
+        ];
+        let steps = Steps {
+            steps: vec![
+                step(Some(0), "Pack"),
+                step(Some(0), "Product"),
+                step(Some(2), "Table"),
+                step(None, "Odd"),
+            ],
+            layers: vec![Some(0), Some(0), Some(2), None],
+        };
+        let run = |scale: f64| Run {
+            begin_ms: 0.0,
+            ms: 10.0 * scale,
+            moments: vec![
+                moment(0, scale, 50, 10),
+                moment(1, 2.0 * scale, 90, 20),
+                moment(2, scale, 60, 30),
+                moment(3, 0.0, 30, 30),
+            ],
+        };
+        let measured = Measured {
+            nodes: &nodes,
+            steps: &steps,
+            runs: &[run(1.0), run(2.0), run(3.0)],
+            repeats: Repeats::default(),
+            resident: 1000,
+            resolution_ms: 0.001,
+        };
+        let table = LayerTable::of(&measured, &Known(nodes.clone()));
+        let names: Vec<_> = table.layers.iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(names, ["m", "d", "(Odd)"]);
+        let first = &table.layers[0];
+        assert_eq!(first.nodes, ["m", "r"]);
+        assert_eq!(
+            (first.kernel.as_str(), first.calls, first.macs),
+            ("Pack + Product", 2, 16)
+        );
+        assert_eq!((first.ms.median, first.share), (6.0, 0.75));
+        let ports = |ports: &[Port]| ports.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (ports(&first.inputs), ports(&first.outputs)),
+            (vec!["x".to_string()], vec!["b".to_string()])
+        );
+        assert_eq!((first.peak_bytes, first.live_bytes), (90, 20));
+        let why = table.layers[1].conversion.as_deref();
+        assert_eq!(why, Some("the model's output runs on floats"));
+        assert_eq!((table.peak_bytes, table.peak_layer.as_str()), (90, "m"));
+        assert_eq!((table.sum_bytes, table.outside_ms), (48, 12.0));
+        assert_eq!(table.before, ["s"]);
+    }
+}

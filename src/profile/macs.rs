@@ -1,0 +1,93 @@
+//! How many multiplications with an addition a node does, from the shapes of what it reads and makes.
+
+use crate::onnx::schema::NodeProto;
+
+/// The count for a node, given the shape of a value by name; 0 for operators that don't multiply matrices, and where
+/// a shape is not known.
+pub fn macs(node: &NodeProto, shape: impl Fn(&str) -> Option<Vec<u64>>) -> u64 {
+    let input = |slot| shape(node.input_at(slot)?);
+    let output = || shape(node.output.first()?);
+    count(node, &input, &output).unwrap_or(0)
+}
+
+fn count(
+    node: &NodeProto,
+    input: &impl Fn(usize) -> Option<Vec<u64>>,
+    output: &impl Fn() -> Option<Vec<u64>>,
+) -> Option<u64> {
+    let all = |dims: &[u64]| dims.iter().try_fold(1u64, |a, &d| a.checked_mul(d));
+    let operator = node.op_type.as_deref()?;
+    match operator {
+        // Every element of the result is a sum over the weight's channels and window: W is [out, in/groups, …].
+        "Conv" | "ConvInteger" | "FusedConv" => {
+            all(&output()?)?.checked_mul(all(input(1)?.get(1..)?)?)
+        }
+        "QLinearConv" => all(&output()?)?.checked_mul(all(input(3)?.get(1..)?)?),
+        // Every element of the input is spread over the weight's: W is [in, out/groups, …].
+        "ConvTranspose" => all(&input(0)?)?.checked_mul(all(input(1)?.get(1..)?)?),
+        "MatMul"
+        | "MatMulInteger"
+        | "Gemm"
+        | "FusedMatMul"
+        | "MatMulNBits"
+        | "DynamicQuantizeMatMul" => {
+            let first = input(0)?;
+            let inner = match (operator, node.int("transA").unwrap_or(0) != 0) {
+                ("Gemm", true) => first.len().checked_sub(2)?,
+                _ => first.len().checked_sub(1)?,
+            };
+            all(&output()?)?.checked_mul(first[inner])
+        }
+        "QLinearMatMul" => all(&output()?)?.checked_mul(*input(0)?.last()?),
+        // X [length, batch, in]; W [directions, gates·hidden, in]; R [directions, gates·hidden, hidden].
+        "LSTM" | "GRU" | "RNN" => {
+            let steps = all(input(0)?.get(..2)?)?;
+            let weights = all(&input(1)?)?.checked_add(all(&input(2)?)?)?;
+            steps.checked_mul(weights)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::AttributeProto;
+
+    #[test]
+    fn products_are_counted_from_their_shapes() {
+        let shapes = |name: &str| -> Option<Vec<u64>> {
+            Some(match name {
+                "x" => vec![1, 8, 10, 10],
+                "w" => vec![16, 8, 3, 3],
+                "depth" => vec![8, 1, 3, 3],
+                "c" => vec![1, 16, 10, 10],
+                "a" => vec![2, 5, 7],
+                "b" => vec![7, 3],
+                "ab" => vec![2, 5, 3],
+                "tall" => vec![7, 5],
+                "row" => vec![5, 3],
+                "seq" => vec![6, 2, 4],
+                "W" => vec![1, 12, 4],
+                "R" => vec![1, 12, 3],
+                _ => return None,
+            })
+        };
+        let node = |operator: &str, inputs: &[&str], output: &str| {
+            NodeProto::new(operator, "n", inputs, &[output])
+        };
+        let transposed = node("Gemm", &["tall", "b"], "row").with(AttributeProto::int("transA", 1));
+        for (node, wanted) in [
+            (node("Conv", &["x", "w"], "c"), 1600 * 72),
+            (node("Conv", &["x", "depth"], "x"), 800 * 9),
+            (node("ConvTranspose", &["c", "w"], "x"), 1600 * 72),
+            (node("MatMul", &["a", "b"], "ab"), 30 * 7),
+            (transposed, 15 * 7),
+            (node("LSTM", &["seq", "W", "R"], "h"), 12 * (48 + 36)),
+            (node("Relu", &["x"], "x"), 0),
+            (node("MatMul", &["a", "b"], "unknown"), 0),
+        ] {
+            assert_eq!(macs(&node, shapes), wanted, "{node:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The table of layers in words: for a terminal, and as CSV.
+
+use std::fmt::Write;
+
+use super::columns::{Cell, Column};
+use super::layers::{Layer, LayerTable};
+
+/// Names longer than this are cut in the terminal; files have them whole.
+const WIDEST: usize = 40;
+
+/// The columns that fit a terminal.
+const TERMINAL: [Column; 12] = [
+    Column::Name,
+    Column::Operator,
+    Column::In,
+    Column::Out,
+    Column::Shape,
+    Column::Ms,
+    Column::P90,
+    Column::Share,
+    Column::Gmacs,
+    Column::Own,
+    Column::Live,
+    Column::Kernel,
+];
+
+/// Rows of a table for a terminal.
+pub fn rows(layers: &[Layer]) -> String {
+    let lines: Vec<Vec<String>> = std::iter::once(TERMINAL.map(|c| c.title().to_string()).to_vec())
+        .chain(layers.iter().map(|layer| {
+            TERMINAL
+                .map(|column| cut(column, column.shown(layer)).replace(char::is_control, " "))
+                .to_vec()
+        }))
+        .collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+    let widths: Vec<usize> = (0..TERMINAL.len()).map(|c| width(c).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for line in &lines {
+        let mut text = String::new();
+        for ((cell, column), width) in line.iter().zip(TERMINAL).zip(&widths) {
+            let _ = match column.is_number() {
+                true => write!(text, "{cell:>width$}  "),
+                false => write!(text, "{cell:<width$}  "),
+            };
+        }
+        out.push_str(text.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// Of names the end is kept: exporters put the path of the scope before it.
+fn cut(column: Column, text: String) -> String {
+    let length = text.chars().count();
+    match (length > WIDEST, column) {
+        (false, _) => text,
+        (true, Column::Name) => {
+            text.chars()
+                .skip(length - WIDEST + 1)
+                .fold("…".into(), |mut cut, c| {
+                    cut.push(c);
+                    cut
+                })
+        }
+        (true, _) => text.chars().take(WIDEST - 1).chain(['…']).collect(),
+    }
+}
+
+/// What a table says as a whole.
+pub fn summary(table: &LayerTable) -> String {
+    const MIB: f64 = 1_048_576.0;
+    let total = &table.total;
+    let mut out = format!(
+        "{:.3} ms a run (median of {} after {} to warm up; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it outside \
+         the layers\n",
+        total.median, table.runs, table.warm_up, total.p10, total.p90, table.outside_ms
+    );
+    if table.macs > 0 && total.median > 0.0 {
+        let _ = writeln!(
+            out,
+            "{:.1} million multiplications, {:.1} GMAC/s",
+            table.macs as f64 / 1e6,
+            table.macs as f64 / (total.median * 1e6)
+        );
+    }
+    let _ = writeln!(
+        out,
+        "memory: {:.1} MiB stay (file, weights, plan), {:.1} MiB more at the peak, in {}; all layers together make {:.1} MiB",
+        table.resident_bytes as f64 / MIB,
+        table.peak_bytes as f64 / MIB,
+        table.peak_layer,
+        table.sum_bytes as f64 / MIB
+    );
+    let _ = writeln!(
+        out,
+        "the clock steps by {:.2} µs; shorter times mean nothing one by one",
+        table.resolution_ms * 1e3
+    );
+    out
+}
+
+/// The rows as CSV (RFC 4180), every column, quantities unrounded.
+pub fn csv(layers: &[Layer]) -> String {
+    let mut out = Column::ALL.map(Column::name).join(",") + "\r\n";
+    for layer in layers {
+        let cells = Column::ALL.map(|column| match column.cell(layer) {
+            Cell::Empty => String::new(),
+            Cell::Number(value) => value.to_string(),
+            Cell::Text(text) => quoted(&text),
+        });
+        out.push_str(&cells.join(","));
+        out.push_str("\r\n");
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_quotes_what_would_break_it_and_has_a_cell_for_each_column() {
+        let layer = Layer {
+            name: "a,\"b\"".into(),
+            operator: "Conv".into(),
+            share: 0.25,
+            ..Layer::default()
+        };
+        let text = csv(&[layer]);
+        let lines: Vec<&str> = text.split("\r\n").collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("\"a,\"\"b\"\"\",Conv,0,0,0,0.25,,"));
+        assert_eq!(lines[0].split(',').count(), Column::ALL.len());
+    }
+
+    #[test]
+    fn a_terminal_row_stays_one_line_whatever_a_name_holds() {
+        let name = format!("x\n\u{1b}[31m{}", "é".repeat(60));
+        let text = rows(&[Layer {
+            name,
+            ..Layer::default()
+        }]);
+        assert_eq!(text.lines().count(), 2);
+        assert!(!text.contains('\u{1b}') && text.contains('…'));
+    }
+}

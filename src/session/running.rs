@@ -1,0 +1,279 @@
+//! Running a model, float or quantized, as it is: its outputs and its table of layers.
+
+use std::collections::BTreeMap;
+
+use super::{Error, Session, Watch};
+use crate::engine::{self, Engine, EngineError};
+use crate::graph::{Dim, Model, TensorType, Uses};
+use crate::onnx::schema::NodeProto;
+use crate::prepare::prepare;
+use crate::profile::clock::resolution_ms;
+use crate::profile::layers::{LayerTable, Measured, Port, Values};
+use crate::profile::recording::{Recording, Repeats, Run};
+use crate::profile::trace::Traced;
+use crate::profile::{Clock, SystemClock};
+use crate::samples::{self, Encoded};
+use crate::tensor::Tensor;
+
+/// A model made ready to run, whatever its operators.
+pub struct Runner {
+    engine: Engine,
+    model: Model,
+    /// Nodes of the file that preparing made unnecessary.
+    dropped: Vec<String>,
+}
+
+/// What a profiled run leaves.
+pub struct Profile {
+    /// What the model makes, in the order of its outputs.
+    pub outputs: Vec<(String, Tensor)>,
+    /// Its layers.
+    pub table: LayerTable,
+    /// The measured runs moment by moment, for traces; steps are those of `steps`.
+    pub runs: Vec<Run>,
+    /// For each step of the engine its row in the table.
+    pub rows: Vec<usize>,
+}
+
+/// A profile that is kept for the report and the files.
+pub(super) struct Kept {
+    pub(super) name: String,
+    pub(super) table: LayerTable,
+    pub(super) runs: Vec<Run>,
+    pub(super) rows: Vec<usize>,
+}
+
+impl Kept {
+    pub(super) fn traced(&self) -> Traced<'_> {
+        Traced {
+            name: &self.name,
+            table: &self.table,
+            runs: &self.runs,
+            rows: &self.rows,
+        }
+    }
+}
+
+impl Session {
+    /// Makes the model ready to run as it is; a quantized one, too.
+    pub fn runner(&self) -> Result<Runner, Error> {
+        if !self.wanted_files.is_empty() {
+            return Err(Error::FilesMissing {
+                files: self.wanted_files.clone(),
+            });
+        }
+        Ok(Runner::new(Model::from_proto(self.header.clone())?))
+    }
+
+    /// Runs the model on a sample repeatedly, measuring every layer; the table goes into the report.
+    pub fn profile(
+        &mut self,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn Watch,
+    ) -> Result<Profile, Error> {
+        let runner = self.runner()?;
+        self.profiles.clear();
+        let name = if self.card.already_quantized {
+            "int8"
+        } else {
+            "float"
+        };
+        self.profile_of(name, &runner, inputs, repeats, watch)
+    }
+
+    /// The same for a model to be shown beside this one, such as the quantized, under a name of its own.
+    pub fn profile_of(
+        &mut self,
+        name: &str,
+        runner: &Runner,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn Watch,
+    ) -> Result<Profile, Error> {
+        self.profiler.resume();
+        self.profiler.begin("Profiling");
+        let profile = runner.profile(inputs, repeats, watch);
+        self.profiler.end();
+        self.profiler.finish();
+        let profile = profile?;
+        self.profiles.retain(|kept| kept.name != name);
+        self.profiles.push(Kept {
+            name: name.to_string(),
+            table: profile.table.clone(),
+            runs: profile.runs.clone(),
+            rows: profile.rows.clone(),
+        });
+        self.report.profiled(&self.profiles);
+        Ok(profile)
+    }
+
+    /// Decodes a sample as the model wants it.
+    pub fn decode(
+        &self,
+        sample: &Encoded,
+        settings: &samples::Settings,
+    ) -> Result<Vec<Tensor>, Error> {
+        Ok(samples::decode(sample, &self.input_specs(), settings)?)
+    }
+}
+
+impl Runner {
+    /// Prepares the model where it can be: that folds shape arithmetic which the engine can't take. A model with
+    /// operators of which preparing knows nothing runs as it stands.
+    pub fn new(model: Model) -> Runner {
+        let titles = |model: &Model| -> Vec<String> {
+            let nodes = model.graph.nodes.iter();
+            nodes.map(|n| n.title().to_string()).collect()
+        };
+        let all = titles(&model);
+        let model = prepare(model.clone()).map_or(model, |prepared| prepared.model);
+        let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
+        let dropped = all.into_iter().filter(|n| !kept.contains(n)).collect();
+        Runner {
+            engine: Engine::new(model.clone(), Vec::new()),
+            model,
+            dropped,
+        }
+    }
+
+    /// The model as it runs.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Runs once; the outputs with their names.
+    pub fn run(
+        &self,
+        inputs: &[Tensor],
+        watch: &dyn Watch,
+    ) -> Result<Vec<(String, Tensor)>, Error> {
+        let outputs = self
+            .engine
+            .run(inputs, |_, _| {}, || watch.cancelled())
+            .map_err(stopped)?;
+        Ok(self.named(outputs))
+    }
+
+    /// Runs repeatedly, measuring every layer.
+    pub fn profile(
+        &self,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn Watch,
+    ) -> Result<Profile, Error> {
+        self.profile_by(&SystemClock, inputs, repeats, watch)
+    }
+
+    fn profile_by(
+        &self,
+        clock: &dyn Clock,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn Watch,
+    ) -> Result<Profile, Error> {
+        let steps = self.engine.steps(inputs).map_err(stopped)?;
+        let known = Known::new(&self.model, inputs)?;
+        let resolution_ms = resolution_ms(clock);
+        let mut recording = Recording::start(clock, steps.steps.len(), repeats);
+        let outputs = self
+            .engine
+            .run_timed(inputs, &mut recording, Recording::again, || {
+                watch.cancelled()
+            })
+            .map_err(stopped)?;
+        let (runs, resident) = recording.finish();
+        let measured = Measured {
+            nodes: &self.model.graph.nodes,
+            steps: &steps,
+            runs: &runs,
+            repeats,
+            resident,
+            resolution_ms,
+        };
+        let mut table = LayerTable::of(&measured, &known);
+        table.before.extend(self.dropped.iter().cloned());
+        let rows = crate::profile::layers::row_of_each(&steps.steps);
+        Ok(Profile {
+            outputs: self.named(outputs),
+            table,
+            runs,
+            rows,
+        })
+    }
+
+    fn named(&self, outputs: Vec<Tensor>) -> Vec<(String, Tensor)> {
+        let names = self.model.graph.outputs.iter();
+        let names = names.map(|o| o.name.clone().unwrap_or_default());
+        names.zip(outputs).collect()
+    }
+}
+
+fn stopped(error: EngineError) -> Error {
+    match error {
+        EngineError::Stopped => Error::Stopped,
+        other => Error::Engine(other),
+    }
+}
+
+/// What is known of a model's values for samples of certain shapes.
+struct Known<'a> {
+    model: &'a Model,
+    uses: Uses,
+    types: BTreeMap<String, TensorType>,
+}
+
+impl<'a> Known<'a> {
+    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<Known<'a>, Error> {
+        Ok(Known {
+            model,
+            uses: model.graph.uses(),
+            types: engine::infer_types_of(model, inputs)?,
+        })
+    }
+
+    fn found(&self, name: &str) -> Option<(TensorType, Vec<usize>)> {
+        let found = self
+            .types
+            .get(name)
+            .cloned()
+            .or_else(|| self.model.graph.tensor_type(name))?;
+        let dims = found.shape.clone().unwrap_or_default();
+        let sizes = dims.iter().map(|d| match d {
+            Dim::Known(size) => *size,
+            _ => 0,
+        });
+        let sizes = sizes.collect();
+        Some((found, sizes))
+    }
+}
+
+impl Values for Known<'_> {
+    fn port(&self, name: &str) -> Option<Port> {
+        if name.is_empty() || self.model.graph.initializers.contains(name) {
+            return None;
+        }
+        let (found, shape) = self.found(name)?;
+        Some(Port {
+            name: name.to_string(),
+            element: found.element.name().to_string(),
+            shape,
+        })
+    }
+
+    fn shape(&self, name: &str) -> Option<Vec<u64>> {
+        let (_, shape) = self.found(name)?;
+        Some(shape.into_iter().map(|d| d as u64).collect())
+    }
+
+    fn readers(&self, name: &str) -> Vec<&NodeProto> {
+        let readers = self.uses.consumers(name).iter();
+        readers
+            .map(|&(node, _)| &self.model.graph.nodes[node])
+            .collect()
+    }
+
+    fn maker(&self, name: &str) -> Option<&NodeProto> {
+        Some(&self.model.graph.nodes[self.uses.producer(name)?])
+    }
+}

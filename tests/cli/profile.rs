@@ -1,0 +1,155 @@
+//! What `octet run` and `octet compare` promise.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{QUANTIZE, octet, prepared, refused};
+
+/// What the program printed; it must have succeeded.
+#[track_caller]
+fn said(folder: &Path, arguments: &[&str]) -> String {
+    let output = octet(folder, arguments);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const RUN: [&str; 4] = ["run", "m.onnx", "--input", "data/s0.npz"];
+
+#[test]
+fn run_tells_the_outputs_and_with_profile_every_layer() {
+    let folder = prepared("run");
+    let plain = said(&folder, &RUN);
+    assert!(plain.starts_with("y: float32 1×2×4×4, from "), "{plain}");
+    assert_eq!(plain.lines().count(), 1);
+    let full = said(
+        &folder,
+        &[&RUN[..], &["--profile", "--runs", "3", "--csv", "l.csv"]].concat(),
+    );
+    assert!(full.starts_with(plain.trim_end()), "{full}");
+    assert!(full.contains("median of 3 after 2 to warm up"), "{full}");
+    let table = fs::read_to_string(folder.join("l.csv")).unwrap();
+    let mut lines = table.lines();
+    let names: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let place = |name: &str| names.iter().position(|n| *n == name).unwrap();
+    let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
+    assert!(rows.iter().any(|row| row[0] == "conv"), "{table}");
+    let sum = |name: &str| -> f64 {
+        rows.iter()
+            .map(|row| row[place(name)].parse().unwrap_or(0.0))
+            .sum()
+    };
+    // 2×4×4 results, each of 3×3×3 products.
+    assert_eq!(sum("macs"), 864.0);
+    assert!((sum("share") - 1.0).abs() < 1e-9);
+    let nodes: Vec<&str> = rows
+        .iter()
+        .flat_map(|row| row[place("nodes")].split(' '))
+        .collect();
+    assert!(
+        nodes.contains(&"conv") && nodes.contains(&"relu"),
+        "{table}"
+    );
+}
+
+#[test]
+fn rows_are_sorted_and_grouped_as_asked() {
+    let folder = prepared("run-sorted");
+    let more = [
+        "--profile",
+        "--runs",
+        "1",
+        "--warm-up",
+        "0",
+        "--group",
+        "operator",
+        "--sort",
+        "name",
+    ];
+    let table = said(&folder, &[&RUN[..], &more].concat());
+    assert!(table.contains("\nConv"), "{table}");
+    refused(
+        &folder,
+        &[&RUN[..], &["--profile", "--sort", "beauty"]].concat(),
+        &["beauty", "own_bytes"],
+    );
+    refused(&folder, &["run", "m.onnx"], &["--input"]);
+    refused(
+        &folder,
+        &["run", "m.onnx", "--input", "gone"],
+        &["gone", "check the path"],
+    );
+}
+
+#[test]
+fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
+    let folder = prepared("compare");
+    said(&folder, &QUANTIZE);
+    let compare = ["compare", "m.onnx", "q.onnx", "--data", "data"];
+    let text = said(&folder, &compare);
+    assert!(text.contains("4 samples\noutput y: SQNR"), "{text}");
+    let found: Value = serde_json::from_str(&said(
+        &folder,
+        &[&compare[..], &["--json", "--report", "r.yaml"]].concat(),
+    ))
+    .unwrap();
+    let output = found["outputs"][0]["apart"]["sqnr"].as_f64().unwrap();
+    assert!((20.0..80.0).contains(&output), "{output}");
+    let layers = found["layers"].as_array().unwrap();
+    let last = layers.iter().find(|l| l["value"] == "y").unwrap();
+    assert_eq!(last["layer"], "conv");
+    // It is the only layer: what it adds is all there is.
+    assert_eq!(last["accumulated"], last["added"]);
+    assert_eq!(
+        (last["harm"].as_f64(), &found["worst"][0]),
+        (Some(1.0), &last["layer"])
+    );
+    let only = |key: &str| last[key].as_f64().unwrap();
+    assert!(only("weightsOnly") > output && only("activationsOnly") >= output - 0.5);
+    let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
+    assert!(report.contains("\ncomparison:"), "{report}");
+
+    let same = ["compare", "m.onnx", "m.onnx", "--data", "data", "--json"];
+    let found: Value = serde_json::from_str(&said(&folder, &same)).unwrap();
+    assert_eq!(found["outputs"][0]["apart"]["sqnr"], 200.0);
+    assert_eq!(found["worst"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn samples_unlike_those_of_the_calibration_are_warned_of() {
+    let folder = prepared("compare-unlike");
+    said(&folder, &QUANTIZE);
+    let values: Vec<f32> = (0..48).map(|k| k as f32 * 5.0).collect();
+    fs::write(
+        folder.join("far.npz"),
+        super::npz("x", &[1, 3, 4, 4], &values),
+    )
+    .unwrap();
+    let far = ["compare", "m.onnx", "q.onnx", "--data", "far.npz", "--json"];
+    let found: Value = serde_json::from_str(&said(&folder, &far)).unwrap();
+    let warned = found["warnings"].as_array().unwrap();
+    let warning = warned.iter().find(|w| w["kind"] == "inputRange").unwrap();
+    assert!(
+        warning["message"]
+            .as_str()
+            .unwrap()
+            .contains("preprocessed differently")
+    );
+}
+
+#[test]
+fn labels_are_of_samples_or_refused() {
+    let folder = prepared("compare-labels");
+    said(&folder, &QUANTIZE);
+    let with = [
+        "compare", "m.onnx", "q.onnx", "--data", "data", "--labels", "l.csv",
+    ];
+    fs::write(folder.join("l.csv"), "sample,class\nother,1\n").unwrap();
+    refused(&folder, &with, &["none of the 1 labels"]);
+    fs::write(folder.join("l.csv"), "sample,class\ns0,first\n").unwrap();
+    refused(&folder, &with, &["l.csv line 2", "SAMPLE,CLASS"]);
+    fs::write(folder.join("l.csv"), "sample,class\ns0,1\n").unwrap();
+    said(&folder, &with);
+}
