@@ -81,6 +81,11 @@ impl Plan {
             });
         }
         let plan = planner.finish();
+        for (name, _) in &plan.forms {
+            if let Some(represented) = plan.representations.get(name) {
+                represented.check(name)?;
+            }
+        }
         let opset = model.opset();
         let by_channel = |(_, form): &(String, Form)| matches!(form, Form::Weight(Some(_)));
         if opset < FIRST_OPSET_WITH_AXIS && plan.forms.iter().any(by_channel) {
