@@ -7,6 +7,7 @@
 
 mod bias;
 mod blocks;
+mod composed;
 mod dynamic;
 mod float16;
 mod gather;

@@ -6,6 +6,7 @@ use super::names::hint;
 use super::{Operators, Settings};
 use crate::graph::Model;
 use crate::quantize::QuantizeError;
+use crate::quantize::composed::composed;
 
 /// Every operator that ONNX has or had, up to operator set 27.
 const ONNX: &str = "\
@@ -40,10 +41,13 @@ fn named(settings: &Settings) -> impl Iterator<Item = &String> {
     listed.iter().chain(settings.by_operator.keys())
 }
 
-/// The operators of a model, as settings name them.
+/// The operators of a model, as settings name them; those that are written as chains among them.
 fn of(model: &Model) -> BTreeSet<String> {
-    let nodes = model.graph.nodes.iter();
-    nodes.map(|node| node.operator()).collect()
+    let graph = &model.graph;
+    let chains = composed(graph, &graph.uses());
+    let chains = chains.iter().map(|chain| chain.operator.to_string());
+    let nodes = graph.nodes.iter().map(|node| node.operator());
+    nodes.chain(chains).collect()
 }
 
 /// Refuses what is no operator of ONNX, nor of the model, and can only be misspelt.
