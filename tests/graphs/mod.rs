@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use octet::graph::{Model, TensorType};
 use octet::onnx::schema::*;
+use octet::quantize::Quantized;
 
 /// A float value of unknown shape.
 pub fn value(name: &str) -> ValueInfoProto {
@@ -58,6 +59,32 @@ pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str
         ..Default::default()
     })
     .unwrap()
+}
+
+/// An If whose branches both take `inner` and the constant `w` from the graph around them, with its condition.
+pub fn choice(operator: &str, output: &str) -> (NodeProto, TensorProto) {
+    let branch = GraphProto {
+        name: Some("branch".into()),
+        node: vec![node(operator, &["inner", "w"], "taken")],
+        output: vec![value("taken")],
+        ..Default::default()
+    };
+    let attribute = |name: &str| AttributeProto {
+        name: Some(name.into()),
+        r#type: Some(AttributeType::Graph as i32),
+        g: Some(branch.clone()),
+        ..Default::default()
+    };
+    let mut choice = node("If", &["yes"], output);
+    choice.attribute = vec![attribute("then_branch"), attribute("else_branch")];
+    let yes = TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into());
+    (choice, yes)
+}
+
+/// The node of a quantized model that makes a value.
+pub fn maker<'a>(quantized: &'a Quantized, value: &str) -> &'a NodeProto {
+    let mut nodes = quantized.model.graph.nodes.iter();
+    nodes.find(|n| n.output.iter().any(|o| o == value)).unwrap()
 }
 
 /// That every value is made once and before it is used, no name is taken twice and every output is made.

@@ -145,6 +145,8 @@ def download(package, folder):
                    form, package.name, "--dest", str(folder), "--require-hashes", "-r", str(requirement)]
         if package.platform:
             command += ["--platform", package.platform]
+        if package.python:
+            command += ["--python-version", package.python, "--implementation", "cp", "--abi", f"cp{package.python}"]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     except FileNotFoundError:

@@ -18,6 +18,7 @@ class Package:
     sha256: str
     licence: str
     platform: str | None = None  # of a wheel that exists once a platform: the one we read data from
+    python: str | None = None  # of a wheel that exists once a Python, too
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ PACKAGES = {
     "ddddocr": Package(
         "wheel", "ddddocr", "1.6.1", "ddddocr-1.6.1-py3-none-any.whl",
         "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", "MIT"),
+    "faces": Package(
+        "wheel", "scikit-image", "0.25.2",
+        "scikit_image-0.25.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
+        "24cc986e1f4187a12aa319f777b36008764e856e5013666a4a83f8df083c2641", "BSD-3-Clause", platform="manylinux2014_x86_64", python="311"),
     "photos": Package(
         "wheel", "foolbox", "3.3.4", "foolbox-3.3.4-py3-none-any.whl",
         "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb", "MIT"),
@@ -103,6 +108,8 @@ MODELS = {
     "ddddocr_old": Model(
         "copy", "ddddocr/common_old.onnx",
         "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68", "ddddocr", quantized=True),
+    "ddddocr": Model("copy", "ddddocr/common.onnx", "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8", "ddddocr"),
+    "ddddocr_det": Model("copy", "ddddocr/common_det.onnx", "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6", "ddddocr"),
     "resnet50": Model("inflate", "resnet50.skeleton.onnx", "1b5251fe4112e0b0e17255cfcff1dba2ba1bf3f993ffe8bd16665ae18102a008"),
     "sam2_image_encoder_dynshape": Model("inflate", "sam2_image_encoder_dynshape.skeleton.onnx", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
 }

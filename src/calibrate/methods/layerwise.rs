@@ -38,8 +38,7 @@ mod tests {
         // A million values up to 1 and thirty at 20: cutting them makes steps 20 times finer for all others.
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();
         values.extend([20.0; 30]);
-        let mut seen = Observation::new();
-        seen.observe(&values);
+        let seen = Observation::of(&values);
         let found = |measure| range(&seen, measure, &Target::default()).max;
         assert!(found(Measure::Mae) < 1.01, "{}", found(Measure::Mae));
         assert_eq!(found(Measure::Mse), 20.0);

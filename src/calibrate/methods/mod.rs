@@ -147,8 +147,7 @@ mod tests {
 
     #[test]
     fn min_max_is_from_the_least_to_the_greatest_value() {
-        let mut seen = Observation::new();
-        seen.observe(&[0.25, -1.5, 3.0]);
+        let seen = Observation::of(&[0.25, -1.5, 3.0]);
         let range = |seen| Method::MinMax.range(seen, &Target::default()).unwrap();
         assert_eq!(range(&seen), Range::new(-1.5, 3.0));
         assert_eq!(range(&Observation::new()), Range::new(0.0, 0.0));
@@ -171,8 +170,7 @@ mod tests {
 
     #[test]
     fn a_second_pass_that_was_not_made_is_asked_for() {
-        let mut seen = Observation::new();
-        seen.observe(&[1.0, 2.0]);
+        let seen = Observation::of(&[1.0, 2.0]);
         let error = Method::OrtPercentile(99.9)
             .range(&seen, &Target::default())
             .unwrap_err();
@@ -182,8 +180,7 @@ mod tests {
     #[test]
     fn ort_entropy_with_its_defaults_is_min_max_and_says_so() {
         let method: Method = "ort-entropy".parse().unwrap();
-        let mut seen = Observation::new();
-        seen.observe(&[-0.5, 2.0, 1.0]);
+        let seen = Observation::of(&[-0.5, 2.0, 1.0]);
         assert_eq!(
             method.range(&seen, &Target::default()).unwrap(),
             Range::new(-0.5, 2.0)

@@ -181,12 +181,6 @@ fn power_of_two_range(
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Observation {
-        let mut seen = Observation::new();
-        seen.observe(values);
-        seen
-    }
-
     fn cost(seen: &Observation, target: &Target, range: Range) -> f64 {
         ExpectedError::of(&Distribution::of(seen).unwrap()).mean(target.grid(range), Power::Squared)
     }
@@ -197,7 +191,7 @@ mod tests {
         // quarter of that, and the one clipped to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let found = range(&of(&values), &Target::default());
+        let found = range(&Observation::of(&values), &Target::default());
         assert!(
             found.min == 0.0 && (found.max - 1.0).abs() < 0.08,
             "{found:?}"
@@ -207,7 +201,7 @@ mod tests {
     #[test]
     fn even_values_keep_their_whole_range() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let found = range(&of(&values), &Target::default());
+        let found = range(&Observation::of(&values), &Target::default());
         assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
     }
 
@@ -225,7 +219,10 @@ mod tests {
                 power_of_two: true,
                 ..target
             };
-            let scale = target.grid(range(&of(&values), &target)).unwrap().scale;
+            let scale = target
+                .grid(range(&Observation::of(&values), &target))
+                .unwrap()
+                .scale;
             assert_eq!(scale, power_of_two(exponent_of(scale)), "{target:?}");
         }
         // Zero stays among the integers where values have one sign.
@@ -235,8 +232,8 @@ mod tests {
         };
         let positive: Vec<f32> = values.iter().map(|v| v.abs()).collect();
         let negative: Vec<f32> = values.iter().map(|v| -v.abs()).collect();
-        assert_eq!(range(&of(&positive), &target).min, 0.0);
-        assert!(range(&of(&negative), &target).max >= 0.0);
+        assert_eq!(range(&Observation::of(&positive), &target).min, 0.0);
+        assert!(range(&Observation::of(&negative), &target).max >= 0.0);
     }
 
     #[cfg(not(target_family = "wasm"))]
@@ -265,7 +262,7 @@ mod tests {
             fn it_is_never_worse_than_min_max_and_never_beyond_what_was_seen(
                 values in long_tailed(1..400), symmetric: bool,
             ) {
-                let seen = of(&values);
+                let seen = Observation::of(&values);
                 let target = if symmetric { Target::new(-127, 127, true) } else { Target::default() };
                 let all = Range::new(seen.min().unwrap(), seen.max().unwrap());
                 let found = range(&seen, &target);
@@ -279,7 +276,7 @@ mod tests {
             // Of few values in few bins, the cost jumps from range to range.
             #[test]
             fn it_comes_near_the_best_of_many(values in long_tailed(100..400)) {
-                let seen = of(&values);
+                let seen = Observation::of(&values);
                 let target = Target::new(-127, 127, true);
                 let end = f64::from(seen.max().unwrap()).max(-f64::from(seen.min().unwrap()));
                 let least = (1..=400)

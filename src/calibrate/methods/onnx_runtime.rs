@@ -151,8 +151,7 @@ mod tests {
     use super::*;
 
     fn counted(values: &[f32], bins: usize, magnitudes: bool) -> (NumpyHistogram, Range) {
-        let mut seen = Observation::new();
-        seen.observe(values);
+        let seen = Observation::of(values);
         let mut counted = NumpyHistogram::new(Layout { bins, magnitudes }, &seen);
         counted.count(values);
         (

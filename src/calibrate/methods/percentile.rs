@@ -28,17 +28,11 @@ pub(super) fn range(seen: &Observation, percent: f64, target: &Target) -> Range 
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Observation {
-        let mut seen = Observation::new();
-        seen.observe(values);
-        seen
-    }
-
     #[test]
     fn half_of_what_is_outside_is_cut_on_each_side() {
         // 1000 values, one a bin or fewer: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
-        let seen = of(&values);
+        let seen = Observation::of(&values);
         let found = range(&seen, 99.0, &Target::default());
         assert!(
             (found.min + 395.0).abs() <= 0.5 && (found.max - 594.0).abs() <= 1.0,
@@ -56,14 +50,14 @@ mod tests {
     fn zeros_count_as_values_but_not_as_small_ones() {
         let mut values = vec![0.0f32; 990];
         values.extend((1..=10).map(|i| i as f32));
-        let found = range(&of(&values), 99.0, &Target::default());
+        let found = range(&Observation::of(&values), 99.0, &Target::default());
         assert!(
             found.min == 0.0 && (found.max - 5.0).abs() < 0.01,
             "{found:?}"
         );
         // The least of those that are not zero would come at 98 %.
         assert_eq!(
-            range(&of(&values), 97.0, &Target::default()),
+            range(&Observation::of(&values), 97.0, &Target::default()),
             Range::new(0.0, 0.0)
         );
     }
@@ -79,7 +73,7 @@ mod tests {
                 values in proptest::collection::vec(-10f32..20.0, 1..200),
                 a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
             ) {
-                let seen = of(&values);
+                let seen = Observation::of(&values);
                 let target = Target { symmetric, ..Target::default() };
                 let (less, more) = (range(&seen, a.min(b), &target), range(&seen, a.max(b), &target));
                 // Only where the cuts pass each other, below 50 %, is a lower end moved.

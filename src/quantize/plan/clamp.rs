@@ -15,9 +15,8 @@ impl Planner<'_> {
         let alone = self.uses.consumers(input).len() == 1;
         let made = self.layers.tensor(output, &self.nodes[maker].activations);
         // A scale that somebody chose may reach beyond the bounds.
-        let chosen = made.range.is_some() || made.scale.is_some();
         if made.is_symmetric(false)
-            || chosen
+            || made.is_chosen()
             || !alone
             || self.uses.is_output(input)
             || !self.is_float(output)

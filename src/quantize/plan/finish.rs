@@ -88,8 +88,7 @@ impl Planner<'_> {
                 continue;
             }
             let (own, shared) = (&representations[name], &representations[end]);
-            let chosen = own.range.is_some() || own.scale.is_some();
-            if chosen || !own.is_like(shared) {
+            if own.is_chosen() || !own.is_like(shared) {
                 forms.insert(name.clone(), Form::Activation);
             }
         }

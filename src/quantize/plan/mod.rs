@@ -10,8 +10,9 @@ mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use super::composed::{Composed, composed};
 use super::operators::is_quantized_operator;
-use super::settings::{Layers, Representation};
+use super::settings::{Layers, Operators, Representation};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
@@ -68,9 +69,25 @@ pub struct Plan {
 impl Plan {
     /// Plans for a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
+        let graph = &model.graph;
+        let mut chains = composed(graph, &graph.uses());
+        // ONNX Runtime's own list knows no chains: what it quantizes of them are single operators.
+        chains.retain(|chain| match &settings.operators {
+            Operators::All => true,
+            Operators::OnnxRuntime => false,
+            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator),
+        });
+        Plan::with_chains(model, settings, chains)
+    }
+
+    fn with_chains(
+        model: &Model,
+        settings: &Settings,
+        chains: Vec<Composed>,
+    ) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
         let layers = Layers::new(settings, model)?;
-        let mut planner = Planner::new(model, settings, &layers);
+        let mut planner = Planner::new(model, settings, &layers, chains);
         for (index, node) in model.graph.nodes.iter().enumerate() {
             let reason = planner.visit(index, node).err();
             planner.choices.push(NodeChoice {
@@ -81,6 +98,11 @@ impl Plan {
             });
         }
         let plan = planner.finish();
+        for (name, _) in &plan.forms {
+            if let Some(represented) = plan.representations.get(name) {
+                represented.check(name)?;
+            }
+        }
         let opset = model.opset();
         let by_channel = |(_, form): &(String, Form)| matches!(form, Form::Weight(Some(_)));
         if opset < FIRST_OPSET_WITH_AXIS && plan.forms.iter().any(by_channel) {
@@ -105,7 +127,8 @@ impl Plan {
     /// The values whose ranges any settings may want, in order of name: what a calibration has to watch so
     /// that layers can be kept float, given back and retyped without another.
     pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
-        let plan = Plan::new(model, &Settings::default())?;
+        // Operator by operator: settings may have the nodes inside a composed operator quantized, too.
+        let plan = Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let names: BTreeSet<&String> = plan
             .forms
             .iter()

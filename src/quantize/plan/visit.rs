@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{Bias, Form};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
+use crate::quantize::composed::Composed;
 use crate::quantize::operators::{
     Treatment, WeightAxis, float_reason, is_onnx_runtimes, treatment,
 };
@@ -30,6 +31,9 @@ pub(super) struct Planner<'a> {
     pub(super) renamed: HashMap<String, String>,
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
+    /// Chains that are one operator, and of each node in one which it is.
+    chains: Vec<Composed>,
+    inside: HashMap<usize, usize>,
 }
 
 impl<'a> Planner<'a> {
@@ -37,14 +41,21 @@ impl<'a> Planner<'a> {
         model: &'a Model,
         settings: &'a Settings,
         layers: &'a Layers<'a>,
+        chains: Vec<Composed>,
     ) -> Planner<'a> {
         let graph = &model.graph;
+        let uses = graph.uses();
+        let of = |(which, chain): (usize, &Composed)| {
+            let nodes = chain.nodes.clone();
+            nodes.into_iter().map(move |node| (node, which))
+        };
+        let inside = chains.iter().enumerate().flat_map(of).collect();
         Planner {
             model,
             settings,
             layers,
             nodes: graph.nodes.iter().map(|node| layers.of(node)).collect(),
-            uses: graph.uses(),
+            uses,
             element: graph.element_types(),
             order: Vec::new(),
             forms: HashMap::new(),
@@ -53,6 +64,8 @@ impl<'a> Planner<'a> {
             renamed: HashMap::new(),
             quantized: HashSet::new(),
             choices: Vec::new(),
+            chains,
+            inside,
         }
     }
 
@@ -77,6 +90,9 @@ impl<'a> Planner<'a> {
 
     /// Marks what a node wants quantized; an error says why it stays float.
     pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
+        if let Some(&chain) = self.inside.get(&index) {
+            return self.visit_chain(index, chain);
+        }
         if let Some(reason) = self.excluded(index) {
             return Err(reason);
         }
@@ -188,6 +204,29 @@ impl<'a> Planner<'a> {
                 }
             }
         }
+        self.quantized.insert(index);
+        Ok(())
+    }
+
+    /// A node of a chain that is one operator: only what goes in and what comes out become integers.
+    fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
+        let chain = self.chains[chain].clone();
+        let by_operator = self.settings.by_operator.get(chain.operator);
+        let kept = by_operator.is_some_and(|layer| layer.float == Some(true));
+        if kept || chain.nodes.iter().any(|&node| self.nodes[node].float) {
+            return Err("the settings keep it float");
+        }
+        let last = chain.last();
+        let output = self.model.graph.nodes[last].output.first();
+        let output = output.map_or("", String::as_str);
+        if !self.is_float(&chain.input) || !self.is_float(output) {
+            return Err(NOT_FLOAT);
+        }
+        self.activation(&chain.input);
+        if index != last {
+            return Err(chain.reason());
+        }
+        self.activation(output);
         self.quantized.insert(index);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! ([`Layers`] does it). `docs/settings.md` has every key, `docs/settings.schema.json` is its schema.
 
 mod names;
+mod operators;
 mod read;
 mod resolve;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use operators::without_effect;
 pub use read::SettingsError;
 pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 

@@ -68,6 +68,11 @@ pub(super) fn nearest<'a>(
         .map(|(_, name)| name)
 }
 
+/// The end of an error about a name that means nothing: the name that may have been meant.
+pub(super) fn hint<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wanted, names).map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
+}
+
 /// How many letters have to be changed, added, taken out or swapped with the next.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

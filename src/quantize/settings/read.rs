@@ -1,6 +1,6 @@
 //! Reading the document, with an error for each thing that can't be meant.
 
-use super::names::nearest;
+use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
 
 /// What is wrong with a settings document.
@@ -62,9 +62,7 @@ fn form(detail: &str) -> SettingsError {
         .starts_with("unknown")
         .then(|| quoted.next())
         .flatten();
-    let hint = unknown
-        .and_then(|found| nearest(found, quoted))
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    let hint = unknown.map_or(String::new(), |found| hint(found, quoted));
     SettingsError::Form {
         detail: detail.into(),
         hint,
@@ -202,7 +200,10 @@ mod tests {
     #[test]
     fn what_can_not_be_meant_is_refused() {
         assert!(error(r#"{ "activations": { "range": [0, 1] } }"#).contains("`range`"));
-        assert!(error(r#"{ "tensors": { "x": { "scale": 0 } } }"#).contains("positive"));
+        for scale in ["0", "-0.5", "1e39", "1e-45"] {
+            let text = format!(r#"{{ "tensors": {{ "x": {{ "scale": {scale} }} }} }}"#);
+            assert!(error(&text).contains("positive"), "{scale}");
+        }
         assert!(
             error(r#"{ "tensors": { "x": { "zero_point": 3 } } }"#).contains("without a scale")
         );

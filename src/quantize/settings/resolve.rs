@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::names::{means, nearest};
+use super::names::{hint, means};
+use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
 use crate::calibrate::{Method, Range, Target};
 use crate::graph::Model;
@@ -39,7 +40,8 @@ pub(in crate::quantize) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// Checks that every name in the settings means something in the model.
+    /// Checks that every name of a node or tensor in the settings means something in the model, and that operators
+    /// are ones that somebody knows.
     pub(in crate::quantize) fn new(
         settings: &'a Settings,
         model: &Model,
@@ -63,10 +65,11 @@ impl<'a> Layers<'a> {
             if !values.contains(name.as_str()) {
                 return Err(QuantizeError::UnknownTensor {
                     name: name.clone(),
-                    hint: meant(name, &values),
+                    hint: hint(name, values),
                 });
             }
         }
+        refuse_unknown(settings, model)?;
         Ok(Layers { settings })
     }
 
@@ -127,13 +130,8 @@ impl<'a> Layers<'a> {
 pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> QuantizeError {
     QuantizeError::UnknownNode {
         name: name.to_string(),
-        hint: meant(name, titles),
+        hint: hint(name, titles.iter().copied()),
     }
-}
-
-fn meant(name: &str, names: &HashSet<&str>) -> String {
-    nearest(name, names.iter().copied())
-        .map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
 }
 
 impl Representation {
@@ -148,6 +146,28 @@ impl Representation {
             method,
             range: None,
             scale: None,
+        }
+    }
+
+    /// Whether its range or scale was chosen by the person.
+    pub(in crate::quantize) fn is_chosen(&self) -> bool {
+        self.range.is_some() || self.scale.is_some()
+    }
+
+    /// Refuses a chosen zero point that no integer of the type is.
+    pub(in crate::quantize) fn check(&self, tensor: &str) -> Result<(), QuantizeError> {
+        let whole = span(self.element.data_type(), false, false);
+        match self.scale {
+            Some((_, zero_point)) if !(whole.low..=whole.high).contains(&zero_point) => {
+                Err(QuantizeError::ZeroPoint {
+                    tensor: tensor.to_string(),
+                    zero_point,
+                    element: self.element.data_type().name(),
+                    low: whole.low,
+                    high: whole.high,
+                })
+            }
+            _ => Ok(()),
         }
     }
 
