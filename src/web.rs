@@ -5,6 +5,8 @@
 //! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
 //! the page stop a call and learn of a panic while the worker itself is busy.
 
+mod look;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 

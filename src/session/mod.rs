@@ -6,6 +6,7 @@
 
 mod card;
 mod error;
+mod look;
 mod report;
 mod source;
 mod warm_up;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use card::{Card, FloatOperator, Port};
 pub use error::Error;
+pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
 use report::Report;
 pub use source::{Checksum, Source};
 pub use warm_up::warm_up;

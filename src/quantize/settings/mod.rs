@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use read::SettingsError;
+pub use resolve::target_of;
 pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, Range};

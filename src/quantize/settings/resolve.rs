@@ -136,6 +136,16 @@ fn meant(name: &str, names: &HashSet<&str>) -> String {
         .map_or(String::new(), |meant| format!("; did you mean `{meant}`?"))
 }
 
+/// The integers of an activation of this type, as the methods want to know them.
+pub fn target_of(element: ElementType, symmetric: Option<bool>) -> Target {
+    let represented = Representation::new(element, None);
+    Representation {
+        symmetric,
+        ..represented
+    }
+    .target()
+}
+
 impl Representation {
     /// As it is where nothing is said.
     pub(in crate::quantize) fn new(element: ElementType, method: Option<Method>) -> Representation {
