@@ -4,6 +4,7 @@
 cd "$checkout"
 [ -e pkg/threads/octet_bg.wasm ] || fail "the page is not built yet: make build"
 scripts/node-modules.sh
+node scripts/vendor.mjs
 scripts/corpus.sh
 node --test --test-reporter=spec tests/e2e/picture.test.mjs
 "$(scripts/venv.sh)" - "$OCTET_E2E_OUT/page.png" docs/page.png <<'PYTHON'

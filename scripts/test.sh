@@ -77,6 +77,7 @@ wait
 beside check "command line" cargo build --release --locked --features cli
 beside check "types" scripts/types.sh
 beside check "corpus" scripts/corpus.sh
+beside check "vendored scripts" node scripts/vendor.mjs
 alone tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs
 
 for variant in threads baseline; do

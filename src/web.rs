@@ -5,7 +5,7 @@
 //! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
 //! the page stop a call and learn of a panic while the worker itself is busy.
 
-#[path = "web/tensors.rs"]
+mod look;
 mod tensors;
 
 use std::collections::BTreeMap;
@@ -333,7 +333,9 @@ impl Session {
     pub async fn begin_comparison(&mut self, quantized: web_sys::Blob) -> Result<(), JsValue> {
         self.comparing = None;
         let name = "the quantized model";
-        let bytes = Reading::begin(name, quantized)?.finish(None, |_| {}).await?;
+        let bytes = Reading::begin(name, quantized)?
+            .finish(None, |_| {})
+            .await?;
         let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
         self.comparing = Some(self.inner.begin_comparison(&runner).map_err(error)?);

@@ -4,6 +4,7 @@
 import './views/header.js';
 import './views/status.js';
 import './views/studio.js';
+import { followAddress } from './address.js';
 import { dropped, named } from './files.js';
 import { findDemo } from './demo.js';
 import { cancel } from './run.js';
@@ -44,5 +45,6 @@ addEventListener('keydown', (event) => {
   cancelOpening();
 });
 
+followAddress();
 start().catch(() => {});
 findDemo();

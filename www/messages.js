@@ -10,6 +10,10 @@ import { signal } from './signals.js';
 export const problem = signal(/** @type {any} */ (null));
 /** The last sentence for people who listen to the page. */
 export const spoken = signal('');
+/** All of them, the newest last. @type {import('./signals.js').Signal<{ at: number, text: string }[]>} */
+export const log = signal(/** @type {{ at: number, text: string }[]} */ ([]));
+/** How many lines are kept. */
+const lines = 200;
 
 /** @param {string} title @param {unknown} error @param {string} next @param {() => void} [retry] */
 export function fail(title, error, next, retry) {
@@ -39,4 +43,5 @@ export function aborted(error) {
 /** @param {string} text */
 export function say(text) {
   spoken.value = text;
+  log.value = [...log.peek(), { at: Date.now(), text }].slice(-lines);
 }

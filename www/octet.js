@@ -16,7 +16,7 @@
 import { detect } from './capabilities.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, CompareOptions, Comparison, Decoded, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -139,6 +139,11 @@ export class Octet {
   /** Settings that many image models were trained with, by name. @returns {Promise<Record<string, Record<string, unknown>>>} */
   async presets() {
     return (await this.engine()).call('presets', {});
+  }
+
+  /** The graph of a model file, a quantized one among them. @param {Blob} blob @returns {Promise<GraphView>} */
+  async graphOf(blob) {
+    return (await this.engine()).call('graphOf', { blob });
   }
 
   /** What the engine holds. @returns {Promise<Memory>} */
@@ -298,6 +303,29 @@ export class Model {
   /** Whether the ranges of a calibration are held, so that `quantize` can be called. */
   get calibrated() {
     return this.#calibrated !== null && this.#calibrated === this.#home && this.#calibrated.alive;
+  }
+
+  /** The graph that is calibrated and quantized: the model as prepared. @returns {Promise<GraphView>} */
+  async graph() {
+    return (await this.reach()).call('graph', { key: this.#key });
+  }
+
+  /**
+   * What the calibration saw of a value, and the ranges that the methods would choose for a tensor of this type; `null` where
+   * nothing was seen.
+   *
+   * @param {string} value
+   * @param {ElementType} [element]
+   * @param {boolean} [symmetric]
+   * @returns {Promise<Distribution | null>}
+   */
+  async distribution(value, element = 'u8', symmetric) {
+    return (await this.reach()).call('distribution', { key: this.#key, value, element, symmetric });
+  }
+
+  /** The ends of the channels of a weight; `null` of any other constant. @param {string} weight @returns {Promise<Channels | null>} */
+  async channels(weight) {
+    return (await this.reach()).call('channels', { key: this.#key, weight });
   }
 
   /** The report so far, as YAML. @returns {Promise<string>} */

@@ -4,11 +4,15 @@
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
-import { blocked, done, model, quantizeSettings, run, samples, randomData } from './state.js';
+import { blocked, done, model, run, samples, randomData, settings, tried } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress } from './types.js' */
 /** @import { Model } from './octet.js' */
+
+/** How many results are remembered. */
+const remembered = 24;
+let results = 0;
 
 /** @type {AbortController | null} */
 let running = null;
@@ -16,27 +20,34 @@ let running = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, summary: CalibrationSummary } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, pass: string, summary: CalibrationSummary } | null}
  */
 let calibration = null;
 
-/** Calibrates where needed, quantizes, and shows what came of it. */
-export async function quantize() {
+/**
+ * Calibrates where needed, quantizes, and shows what came of it.
+ *
+ * @param {{ quick?: boolean }} [how] `quick`: the result before stays on the page until the next is there
+ */
+export async function quantize({ quick = false } = {}) {
   const open = model.peek();
   if (!open || blocked.peek()) return;
   const mine = (running = new AbortController());
   const { files, source } = samples.peek();
   const demo = source === randomData;
-  const choice = quantizeSettings();
+  const { document } = settings.peek();
+  const needsSamples = (document.scheme ?? 'static') === 'static';
+  // Methods that count the samples a second time must be known while these are run; any other can be chosen afterwards.
+  const pass = document.method?.startsWith('ort-') ? document.method : 'minmax';
   const image = imageSettings();
   const reading = JSON.stringify(image);
   const started = performance.now();
   batch(() => {
     problem.value = null;
-    done.value = null;
-    run.value = { started, progress: { stage: 'Preparing the model' }, samplesStarted: null, curve: [] };
+    if (!quick) done.value = null;
+    run.value = { started, progress: { stage: quick ? 'Writing the quantized model' : 'Preparing the model' }, samplesStarted: null, curve: [], quick };
   });
-  say('The run has started.');
+  if (!quick) say('The run has started.');
   /** @param {Progress} progress */
   const onProgress = (progress) => {
     const now = run.peek();
@@ -47,38 +58,45 @@ export async function quantize() {
       ...now,
       progress: { ...progress, memory: memory ?? now.progress.memory },
       samplesStarted: stage === now.progress.stage ? now.samplesStarted : progress.unit === 'samples' ? performance.now() : null,
-      curve: memory ? [...now.curve, { at, stage, memory }] : now.curve,
+      curve: memory ? [...now.curve, { at, stage, memory, done: progress.unit === 'samples' ? progress.done : undefined }] : now.curve,
     };
   };
   try {
     const { signal } = mine;
-    const held = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
-    if (!calibration || !held || !open.calibrated) {
-      const summary = await open.calibrate(files, { samples: { image, demo }, signal }, onProgress);
-      calibration = { model: open, files, reading, summary };
+    const same = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
+    const held = same && open.calibrated && (pass === 'minmax' || calibration?.pass === pass);
+    if (needsSamples && !held) {
+      const summary = await open.calibrate(files, { method: pass, samples: { image, demo }, signal }, onProgress);
+      calibration = { model: open, files, reading, pass, summary };
     }
-    const { summary } = calibration;
-    const result = await open.quantize(choice, { signal, onProgress });
+    const summary = needsSamples && calibration ? calibration.summary : null;
+    // Said in full: else the method would be the one the calibration was ended with.
+    const said = needsSamples ? { method: 'minmax', ...document } : document;
+    const result = await open.quantize(said, { signal, onProgress });
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
+    const id = (results += 1);
     batch(() => {
       run.value = null;
+      tried.value = [...tried.peek(), { id, document, summary: result.summary, took, metrics: {} }].slice(-remembered);
       done.value = {
-        result, took, memory, curve,
+        result, took, memory, document, id,
+        // A quick run has no story of its own: the one of the calibration stays.
+        curve: quick ? (done.peek()?.curve ?? curve) : curve,
         calibration: summary,
         name: open.name,
-        settings: JSON.stringify(choice),
       };
     });
     say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} became ${bytes(result.summary.bytesAfter)}.`);
   } catch (error) {
     run.value = null;
-    calibration = null;
+    // A refusal leaves the ranges as they were; whether the worker still holds them, it is asked.
+    if (!open.calibrated) calibration = null;
     if (aborted(error)) {
       say('The run was cancelled; model, samples and settings are kept.');
     } else {
-      fail('The run stopped', error, 'Model, samples and settings are kept.', quantize);
+      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : 'Model, samples and settings are kept.', () => quantize({ quick }));
     }
   } finally {
     if (running === mine) running = null;

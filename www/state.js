@@ -7,7 +7,7 @@
 import { detect } from './capabilities.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef } from './types.js' */
+/** @import { CalibrationSummary, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -15,17 +15,34 @@ import { computed, signal } from './signals.js';
  * @property {number} started
  * @property {Progress} progress
  * @property {number | null} samplesStarted when the first sample of this stage went in
- * @property {{ at: number, stage: string, memory: Memory }[]} curve
+ * @property {{ at: number, stage: string, memory: Memory, done?: number }[]} curve
+ * @property {boolean} quick whether only the settings changed: the result before it stays on the page until the next one is there
  */
 
-/** @typedef {{ result: Result, calibration: CalibrationSummary, took: number, memory: Memory | null, name: string, settings: string, curve: Run['curve'] }} Done */
+/**
+ * @typedef {object} Done
+ * @property {Result} result
+ * @property {CalibrationSummary | null} calibration `null` where the scheme needs none
+ * @property {number} took
+ * @property {Memory | null} memory
+ * @property {string} name
+ * @property {QuantizeSettings} document what it was made with
+ * @property {Run['curve']} curve
+ * @property {number} id of `tried`
+ */
+
+/**
+ * @typedef {object} Tried one result, without its bytes
+ * @property {number} id
+ * @property {QuantizeSettings} document
+ * @property {Summary} summary
+ * @property {number} took
+ * @property {Record<string, number>} metrics what was measured of it, by name; empty where nothing was
+ */
 
 /**
  * @typedef {object} Settings
- * @property {'u8' | 'i8'} activations
- * @property {boolean} perChannel
- * @property {string} method
- * @property {boolean} guard
+ * @property {QuantizeSettings} document what the quantizer is told
  * @property {number} threads
  * @property {string} preset
  * @property {Record<string, any>} image
@@ -58,25 +75,25 @@ export const randomData = 'Random demo data: good to try Octet out, worth nothin
 export const preview = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Settings>} */
 export const settings = signal({
-  activations: /** @type {'u8' | 'i8'} */ ('u8'),
-  perChannel: true,
-  method: 'minmax',
-  guard: true,
+  document: /** @type {QuantizeSettings} */ ({}),
   threads: Math.max(1, capabilities.threads),
   preset: 'imagenet',
   image: {},
 });
-/** The settings as the quantizer reads them. @returns {QuantizeSettings} */
-export function quantizeSettings() {
-  const { activations, perChannel, method, guard } = settings.value;
-  return { method, activations: { type: activations }, weights: { per_channel: perChannel }, guard };
-}
 /** @type {import('./signals.js').Signal<Record<string, Record<string, any>>>} */
 export const presets = signal({});
 /** @type {import('./signals.js').Signal<Run | null>} */
 export const run = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Done | null>} */
 export const done = signal(/** @type {any} */ (null));
+/** What was tried with this model and these samples, the newest last. @type {import('./signals.js').Signal<Tried[]>} */
+export const tried = signal(/** @type {Tried[]} */ ([]));
+/** The documents before this one, the newest last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */
+export const undoable = signal(/** @type {QuantizeSettings[]} */ ([]));
+/** @typedef {'overview' | 'layers' | 'graph' | 'timeline' | 'compare'} Tab */
+export const tab = signal(/** @type {Tab} */ ('overview'));
+/** The name of the node that is looked at; empty for none. */
+export const selected = signal('');
 
 /** Why Run is off, in words; empty where it is on. */
 export const blocked = computed(() => {
@@ -87,6 +104,7 @@ export const blocked = computed(() => {
   if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
   if (open.wanted.length > 0) return `Add the model’s data first: ${open.wanted.join(', ')}.`;
   if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
+  if ((settings.value.document.scheme ?? 'static') !== 'static') return '';
   if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
   if (preview.value?.failure) return 'The first sample cannot be used; what is wrong with it is said below its name. Mend the file and add it again, or remove all and add others.';
   return '';

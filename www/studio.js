@@ -10,7 +10,7 @@ import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
 import {
-  done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, settings,
+  done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, tried, undoable,
 } from './state.js';
 
 /** @import { NamedFile } from './types.js' */
@@ -99,6 +99,7 @@ export async function open({ path, blob }) {
       modelChanged.value += 1;
       done.value = null;
       opening.value = null;
+      forget();
     });
     say(`${name} is open: ${plural(opened.card.parameters, 'parameter')}.`);
     await look();
@@ -109,6 +110,15 @@ export async function open({ path, blob }) {
   } finally {
     if (loading === mine) loading = null;
   }
+}
+
+/** What was tried with another model is of no use for this one; nor is what the document says of its nodes and tensors. */
+function forget() {
+  tried.value = [];
+  undoable.value = [];
+  selected.value = '';
+  const { by_node, by_name, tensors, float, ...document } = settings.peek().document;
+  if (by_node || by_name || tensors || float) settings.value = { ...settings.peek(), document };
 }
 
 export function cancelOpening() {
@@ -167,6 +177,17 @@ export async function addRandomSamples() {
   } catch (error) {
     fail('Random samples could not be made', error, 'Add samples of your own.');
   }
+}
+
+/** Takes one sample out; the others stay in their order. @param {string} name */
+export async function removeSample(name) {
+  const { files, refs, ...about } = samples.peek();
+  const parts = new Set(refs.find((ref) => ref.name === name)?.parts);
+  const left = files.filter((file) => !parts.has(file.path));
+  if (left.length === 0) return clearSamples();
+  samples.value = { files: left, refs: refs.filter((ref) => ref.name !== name), ...about };
+  say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} left.`);
+  await look();
 }
 
 export function clearSamples() {

@@ -42,14 +42,69 @@
 
 /** @typedef {{ previews: Preview[], first: Float32Array | null }} Decoded the previews, and the values of the first float input */
 
+/** @typedef {'u8' | 'i8' | 'u16' | 'i16' | 'u4' | 'i4'} ElementType */
+
 /**
- * @typedef {object} QuantizeSettings what the quantizer does: the document of `docs/settings.md`, of which the page uses this much
- * @property {{ type?: 'u8' | 'i8' }} [activations]
- * @property {{ per_channel?: boolean }} [weights]
- * @property {'static' | 'dynamic' | 'weights' | 'blocks' | 'float16'} [scheme] all but `static` need no calibration
+ * @typedef {object} TensorSettings how a tensor is represented; `range`, `scale` and `zero_point` of a single tensor only
+ * @property {ElementType} [type]
+ * @property {boolean} [symmetric]
+ * @property {boolean} [reduce_range]
+ * @property {boolean} [power_of_two]
+ * @property {boolean} [per_channel]
+ * @property {string} [method]
+ * @property {[number, number]} [range]
+ * @property {number} [scale]
+ * @property {number} [zero_point]
+ */
+
+/** @typedef {{ float?: boolean, activations?: TensorSettings, weights?: TensorSettings }} LayerSettings */
+
+/** @typedef {'static' | 'dynamic' | 'weights' | 'blocks' | 'float16'} Scheme all but `static` need no calibration */
+
+/**
+ * @typedef {object} QuantizeSettings what the quantizer does: the document of `docs/settings.md`
+ * @property {Scheme} [scheme]
+ * @property {'qdq' | 'qoperator' | 'simulated'} [format]
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
  * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
+ * @property {TensorSettings} [activations]
+ * @property {TensorSettings} [weights]
+ * @property {string | string[]} [operators]
+ * @property {string[]} [float]
+ * @property {Record<string, unknown>} [blocks]
+ * @property {Record<string, LayerSettings>} [by_operator]
+ * @property {Record<string, LayerSettings>} [by_name]
+ * @property {Record<string, LayerSettings>} [by_node]
+ * @property {Record<string, TensorSettings>} [tensors]
  */
+
+/** @typedef {{ name: string, operator: string, inputs: string[], outputs: string[] }} NodeView */
+
+/**
+ * @typedef {object} GraphView a graph as it is looked at: its nodes in order, and the type of each value that has a known one
+ * @property {NodeView[]} nodes
+ * @property {Record<string, { element: string, shape: string, constant: boolean }>} values
+ * @property {string[]} inputs
+ * @property {string[]} outputs
+ */
+
+/**
+ * @typedef {object} Distribution what calibration saw of a value: bars from `low` on, each `width` wide, and the range of each method
+ * @property {[number, number]} ends
+ * @property {number} count
+ * @property {number} zeros
+ * @property {number} odd values that are NaN or infinite
+ * @property {number} low
+ * @property {number} width
+ * @property {number[]} counts
+ * @property {[string, [number, number]][]} ranges
+ */
+
+/** @typedef {{ id: number, sizes: [number, number][], edges: [number, number][] }} ToLay a graph for the layout worker: the width and height of each node, and edges between places in that list */
+
+/** @typedef {{ id: number, nodes: Float32Array, edges: Float32Array[], width: number, height: number }} Laid the centre of each node (x, y), and the corners of each edge */
+
+/** @typedef {{ axis: number, min: number[], max: number[] }} Channels the ends of each channel of a weight */
 
 /** @typedef {{ image?: Record<string, unknown>, demo?: boolean }} SampleSettings how samples are read; `demo` says in the report that they are random */
 

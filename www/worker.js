@@ -149,6 +149,18 @@ const calls = {
     return open.finishComparison();
   },
 
+  /** @param {{ blob: Blob }} file */
+  graphOf: ({ blob }) => loaded().graphOf('the model', blob),
+
+  /** @param {{ key: number }} which */
+  graph: ({ key }) => session(key).graph(),
+
+  /** @param {{ key: number, value: string, element: string, symmetric?: boolean }} which */
+  distribution: ({ key, value, element, symmetric }) => session(key).distribution(value, element, symmetric),
+
+  /** @param {{ key: number, weight: string }} which */
+  channels: ({ key, weight }) => session(key).channels(weight),
+
   /** @param {{ key: number }} which @returns {string} */
   report: ({ key }) => session(key).report(),
 

@@ -180,7 +180,7 @@ fn name_of(value: &ValueInfoProto) -> &str {
     value.name.as_deref().unwrap_or_default()
 }
 
-fn shape_text(tensor: &TensorType) -> String {
+pub(super) fn shape_text(tensor: &TensorType) -> String {
     let Some(shape) = &tensor.shape else {
         return "any rank".to_string();
     };

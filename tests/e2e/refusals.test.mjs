@@ -67,7 +67,7 @@ inBrowsers('what cannot be used', (visit) => {
   test('a model that is quantized already', () => visit({}, async (visit) => {
     await visit.drop({ 'int8.onnx': alreadyQuantized(), 'good.npy': good });
     await visit.says('#run-why', /quantized already; open the float model/);
-    holds(await visit.text('.callout'), [/quantized already/, /use the float model/]);
+    holds(await visit.text('#panel-overview .callout'), [/quantized already/, /use the float model/]);
     await visit.tab.click('#run');
     assert.equal(await visit.tab.$('#progress-title'), null);
     await works(visit);

@@ -16,7 +16,7 @@ mkdirSync(out, { recursive: true });
 /** A folder for what the tests write, gone when they end. */
 export const scratch = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
-const downloads = join(scratch, 'downloads');
+export const downloads = join(scratch, 'downloads');
 mkdirSync(downloads);
 
 export const model = join(corpus, 'models', 'efficientnet_lite0.onnx');

@@ -1,7 +1,7 @@
 // @ts-check
 /** Memory over time as a small picture, with the same numbers as a table beside it. */
 
-import { h } from '../dom.js';
+import { h, svg } from '../dom.js';
 import { duration } from '../format.js';
 import { table } from './model.js';
 
@@ -9,7 +9,6 @@ import { table } from './model.js';
 /** @typedef {{ at: number, stage: string, memory: Memory }} Point */
 
 const [width, height] = [600, 90];
-const name = 'http://www.w3.org/2000/svg';
 
 /** @param {Point[]} points */
 export function curve(points) {
@@ -21,14 +20,25 @@ export function curve(points) {
     .map(({ at, memory }) => `${(((at - points[0].at) / span) * width).toFixed(1)},${(height - 4 - (of(memory) / most) * (height - 10)).toFixed(1)}`)
     .join(' ');
   const text = `Memory in use ${mib(last.memory.live)}, at most ${mib(last.memory.peak)}; held ${mib(last.memory.pages)}`;
-  const picture = make('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'curve', role: 'img', 'aria-label': text });
+  const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'curve', role: 'img', 'aria-label': text });
   const live = line((memory) => memory.live);
   picture.append(
-    make('polygon', { class: 'area', points: `0,${height} ${live} ${width},${height}` }),
-    make('polyline', { class: 'held', points: line((memory) => memory.pages) }),
-    make('polyline', { class: 'used', points: live }),
+    svg('polygon', { class: 'area', points: `0,${height} ${live} ${width},${height}` }),
+    svg('polyline', { class: 'held', points: line((memory) => memory.pages) }),
+    svg('polyline', { class: 'used', points: live }),
   );
   return h('figure', { class: 'chart' }, picture, h('figcaption', {}, h('span', { class: 'key used' }, 'in use'), h('span', { class: 'key held' }, 'held by the page'), h('span', {}, text)));
+}
+
+/** The same in the size of a word; what it says stands beside it in figures. @param {Point[]} points */
+export function spark(points) {
+  const [wide, high] = [96, 20];
+  const [first, last] = [points[0].at, points[points.length - 1].at];
+  const most = Math.max(...points.map(({ memory }) => memory.pages), 1);
+  const line = points.map(({ at, memory }) => `${(((at - first) / Math.max(last - first, 1)) * wide).toFixed(1)},${(high - 1 - (memory.live / most) * (high - 2)).toFixed(1)}`).join(' ');
+  const picture = svg('svg', { viewBox: `0 0 ${wide} ${high}`, width: String(wide), height: String(high), class: 'curve spark', 'aria-hidden': 'true' });
+  picture.append(svg('polyline', { class: 'used', points: line }));
+  return picture;
 }
 
 /** The table twin. @param {Point[]} points */
@@ -44,9 +54,3 @@ function mib(size) {
   return `${(size / 1048576).toFixed(1)} MiB`;
 }
 
-/** @param {string} tag @param {Record<string, string>} attributes */
-function make(tag, attributes) {
-  const element = document.createElementNS(name, tag);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
-}

@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { bytes, plural, real } from '../format.js';
 import { model, modelChanged, preview, run, samples } from '../state.js';
-import { addRandomSamples, addSamples, clearSamples } from '../studio.js';
+import { addRandomSamples, addSamples, clearSamples, removeSample } from '../studio.js';
 import { pick } from './pick.js';
 import { table } from './model.js';
 import { pictureSettings } from './settings.js';
@@ -13,6 +13,8 @@ import { computed } from '../signals.js';
 /** @import { Preview } from '../types.js' */
 
 const shown = 100;
+/** The list is drawn again when a sample is taken out of it; it stays as it was. */
+let namesOpen = false;
 const busy = () => run.value !== null;
 
 export function dataPanel() {
@@ -28,9 +30,10 @@ export function dataPanel() {
       return [
         h('p', { class: 'file' }, h('strong', {}, plural(refs.length, 'sample')), h('span', { class: 'note' }, `, ${bytes(size)}`)),
         source && h('p', { class: 'tag' }, source),
-        h('details', {},
+        h('details', { open: namesOpen, ontoggle: (/** @type {Event} */ event) => (namesOpen = /** @type {HTMLDetailsElement} */ (event.target).open) },
           h('summary', {}, 'Names'),
-          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}`)))),
+          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, h('span', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}`)),
+            h('button', { type: 'button', class: 'small', 'aria-label': `Remove ${ref.name}`, disabled: busy, onclick: () => void removeSample(ref.name) }, 'Remove')))),
           refs.length > shown && h('p', { class: 'note' }, `and ${refs.length - shown} more`),
         ),
       ];
@@ -58,6 +61,7 @@ function invitation() {
   return h('section', { class: 'panel asks' },
     h('h2', {}, 'Next: add some samples'),
     h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
+    h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg', multiple: true, disabled: busy }, (files) => void addSamples(files))),
   );
 }
 

@@ -3,9 +3,10 @@
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { quantizeSettings } from '../state.js';
-import { curve, curveTable } from './curve.js';
-import { fact, table } from './model.js';
+import { canonical } from '../document.js';
+import { settings, tab, tried } from '../state.js';
+import { download } from './download.js';
+import { table } from './model.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
@@ -20,18 +21,22 @@ export function resultPanel(done) {
   const part = summary.bytesAfter / summary.bytesBefore;
   const stem = done.name.replace(/\.onnx$/i, '');
   const memory = done.memory;
+  const before = tried.peek().filter(({ id }) => id < done.id).at(-1);
+  const was = before && { bytes: before.summary.bytesAfter, quantized: before.summary.nodes.filter((node) => node.quantized).length };
+  const samples = done.calibration ? plural(done.calibration.samples, 'sample') : 'no samples needed';
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
-    h('p', { class: 'callout fair', hidden: () => done.settings === JSON.stringify(quantizeSettings()) },
+    h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
     h('div', { class: 'headlines' },
-      headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`),
-      headline(`${count(quantized)} of ${count(nodes)}`, 'operators work on integers', `${plural(summary.tensors.length, 'tensor')} with a scale`),
-      headline(duration(done.took), plural(done.calibration.samples, 'sample'), memory ? `at most ${(memory.peak / 1048576).toFixed(0)} MiB in use` : ''),
+      headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`, was && changed(summary.bytesAfter - was.bytes, (by) => bytes(by))),
+      headline(`${count(quantized)} of ${count(nodes)}`, 'operators work on integers', `${plural(summary.tensors.length, 'tensor')} with a scale`, was && changed(quantized - was.quantized, (by) => count(by))),
+      headline(duration(done.took), samples, memory ? `at most ${(memory.peak / 1048576).toFixed(0)} MiB in use` : '', ''),
     ),
     h('div', { class: 'row downloads' },
       download(done.result.model, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
       download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
+      h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),
     h('p', { class: 'note' }, 'Accuracy is not measured here yet: check the model on your own test data before you ship it.'),
     summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
@@ -39,41 +44,16 @@ export function resultPanel(done) {
       h('ul', {}, ...summary.notes.slice(0, shown).map((note) => h('li', {}, note)))),
     left(summary.nodes.filter((node) => !node.quantized)),
     tensors(summary.tensors),
-    done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
-    done.curve.length > 1 && h('details', {}, h('summary', {}, 'Time and memory'),
-      memory && h('dl', { class: 'facts' }, ...fact('Most in use', mib(memory.peak)), ...fact('Held at the end', mib(memory.pages))),
-      curve(done.curve), curveTable(done.curve)),
+    done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
 }
 
-/** @param {number} size */
-const mib = (size) => `${(size / 1048576).toFixed(1)} MiB`;
+/** How much more or less than before; nothing where it is the same. @param {number} by @param {(by: number) => string} text */
+const changed = (by, text) => (by === 0 ? 'as before' : `${by > 0 ? '+' : '−'}${text(Math.abs(by))} against the one before`);
 
-/** @param {string} value @param {string} what @param {string} more */
-function headline(value, what, more) {
-  return h('div', { class: 'headline' }, h('strong', {}, value), h('span', {}, what), h('span', { class: 'note' }, more));
-}
-
-/**
- * A link that is a file. Its address lives as long as the link is on the page.
- *
- * @param {Uint8Array<ArrayBuffer> | string} content
- * @param {string} type
- * @param {string} name
- * @param {string} text
- * @param {string} kind
- */
-function download(content, type, name, text, kind) {
-  const blob = new Blob([content], { type });
-  const address = URL.createObjectURL(blob);
-  const link = h('a', { class: `button ${kind}`, href: address, download: name }, text, h('span', { class: 'size' }, bytes(blob.size)));
-  const gone = new MutationObserver(() => {
-    if (link.isConnected) return;
-    gone.disconnect();
-    URL.revokeObjectURL(address);
-  });
-  gone.observe(document.body, { childList: true, subtree: true });
-  return link;
+/** @param {string} value @param {string} what @param {string} more @param {string | undefined} change */
+function headline(value, what, more, change) {
+  return h('div', { class: 'headline' }, h('strong', {}, value), h('span', {}, what), h('span', { class: 'note' }, more), change && h('span', { class: 'note delta' }, change));
 }
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */

@@ -5,7 +5,8 @@ import { h } from '../dom.js';
 import { bytes, duration, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize } from '../run.js';
-import { blocked, done, opening, run } from '../state.js';
+import { inWords } from '../document.js';
+import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { curve } from './curve.js';
 
@@ -16,8 +17,8 @@ export function runPanel() {
     h('button', {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
-    }, () => (done.value ? 'Quantize again' : 'Calibrate and quantize')),
-    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || 'Static quantization in QDQ form, with the settings above. Nothing is changed in your file.'),
+    }, () => (done.value ? 'Quantize again' : (settings.value.document.scheme ?? 'static') === 'static' ? 'Calibrate and quantize' : 'Quantize')),
+    h('p', { class: 'note', id: 'run-why' }, () => blocked.value || `${inWords(settings.value.document).replace(/^./, (letter) => letter.toUpperCase())}. Nothing is changed in your file.`),
   );
 }
 

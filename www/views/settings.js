@@ -6,6 +6,11 @@ import { isPicture } from '../files.js';
 import { computed } from '../signals.js';
 import { abilities, capabilities, presets, run, samples, settings } from '../state.js';
 import { set } from '../studio.js';
+import { adopt, change } from '../changes.js';
+import { canonical, get } from '../document.js';
+import { documentEditor } from './document.js';
+
+/** @import { Path } from '../document.js' */
 
 /** What the presets are called; their numbers come from the engine. */
 const names = /** @type {Record<string, string>} */ ({
@@ -35,26 +40,76 @@ const methods = [
   ['percentile:99.999', '99.999 % of what was seen'],
   ['percentile:99.9', '99.9 % of what was seen'],
   ['entropy', 'Least information lost (entropy)'],
+  ['moving-average', 'Mean of the samples’ ends (moving-average)'],
 ];
 
+/** @type {[string, string, string][]} */
+const schemes = [
+  ['static', 'Static: weights and activations', 'Scales are found from your samples. The smallest and fastest models.'],
+  ['dynamic', 'Dynamic: activations as it runs', 'Needs no samples; for transformers and LSTMs on processors.'],
+  ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
+  ['blocks', 'Weights in blocks, 2 to 8 bits', 'Needs no samples. For the large matrices of language models.'],
+  ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
+];
+/** @type {[string, string][]} */
+const formats = [
+  ['qdq', 'QDQ (every runtime)'],
+  ['qoperator', 'Integer operators (ONNX Runtime)'],
+  ['simulated', 'Simulated: the numbers, weights readable'],
+];
+
+/** Presets of the whole document. @type {[string, string, import('../types.js').QuantizeSettings][]} */
+const careful = [
+  ['balanced', 'Balanced', {}],
+  ['fast', 'Fast: nothing guarded', { guard: false }],
+  ['careful', 'Careful: least expected error', { method: 'auto' }],
+];
+
+/** What the document says of it, or what it means where it says nothing. @param {Path} path @param {unknown} otherwise */
+const said = (path, otherwise) => get(settings.value.document, path) ?? otherwise;
+/** Where nothing need be said, nothing is. @param {Path} path @param {unknown} value @param {unknown} otherwise */
+const say = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
+const scheme = () => /** @type {string} */ (said(['scheme'], 'static'));
+
 export function settingsPanel() {
+  const isStatic = () => scheme() === 'static';
   return h('section', { class: 'panel', 'aria-labelledby': 'settings-title' },
     h('h2', { id: 'settings-title' }, 'Settings'),
     h('fieldset', { disabled: busy },
       h('legend', { class: 'unseen' }, 'Quantization'),
-      choice('Ranges', 'method', () => settings.value.method, methods, (method) => set({ method })),
-      choice('Activations', 'activations', () => settings.value.activations, [['u8', 'uint8 (widest support)'], ['i8', 'int8']],
-        (value) => set({ activations: value === 'i8' ? 'i8' : 'u8' })),
-      h('label', { class: 'check' },
-        h('input', { type: 'checkbox', id: 'per-channel', checked: () => settings.value.perChannel, onchange: (/** @type {Event} */ event) => set({ perChannel: /** @type {HTMLInputElement} */ (event.target).checked }) }),
-        h('span', {}, 'One weight scale per channel', h('span', { class: 'note' }, 'More accurate; a few old runtimes want one per tensor.')),
+      choice('Preset', 'whole', () => careful.find(([, , document]) => canonical(document) === canonical(settings.value.document))?.[0] ?? '',
+        [['', 'Your own'], ...careful.map(([key, text]) => [key, text])], (key) => {
+          const found = careful.find(([name]) => name === key);
+          if (found) adopt(found[2]);
+        }),
+      choice('What becomes integers', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => say(['scheme'], value, 'static')),
+      h('p', { class: 'note' }, () => schemes.find(([key]) => key === scheme())?.[2] ?? ''),
+      h('div', { class: 'gap', hidden: () => !isStatic() },
+        choice('Ranges', 'method', () => String(said(['method'], 'minmax')), () => {
+          const now = String(said(['method'], 'minmax'));
+          return methods.some(([key]) => key === now) ? methods : [...methods, [now, now]];
+        }, (method) => say(['method'], method, 'minmax')),
+        choice('Activations', 'activations', () => String(said(['activations', 'type'], 'u8')),
+          [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => say(['activations', 'type'], value, 'u8')),
+        choice('Written as', 'format', () => String(said(['format'], 'qdq')), formats, (value) => say(['format'], value, 'qdq')),
+        tick('per-channel', 'One weight scale per channel', 'More accurate; a few old runtimes want one per tensor.', ['weights', 'per_channel'], true),
+        tick('guard', 'Guard coarse tensors', 'What eight bits would ruin gets sixteen, or stays float; the result says which.', ['guard'], true),
       ),
-      h('label', { class: 'check' },
-        h('input', { type: 'checkbox', id: 'guard', checked: () => settings.value.guard, onchange: (/** @type {Event} */ event) => set({ guard: /** @type {HTMLInputElement} */ (event.target).checked }) }),
-        h('span', {}, 'Guard coarse tensors', h('span', { class: 'note' }, 'What eight bits would ruin gets sixteen, or stays float; the result says which.')),
+      h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },
+        choice('Bits', 'bits', () => String(said(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => say(['blocks', 'bits'], Number(value), 4)),
+        choice('Block', 'block', () => String(said(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => say(['blocks', 'size'], Number(value), 32)),
       ),
       threads(),
     ),
+    documentEditor(),
+  );
+}
+
+/** @param {string} id @param {string} text @param {string} note @param {Path} path @param {boolean} otherwise */
+function tick(id, text, note, path, otherwise) {
+  return h('label', { class: 'check' },
+    h('input', { type: 'checkbox', id, checked: () => said(path, otherwise), onchange: (/** @type {Event} */ event) => say(path, /** @type {HTMLInputElement} */ (event.target).checked, otherwise) }),
+    h('span', {}, text, h('span', { class: 'note' }, note)),
   );
 }
 

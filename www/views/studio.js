@@ -1,39 +1,35 @@
 // @ts-check
-/** The whole below the header: the way in while there is no model, then the panels and what they lead to. */
+/** The whole below the header: the way in while there is no model, then the regions and what they lead to. */
 
 import { h } from '../dom.js';
-import { computed, effect, untracked } from '../signals.js';
+import { computed, effect, signal, untracked } from '../signals.js';
 import { problem } from '../messages.js';
-import { done, model, opening, run } from '../state.js';
+import { done, model, opening, run, selected, tab } from '../state.js';
 import { welcome } from './welcome.js';
-import { modelPanel, modelCard, wantedFiles } from './model.js';
-import { dataPanel, samplePreview } from './data.js';
+import { modelPanel } from './model.js';
+import { dataPanel } from './data.js';
 import { settingsPanel } from './settings.js';
-import { progressPanel, openingPanel, runPanel } from './run.js';
-import { resultPanel } from './result.js';
+import { openingPanel, runPanel } from './run.js';
+import { overview } from './overview.js';
+import { layersView } from './layers.js';
+import { graphView } from './graph.js';
+import { timelineView } from './timeline.js';
+import { compareView } from './compare.js';
+import { inspector } from './inspector.js';
 import { problemPanel } from './problem.js';
+import { foot } from './foot.js';
+import { tabs } from './tabs.js';
 
 class Studio extends HTMLElement {
   connectedCallback() {
     const hasModel = computed(() => model.value !== null);
     const isOpening = computed(() => opening.value !== null);
-    const phase = computed(() => (run.value ? 'running' : done.value ? 'done' : 'ready'));
+    const phase = computed(() => (run.value && !run.value.quick ? 'running' : done.value ? 'done' : 'ready'));
     this.replaceChildren(
       h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
-      h('div', {}, () => {
+      h('div', { class: 'whole' }, () => {
         if (!hasModel.value) return isOpening.value ? openingPanel() : welcome();
-        return untracked(() => h('div', { class: 'studio' },
-          h('div', { class: 'side' }, modelPanel(), dataPanel(), settingsPanel(), runPanel()),
-          h('div', { class: 'centre' },
-            h('div', {}, () => isOpening.value && openingPanel()),
-            h('div', {}, () => {
-              if (phase.value === 'running') return progressPanel();
-              if (phase.value === 'done' && done.value) return resultPanel(done.value);
-              return null;
-            }),
-            h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => wantedFiles(), samplePreview(), () => modelCard()),
-          ),
-        ));
+        return untracked(() => regions(isOpening, phase));
       }),
     );
     // Focus follows what happened, so that a keyboard or a screen reader is never left on a button that is gone.
@@ -48,11 +44,52 @@ class Studio extends HTMLElement {
         problem: '[data-focus=problem]', opening: '[data-focus=opening]', running: '[data-focus=running]', done: '[data-focus=done]',
         ready: before === 'running' ? '#run' : '[data-focus=ready]',
       };
+      // What was asked for is shown on the overview.
+      if (now === 'running' || now === 'opening') tab.value = 'overview';
       const target = targets[now];
       if (before !== '' && target) go(target);
       before = now;
     });
   }
+}
+
+/** @param {{ readonly value: boolean }} isOpening @param {{ readonly value: string }} phase */
+function regions(isOpening, phase) {
+  /** Whether the left region is open where it is a sheet. */
+  const sheet = signal(false);
+  const toggle = h('button', {
+    type: 'button', class: 'sheet-toggle', 'aria-controls': 'left', 'aria-expanded': () => String(sheet.value), onclick: () => (sheet.value = !sheet.peek()),
+  }, () => (sheet.value ? 'Close model, data and settings' : 'Model, data and settings'));
+  /** @param {KeyboardEvent} event */
+  const escape = (event) => {
+    if (event.key !== 'Escape' || !sheet.peek()) return;
+    event.preventDefault();
+    sheet.value = false;
+    toggle.focus();
+  };
+  effect(() => {
+    if (phase.value === 'running') sheet.value = false;
+  });
+  return h('div', { class: () => `studio phase-${phase.value}`, 'data-tab': () => tab.value },
+    h('h1', { class: 'unseen' }, () => `${model.value?.name ?? ''} in the studio`),
+    h('div', { class: 'side' },
+      toggle,
+      h('div', { class: 'sheet-body', id: 'left', 'data-open': () => sheet.value, onkeydown: escape }, modelPanel(), dataPanel(), settingsPanel()),
+      runPanel(),
+    ),
+    h('div', { class: 'centre' },
+      h('div', {}, () => isOpening.value && openingPanel()),
+      ...tabs('Views', tab, [
+        ['overview', 'Overview', () => overview(phase)],
+        ['layers', 'Layers', layersView],
+        ['graph', 'Graph', graphView],
+        ['timeline', 'Timeline', timelineView],
+        ['compare', 'Compare', compareView],
+      ]),
+    ),
+    h('aside', { class: 'right', 'aria-label': 'The selected layer', hidden: () => selected.value === '' || !['layers', 'graph'].includes(tab.value) }, inspector()),
+    foot(),
+  );
 }
 
 customElements.define('octet-studio', Studio);

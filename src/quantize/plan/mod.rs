@@ -151,6 +151,15 @@ impl Plan {
             .retain(|(other, _)| other != name && !is_of(other));
     }
 
+    /// The axis of a weight along which each channel has its own scale.
+    pub fn channel_axis(&self, weight: &str) -> Option<usize> {
+        let mut forms = self.forms.iter();
+        match forms.find(|(name, _)| name == weight)? {
+            (_, Form::Weight(axis)) => *axis,
+            _ => None,
+        }
+    }
+
     /// Each node and whether it is quantized.
     pub fn choices(&self) -> &[NodeChoice] {
         &self.choices

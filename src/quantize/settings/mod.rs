@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use operators::without_effect;
 pub use read::SettingsError;
+pub use resolve::target_of;
 pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, Range};

@@ -134,6 +134,16 @@ pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> Q
     }
 }
 
+/// The integers of an activation of this type, as the methods want to know them.
+pub fn target_of(element: ElementType, symmetric: Option<bool>) -> Target {
+    let represented = Representation::new(element, None);
+    Representation {
+        symmetric,
+        ..represented
+    }
+    .target()
+}
+
 impl Representation {
     /// As it is where nothing is said.
     pub(in crate::quantize) fn new(element: ElementType, method: Option<Method>) -> Representation {

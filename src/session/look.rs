@@ -1,0 +1,321 @@
+//! What a person may look into without changing anything: a model's graph, what calibration saw of a value and the
+//! range each method would choose for it, and the ends of a weight's channels.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::card::shape_text;
+use super::{Error, Found, Session};
+use crate::calibrate::{Histogram, Method, Observation, Range};
+use crate::graph::Model;
+use crate::onnx;
+use crate::quantize::{self, ElementType, Plan, Settings, target_of};
+
+/// The most bars a histogram is shown with.
+const BARS: usize = 192;
+
+/// The methods whose ranges are shown side by side. Those that take a second pass over the samples are left out.
+const METHODS: [&str; 8] = [
+    "minmax",
+    "moving-average",
+    "percentile:99.999",
+    "percentile:99.99",
+    "percentile:99.9",
+    "entropy",
+    "mse",
+    "auto",
+];
+
+/// The nodes of a model in order and the values between them.
+#[derive(Clone, Debug, Serialize)]
+pub struct GraphView {
+    /// Each after those whose values it uses.
+    pub nodes: Vec<NodeView>,
+    /// Of every value whose type is known.
+    pub values: BTreeMap<String, ValueView>,
+    /// Values that are fed.
+    pub inputs: Vec<String>,
+    /// Values that come out.
+    pub outputs: Vec<String>,
+}
+
+/// A node of a [`GraphView`].
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeView {
+    /// What a person knows it by; the same as in a summary.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// The values it uses, those its subgraphs use after its own.
+    pub inputs: Vec<String>,
+    /// The values it makes.
+    pub outputs: Vec<String>,
+}
+
+/// A value of a [`GraphView`].
+#[derive(Clone, Debug, Serialize)]
+pub struct ValueView {
+    /// Its element type.
+    pub element: &'static str,
+    /// Its shape, such as `1×3×224×224`.
+    pub shape: String,
+    /// Whether it is a constant.
+    pub constant: bool,
+}
+
+impl GraphView {
+    fn new(model: &Model) -> GraphView {
+        let graph = &model.graph;
+        let mut values = BTreeMap::new();
+        let known = graph
+            .inputs
+            .iter()
+            .chain(&graph.outputs)
+            .chain(&graph.value_info);
+        let names = known.filter_map(|value| value.name.as_deref());
+        let constants = graph.initializers.iter().filter_map(|t| t.name.as_deref());
+        for name in names.chain(constants) {
+            if let Some(found) = graph.tensor_type(name) {
+                let value = ValueView {
+                    element: found.element.name(),
+                    shape: shape_text(&found),
+                    constant: graph.initializers.contains(name),
+                };
+                values.insert(name.to_string(), value);
+            }
+        }
+        let nodes = graph.nodes.iter().map(|node| NodeView {
+            name: node.title().to_string(),
+            operator: node.operator(),
+            inputs: node
+                .input
+                .iter()
+                .cloned()
+                .chain(node.captured())
+                .filter(|n| !n.is_empty())
+                .collect(),
+            outputs: node
+                .output
+                .iter()
+                .filter(|n| !n.is_empty())
+                .cloned()
+                .collect(),
+        });
+        let fed = graph.inputs.iter().filter_map(|value| value.name.clone());
+        GraphView {
+            nodes: nodes.collect(),
+            values,
+            inputs: fed
+                .filter(|name| !graph.initializers.contains(name))
+                .collect(),
+            outputs: graph
+                .outputs
+                .iter()
+                .filter_map(|value| value.name.clone())
+                .collect(),
+        }
+    }
+
+    /// Of any model file, a quantized one among them.
+    pub fn of_file(file: bytes::Bytes) -> Result<GraphView, Error> {
+        Ok(GraphView::new(&Model::from_proto(onnx::read(file)?)?))
+    }
+}
+
+/// What calibration saw of a value.
+#[derive(Clone, Debug, Serialize)]
+pub struct Distribution {
+    /// The least and the greatest finite value.
+    pub ends: Range,
+    /// How many values were seen; of these, zeros and what is no number.
+    pub count: u64,
+    /// How many were zero.
+    pub zeros: u64,
+    /// How many were NaN or infinite.
+    pub odd: u64,
+    /// Where the first bar begins.
+    pub low: f64,
+    /// How wide a bar is.
+    pub width: f64,
+    /// The bars.
+    pub counts: Vec<u64>,
+    /// The range each method would choose.
+    pub ranges: Vec<(&'static str, Range)>,
+}
+
+impl Distribution {
+    fn new(
+        seen: &Observation,
+        element: ElementType,
+        symmetric: Option<bool>,
+    ) -> Option<Distribution> {
+        let (min, max) = (seen.min()?, seen.max()?);
+        let target = target_of(element, symmetric);
+        let range = |name: &'static str| {
+            Some((
+                name,
+                name.parse::<Method>().ok()?.range(seen, &target).ok()?,
+            ))
+        };
+        let (low, width, counts) = bars(seen.histogram());
+        Some(Distribution {
+            ends: Range::new(min, max),
+            count: seen.count(),
+            zeros: seen.zeros(),
+            odd: seen.nan_count() + seen.infinite_count(),
+            low,
+            width,
+            counts,
+            ranges: METHODS.into_iter().filter_map(range).collect(),
+        })
+    }
+}
+
+/// Merges neighbouring bins, always a power of two of them, until at most [`BARS`] are left: (where the first bar begins,
+/// the width of a bar, the counts).
+fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
+    let ends = || histogram.bins().map(|(lower, upper, _)| (lower, upper));
+    let (Some((low, upper)), Some((_, high))) = (ends().next(), ends().last()) else {
+        return (0.0, 0.0, Vec::new());
+    };
+    let mut width = upper - low;
+    // Aligned to zero, as the bins are: no bin is cut in two.
+    while (high / width).ceil() - (low / width).floor() > BARS as f64 {
+        width *= 2.0;
+    }
+    let first = (low / width).floor();
+    let mut counts = vec![0; ((high / width).ceil() - first) as usize];
+    for (lower, _, count) in histogram.bins() {
+        counts[((lower / width).floor() - first) as usize] += count;
+    }
+    (first * width, width, counts)
+}
+
+/// The least and the greatest value of each channel of a weight.
+#[derive(Clone, Debug, Serialize)]
+pub struct Channels {
+    /// The axis along which the channels lie.
+    pub axis: usize,
+    /// The least value, by channel.
+    pub min: Vec<f32>,
+    /// The greatest, by channel.
+    pub max: Vec<f32>,
+}
+
+impl Session {
+    /// The graph that is calibrated and quantized: the model as prepared.
+    pub fn graph(&mut self) -> Result<GraphView, Error> {
+        self.profiler.resume();
+        self.prepare()?;
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        Ok(GraphView::new(&ready.model))
+    }
+
+    /// What was seen of a value, for a tensor of this type; `None` where nothing was.
+    pub fn distribution(
+        &self,
+        value: &str,
+        element: ElementType,
+        symmetric: Option<bool>,
+    ) -> Option<Distribution> {
+        match &self.found {
+            Some(Found::Seen(observations, _)) => {
+                Distribution::new(observations.get(value)?, element, symmetric)
+            }
+            _ => None,
+        }
+    }
+
+    /// The channels of a weight, if that constant is one that has a scale for each.
+    pub fn channels(&self, weight: &str) -> Result<Option<Channels>, Error> {
+        let Some(ready) = &self.prepared else {
+            return Ok(None);
+        };
+        let plan = Plan::new(&ready.model, &Settings::default())?;
+        let (Some(axis), Some(tensor)) = (
+            plan.channel_axis(weight),
+            ready.model.graph.initializers.get(weight),
+        ) else {
+            return Ok(None);
+        };
+        let read =
+            || -> Result<_, onnx::tensor::TensorError> { Ok((tensor.shape()?, tensor.to_f32()?)) };
+        let (shape, values) = read().map_err(quantize::QuantizeError::from)?;
+        let count = shape.get(axis).copied().unwrap_or(0);
+        let run: usize = shape.iter().skip(axis + 1).product::<usize>().max(1);
+        let mut channels = Channels {
+            axis,
+            min: vec![f32::INFINITY; count],
+            max: vec![f32::NEG_INFINITY; count],
+        };
+        if count > 0 {
+            // Along the axis, runs of one channel follow each other in turns.
+            for (index, values) in values.chunks(run).enumerate() {
+                let (min, max) = (
+                    &mut channels.min[index % count],
+                    &mut channels.max[index % count],
+                );
+                for &value in values {
+                    *min = min.min(value);
+                    *max = max.max(value);
+                }
+            }
+        }
+        Ok(Some(channels))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(values: &[f32]) -> Observation {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        seen.end_sample();
+        seen
+    }
+
+    #[test]
+    fn bars_hold_every_value_once_and_where_it_lies() {
+        let values: Vec<f32> = (0..5000)
+            .map(|i| (i as f32 * 0.37).sin() * 3.0 + 1.0)
+            .collect();
+        let shown = Distribution::new(&seen(&values), ElementType::U8, None).unwrap();
+        assert!(
+            shown.counts.len() <= BARS && shown.counts.len() > BARS / 3,
+            "{}",
+            shown.counts.len()
+        );
+        assert_eq!(shown.counts.iter().sum::<u64>(), 5000);
+        for (bar, &count) in shown.counts.iter().enumerate() {
+            let low = shown.low + bar as f64 * shown.width;
+            let inside = values
+                .iter()
+                .filter(|&&v| (low..low + shown.width).contains(&f64::from(v)))
+                .count();
+            assert_eq!(count, inside as u64, "bar {bar}");
+        }
+    }
+
+    #[test]
+    fn every_method_that_needs_one_pass_has_its_range() {
+        let shown =
+            Distribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
+        let names: Vec<_> = shown.ranges.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, METHODS);
+        assert_eq!(shown.ranges[0].1, Range::new(-1.0, 4.0));
+    }
+
+    #[test]
+    fn a_constant_value_is_one_bar_and_nothing_seen_is_none() {
+        assert_eq!(
+            Distribution::new(&seen(&[2.5; 7]), ElementType::U8, None)
+                .unwrap()
+                .counts,
+            [7]
+        );
+        assert!(Distribution::new(&seen(&[f32::NAN]), ElementType::U8, None).is_none());
+    }
+}

@@ -1,0 +1,40 @@
+//! What the page may look into: graphs, what was seen of a value, the channels of a weight.
+
+use js_sys::Function;
+use wasm_bindgen::prelude::*;
+
+use super::{Session, error, from_js, read, to_js};
+use crate::quantize::ElementType;
+use crate::session::GraphView;
+
+/// The graph of any model file.
+#[wasm_bindgen(js_name = graphOf)]
+pub async fn graph_of(name: String, file: web_sys::Blob) -> Result<JsValue, JsValue> {
+    let bytes = read(&name, file, None::<&Function>).await?;
+    to_js(&GraphView::of_file(bytes).map_err(error)?)
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// The graph that is calibrated and quantized: the model as prepared.
+    pub fn graph(&mut self) -> Result<JsValue, JsValue> {
+        to_js(&self.inner.graph().map_err(error)?)
+    }
+
+    /// What calibration saw of a value and the ranges that the methods would choose for a type such as `u8`; `null`
+    /// where nothing was seen.
+    pub fn distribution(
+        &self,
+        value: String,
+        element: JsValue,
+        symmetric: Option<bool>,
+    ) -> Result<JsValue, JsValue> {
+        let element: ElementType = from_js(element, "element type")?;
+        to_js(&self.inner.distribution(&value, element, symmetric))
+    }
+
+    /// The ends of the channels of a weight; `null` of any other constant.
+    pub fn channels(&self, weight: String) -> Result<JsValue, JsValue> {
+        to_js(&self.inner.channels(&weight).map_err(error)?)
+    }
+}

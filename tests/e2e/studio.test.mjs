@@ -1,0 +1,224 @@
+// The studio's tabs: from the layer that is wrong to what mends it, the graph, the settings as a document.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { convolution, npy } from './model.mjs';
+import { downloads, inBrowsers, model, out, scratch } from './walk.mjs';
+
+/** @import { Visit } from './walk.mjs' */
+
+/** A convolution and its sample, quantized. @param {Visit} visit */
+async function small(visit) {
+  const values = Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1);
+  const sample = join(scratch, 'sample.npy');
+  writeFileSync(sample, npy(values, [1, 3, 4, 4]));
+  await visit.drop({ 'small.onnx': convolution() });
+  await visit.tab.waitForSelector('#card-title');
+  await visit.choose('choose-samples', sample);
+  await visit.says('#run-why', /Nothing is changed/);
+  await visit.quantize();
+  visit.tab.setDefaultTimeout(30_000);
+}
+
+/** Waits until the result on the page is the one after so many. @param {Visit} visit @param {number} results */
+const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document.querySelectorAll('.tried tbody tr').length === wanted, {}, results);
+
+/** @param {Visit} visit @param {string} tab */
+async function open(visit, tab) {
+  visit.tab.setDefaultTimeout(30_000);
+  await visit.tab.click(`#tab-${tab}`);
+  await visit.tab.waitForSelector(`#panel-${tab}:not([hidden])`);
+}
+
+/** @param {string} name @returns {Promise<string>} */
+async function saved(name) {
+  const file = join(downloads, name);
+  for (let tries = 0; tries < 100; tries += 1) {
+    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+    if (text && !existsSync(`${file}.part`)) {
+      rmSync(file);
+      return text;
+    }
+    await new Promise((next) => setTimeout(next, 100));
+  }
+  throw new Error(`${name} was not saved.`);
+}
+
+inBrowsers('the studio', (visit, name) => {
+  test('a layer is kept float, given 16 bits and another method, without a new calibration, and all of it undone', () => visit({}, async (visit) => {
+    await visit.ready(2);
+    await visit.quantize();
+    const { tab } = visit;
+    await tab.evaluate(() => {
+      /** @type {any} */ (window).stages = new Set();
+      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
+      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+    });
+    await open(visit, 'layers');
+    await visit.says('#layers-said', /^94 of 94 layers; 94 on integers; 5\.07 MB/);
+    await tab.click('[aria-label="Keep _conv_stem float"]');
+    await visit.says('#layers-said', /; 9[0-3] on integers/);
+    await tried(visit, 2);
+    assert.equal(await tab.$eval('[aria-label="Keep _conv_stem float"]', (button) => button.getAttribute('aria-pressed')), 'true');
+    await tab.click('[aria-label="16 bits for _blocks.0._depthwise_conv"]');
+    await tried(visit, 3);
+    await tab.waitForFunction(() => /uint16/.test(document.querySelector('[data-row="_blocks.0._depthwise_conv"]')?.textContent ?? ''));
+    await tab.select('[aria-label="How the range of _blocks.0._project_conv is chosen"]', 'percentile:99.9');
+    await tried(visit, 4);
+    assert.match(await visit.text('[data-row="_blocks.0._project_conv"]'), /percentile:99\.9/);
+    const stages = await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
+    assert.doesNotMatch(stages, /Calibrating|Preparing/);
+    await open(visit, 'overview');
+    assert.match(await visit.text('.headlines'), /against the one before|as before/);
+    writeFileSync(join(out, `efficientnet_lite0-${name}-mended.onnx`), await visit.downloaded('.onnx'));
+    await open(visit, 'layers');
+    for (const left of [5, 6, 7]) {
+      await visit.press('Undo');
+      await tried(visit, left);
+    }
+    await visit.says('#layers-said', /94 on integers; 5\.07 MB/);
+  }));
+
+  test('the table is sorted, filtered, grouped and saved', () => visit({}, async (visit) => {
+    await small(visit);
+    const { tab } = visit;
+    await open(visit, 'layers');
+    await visit.says('#layers-said', /^2 of 2 layers/);
+    const first = () => tab.$eval('.virtual tbody tr:not(.group) .link', (link) => link.textContent);
+    assert.equal(await first(), 'conv');
+    await tab.click('[data-sort=name]');
+    await tab.click('[data-sort=name]');
+    await tab.waitForFunction(() => document.querySelector('.virtual tbody .link')?.textContent === 'relu');
+    assert.equal(await tab.$eval('th:has([data-sort=name])', (head) => head.getAttribute('aria-sort')), 'descending');
+    await tab.type('#layer-filter', 'conv');
+    await visit.says('#layers-said', /^1 of 2/);
+    await tab.click('#layer-groups');
+    await visit.says('.virtual .group', /Conv: 1/);
+    await tab.click('#layers-csv');
+    const lines = (await saved('small.layers.csv')).trim().split('\n');
+    assert.match(lines[0], /^#,Node,Operator,Works on,Why float,Output type,Scale/);
+    assert.deepEqual(lines.slice(1).map((line) => line.split(',').slice(1, 4)), [['conv', 'Conv', 'integers']]);
+  }));
+
+  test('the range of a tensor is typed, dragged and given back to its method', () => visit({}, async (visit) => {
+    await small(visit);
+    const { tab } = visit;
+    await open(visit, 'layers');
+    await tab.click('.virtual .link');
+    await tab.waitForSelector('.histogram .bars');
+    const methods = await tab.$$eval('.methods tbody th', (cells) => cells.map((cell) => cell.textContent));
+    assert.deepEqual(methods, ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto']);
+    assert.equal(await tab.$eval('.strip', (strip) => /^2 channels of w/.test(strip.getAttribute('aria-label') ?? '')), true);
+    await tab.$eval('#range-1', (input) => {
+      /** @type {HTMLInputElement} */ (input).value = '1.5';
+      input.dispatchEvent(new Event('change'));
+    });
+    await tried(visit, 2);
+    await visit.says('[data-row=conv]', /1\.5.*set by hand/);
+    const grip = await tab.waitForSelector('.grip:last-of-type');
+    const box = /** @type {{ x: number, y: number, width: number, height: number }} */ (await grip?.boundingBox());
+    await tab.mouse.move(box.x + box.width / 2, box.y + 30);
+    await tab.mouse.down();
+    await tab.mouse.move(box.x + box.width / 2 - 40, box.y + 30, { steps: 4 });
+    await tab.mouse.up();
+    await tried(visit, 3);
+    assert.ok(Number(await tab.$eval('#range-1', (input) => /** @type {HTMLInputElement} */ (input).value)) < 1.5);
+    await tab.click('#range-back');
+    await tried(visit, 4);
+    await visit.says('[data-row=conv]', /minmax/);
+    assert.equal(await tab.$eval('#document', (text) => /** @type {HTMLTextAreaElement} */ (text).value), '# everything as it is where nothing is said\n');
+  }));
+
+  test('the graph is laid out, walked by keyboard and searched; pairs are badges', () => visit({}, async (visit) => {
+    await visit.ready(2);
+    await visit.quantize();
+    const { tab } = visit;
+    await open(visit, 'graph');
+    await tab.waitForFunction(() => document.querySelectorAll('.graph-picture .box').length === 96);
+    await tab.focus('.pane');
+    await tab.keyboard.press('ArrowDown');
+    await tab.keyboard.press('ArrowDown');
+    await visit.says('.inspector .file', /^_bn0\.relu6/);
+    await tab.keyboard.press('ArrowUp');
+    await visit.says('.inspector .file', /^_conv_stem/);
+    await tab.type('#graph-search', 'blocks.2.add');
+    await tab.keyboard.press('Enter');
+    await visit.says('.inspector .file', /^_blocks\.2\.add/);
+    assert.match(await tab.$eval('.box.chosen', (box) => box.textContent ?? ''), /Add/);
+    await tab.select('#graph-shown', 'both');
+    await tab.waitForFunction(() => document.querySelectorAll('.pane').length === 2 && document.querySelectorAll('.pane-box:last-child .box').length > 50);
+    const operators = await tab.$$eval('.pane-box:last-child .box-operator', (all) => [...new Set(all.map((one) => one.textContent))]);
+    assert.ok(!operators.some((operator) => /Quantize/.test(operator ?? '')), operators.join(' '));
+    const badges = await tab.$$eval('.pane-box:last-child .box-badge', (all) => all.map((one) => one.textContent));
+    assert.ok(badges.length > 50 && badges.every((badge) => badge === 'uint8'), badges.join(' '));
+  }));
+
+  test('settings are a document: pasted, refused in words, used, and said as a command line', () => visit({}, async (visit) => {
+    await small(visit);
+    const { tab } = visit;
+    const paste = async (/** @type {string} */ text) => {
+      await tab.$eval('#document', (area, value) => (/** @type {HTMLTextAreaElement} */ (area).value = value), text);
+      await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
+    };
+    await paste('method: mse\n  guard: false\n');
+    await visit.says('#advanced .callout', /can’t be read, line 2: indented more/);
+    await paste('methd: mse\n');
+    await visit.says('.problem .said', /methd.*did you mean `method`/);
+    await visit.press('Close');
+    await paste('# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
+    await visit.says('#command-line', /^octet quantize small\.onnx --calib SAMPLES --config small\.settings\.json --out small\.int8\.onnx/);
+    await open(visit, 'layers');
+    await visit.says('[data-row=conv]', /uint16.*percentile:99\.9/);
+    await open(visit, 'compare');
+    await visit.says('#panel-compare', /1 tensor represented otherwise|tensors represented otherwise/);
+    assert.match(await visit.text('.pair'), /nothing said.*percentile:99\.9/s);
+    await open(visit, 'timeline');
+    await visit.says('#panel-timeline', /Calibrating.*1 sample/s);
+  }));
+
+  test('schemes that need no samples need none', () => visit({}, async (visit) => {
+    await visit.drop({ 'small.onnx': convolution() });
+    await visit.tab.waitForSelector('#card-title');
+    assert.match(await visit.text('#run-why'), /at least one sample/);
+    await visit.tab.select('#scheme', 'weights');
+    await visit.says('#run-why', /^Weights\. Nothing is changed/);
+    await visit.quantize();
+    assert.match(await visit.text('.headlines'), /no samples needed/);
+    assert.ok((await visit.downloaded('.onnx')).length > 200);
+  }));
+
+  test('one sample is taken out, and settings travel in the address', () => visit({}, async (visit) => {
+    await visit.ready(3);
+    const { tab } = visit;
+    await visit.says('.file + details li:first-child, .names li', /imagenet_00/);
+    await tab.$eval('[aria-label="Remove imagenet_00_243.jpg"]', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.says('.names li', /imagenet_01/);
+    assert.equal((await tab.$$('.names li')).length, 2);
+    await tab.select('#method', 'entropy');
+    const address = await tab.evaluate(() => location.href);
+    assert.match(decodeURIComponent(address), /#settings=\{"method":"entropy"\}$/);
+    const other = await tab.browser().newPage();
+    await other.goto(address);
+    await other.waitForSelector('input[data-pick=choose-model]');
+    const input = await other.$('input[data-pick=choose-model]');
+    await /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (input).uploadFile(model);
+    await other.waitForSelector('#card-title');
+    assert.equal(await other.$eval('#method', (field) => /** @type {HTMLSelectElement} */ (field).value), 'entropy');
+    await other.close();
+  }));
+
+  test('tabs are walked with the arrow keys', () => visit({}, async (visit) => {
+    await visit.drop({ 'small.onnx': convolution() });
+    await visit.tab.waitForSelector('#card-title');
+    await visit.tab.focus('#tab-overview');
+    await visit.tab.keyboard.press('ArrowLeft');
+    assert.equal(await visit.tab.evaluate(() => document.activeElement?.id), 'tab-compare');
+    await visit.tab.keyboard.press('Home');
+    await visit.tab.keyboard.press('ArrowRight');
+    const state = await visit.tab.$$eval('[role=tab]', (all) => all.map((tab) => [tab.getAttribute('aria-selected'), tab.getAttribute('tabindex')].join()));
+    assert.deepEqual(state, ['false,-1', 'true,0', 'false,-1', 'false,-1', 'false,-1']);
+    await visit.says('#panel-layers', /What becomes of each is known after a run/);
+  }));
+});

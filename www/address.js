@@ -1,0 +1,34 @@
+// @ts-check
+/** The settings in the page's address, behind the `#`: a link carries them, a server never sees them. */
+
+import { canonical } from './document.js';
+import { say } from './messages.js';
+import { effect } from './signals.js';
+import { settings } from './state.js';
+
+/** Longer documents stay out of the address: browsers cut what they show and some what they keep. */
+const most = 4000;
+const key = 'settings';
+
+/** Reads the settings that came with the address, then keeps the address in step with them. */
+export function followAddress() {
+  read();
+  addEventListener('hashchange', read);
+  effect(() => {
+    const text = canonical(settings.value.document);
+    const fragment = text === '{}' || text.length > most ? '' : `#${key}=${encodeURIComponent(text)}`;
+    if (location.hash !== fragment) history.replaceState(null, '', `${location.pathname}${location.search}${fragment}`);
+  });
+}
+
+function read() {
+  const given = new URLSearchParams(location.hash.slice(1)).get(key);
+  if (!given) return;
+  try {
+    const document = JSON.parse(given);
+    if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('it is no document');
+    if (canonical(document) !== canonical(settings.peek().document)) settings.value = { ...settings.peek(), document };
+  } catch {
+    say('The settings in the address could not be read and are left aside.');
+  }
+}

@@ -1,0 +1,95 @@
+// @ts-check
+/**
+ * The settings document (`docs/settings.md`) as a value: read and changed key by key, compared, put into words, and written as a
+ * command line. Nothing here knows the page.
+ */
+
+/** @import { QuantizeSettings } from './types.js' */
+
+/** @typedef {string[]} Path keys from the outside in */
+
+/** @param {unknown} document @param {Path} path @returns {any} */
+export function get(document, path) {
+  let at = /** @type {any} */ (document);
+  for (const key of path) {
+    if (at === null || typeof at !== 'object') return undefined;
+    at = Object.hasOwn(at, key) ? at[key] : undefined;
+  }
+  return at;
+}
+
+/**
+ * The document with one key said, or no longer said; what is empty then goes too. The one it is given stays as it was.
+ *
+ * @template T
+ * @param {T} document
+ * @param {Path} path
+ * @param {unknown} value `undefined` takes the key out
+ * @returns {T}
+ */
+export function put(document, [key, ...rest], value) {
+  /** @type {any} */
+  const copy = { ...document };
+  const inner = rest.length > 0 ? put(copy[key] ?? {}, rest, value) : value;
+  const gone = inner === undefined || (rest.length > 0 && Object.keys(inner).length === 0);
+  if (gone) delete copy[key];
+  else copy[key] = inner;
+  return copy;
+}
+
+/** The same text for documents that say the same, in whatever order. @param {unknown} value @returns {string} */
+export function canonical(value) {
+  return JSON.stringify(value, (_, inner) =>
+    inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
+}
+
+/** What it says, briefly: for a list of what was tried. @param {QuantizeSettings} document */
+export function inWords(document) {
+  const scheme = document.scheme ?? 'static';
+  const words = [scheme === 'static' ? (document.method ?? 'minmax') : scheme];
+  if (document.format && document.format !== 'qdq') words.push(document.format);
+  if (document.activations?.type && document.activations.type !== 'u8') words.push(`activations ${document.activations.type}`);
+  if (document.weights?.type && document.weights.type !== 'i8') words.push(`weights ${document.weights.type}`);
+  if (document.weights?.per_channel === false) words.push('one scale a weight');
+  if (document.guard === false) words.push('no guard');
+  if (scheme === 'blocks') words.push(`${document.blocks?.bits ?? 4} bits`);
+  const nodes = Object.values(document.by_node ?? {});
+  const float = nodes.filter((node) => node.float).length + (document.float?.length ?? 0);
+  if (float > 0) words.push(`${float} kept float`);
+  const wide = nodes.filter((node) => /16/.test(node.activations?.type ?? '')).length;
+  if (wide > 0) words.push(`${wide} with 16 bits`);
+  const tensors = Object.keys(document.tensors ?? {}).length;
+  if (tensors > 0) words.push(`${tensors} ${tensors === 1 ? 'tensor' : 'tensors'} set`);
+  for (const key of /** @type {const} */ (['by_operator', 'by_name'])) {
+    const count = Object.keys(document[key] ?? {}).length;
+    if (count > 0) words.push(`${count} ${key.replace('_', ' ')}`);
+  }
+  return words.join(', ');
+}
+
+/**
+ * The command that does the same outside the page. What the command line has no word for stands in the settings document, which is
+ * then wanted as a file.
+ *
+ * @param {string} model
+ * @param {QuantizeSettings} document
+ * @returns {string}
+ */
+export function commandLine(model, document) {
+  const stem = model.replace(/\.onnx$/i, '');
+  const parts = ['octet quantize', quoted(model)];
+  if ((document.scheme ?? 'static') === 'static') parts.push('--calib', 'SAMPLES');
+  const { method, scheme, format, ...rest } = document;
+  if (Object.keys(rest).length > 0) {
+    parts.push('--config', quoted(`${stem}.settings.json`));
+  } else {
+    if (method) parts.push('--method', quoted(method));
+    if (scheme) parts.push('--scheme', scheme);
+    if (format) parts.push('--format', format);
+  }
+  parts.push('--out', quoted(`${stem}.int8.onnx`), '--report', quoted(`${stem}.int8.yaml`));
+  return parts.join(' ');
+}
+
+/** @param {string} text as a shell takes it */
+const quoted = (text) => (/^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

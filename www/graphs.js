@@ -1,0 +1,88 @@
+// @ts-check
+/** The graphs that are looked at: the float model's as it is quantized, and the quantized one's. Fetched when somebody looks. */
+
+import { effect, signal, untracked } from './signals.js';
+import { done, model, modelChanged } from './state.js';
+import { aborted, sentence } from './messages.js';
+import { start } from './studio.js';
+
+/** @import { GraphView, NodeView } from './types.js' */
+
+/**
+ * @typedef {object} Indexed a graph with who makes and who uses each value
+ * @property {GraphView} graph
+ * @property {Map<string, NodeView>} byName
+ * @property {Map<string, NodeView>} makers
+ * @property {Map<string, NodeView[]>} users
+ */
+
+/** @typedef {{ indexed: Indexed | null, failure: string }} Known */
+
+/** @type {import('./signals.js').Signal<Known>} */
+export const floatGraph = signal({ indexed: null, failure: '' });
+/** @type {import('./signals.js').Signal<Known>} */
+export const quantizedGraph = signal({ indexed: null, failure: '' });
+
+/** @param {GraphView} graph @returns {Indexed} */
+export function index(graph) {
+  const byName = new Map();
+  const makers = new Map();
+  /** @type {Map<string, NodeView[]>} */
+  const users = new Map();
+  for (const node of graph.nodes) {
+    byName.set(node.name, node);
+    for (const output of node.outputs) makers.set(output, node);
+    for (const input of node.inputs) {
+      const known = users.get(input);
+      if (known) known.push(node);
+      else users.set(input, [node]);
+    }
+  }
+  return { graph, byName, makers, users };
+}
+
+/** Asked for, so that nothing is read before a view needs it. */
+const wanted = signal(false);
+/** The quantized graph is read only where it is shown. */
+const bothWanted = signal(false);
+
+/** @param {{ both?: boolean }} [how] */
+export function needGraphs({ both = false } = {}) {
+  wanted.value = true;
+  if (both) bothWanted.value = true;
+}
+
+/** @param {import('./signals.js').Signal<Known>} where @param {() => Promise<GraphView>} read @param {() => boolean} still */
+async function fetch(where, read, still) {
+  try {
+    const graph = await read();
+    if (still()) where.value = { indexed: index(graph), failure: '' };
+  } catch (error) {
+    if (still() && !aborted(error)) where.value = { indexed: null, failure: sentence(/** @type {Error} */ (error).message) };
+  }
+}
+
+effect(() => {
+  modelChanged.value;
+  const open = model.value;
+  if (!wanted.value) return;
+  untracked(() => {
+    floatGraph.value = { indexed: null, failure: '' };
+    if (!open || open.wanted.length > 0) return;
+    const changes = modelChanged.peek();
+    void fetch(floatGraph, () => open.graph(), () => model.peek() === open && modelChanged.peek() === changes);
+  });
+});
+
+effect(() => {
+  const now = done.value;
+  if (!bothWanted.value) return;
+  untracked(() => {
+    if (!now) {
+      quantizedGraph.value = { indexed: null, failure: '' };
+      return;
+    }
+    const read = async () => (await start()).graphOf(new Blob([now.result.model]));
+    void fetch(quantizedGraph, read, () => done.peek() === now);
+  });
+});

@@ -1,0 +1,162 @@
+// @ts-check
+/** One row for each node: what became of it, how what it makes is represented, and whatever was measured of it. */
+
+import { get } from './document.js';
+import { floatGraph } from './graphs.js';
+import { computed, signal } from './signals.js';
+import { done, settings } from './state.js';
+
+/** @import { NodeChoice, NodeView, QuantizedTensor } from './types.js' */
+/** @import { Indexed } from './graphs.js' */
+
+/**
+ * @typedef {object} Row
+ * @property {number} index the place of the node in the model
+ * @property {string} name
+ * @property {string} operator
+ * @property {'integers' | 'float' | 'unknown'} state
+ * @property {string} reason why it is float
+ * @property {string} output the value whose representation this is; in front of a Relu or Clip, what that makes
+ * @property {string} shape
+ * @property {QuantizedTensor | null} tensor
+ * @property {QuantizedTensor | null} weight
+ * @property {string} weightName
+ * @property {string} weightShape
+ * @property {string} method how its range is chosen
+ * @property {boolean} own whether the document says something of this very node or tensor
+ * @property {Record<string, number>} measured
+ */
+
+/** What was measured of each node, by the name of the measure; empty until something is. @type {import('./signals.js').Signal<Map<string, Record<string, number>>>} */
+export const measured = signal(new Map());
+
+/** Operators that the quantizer folds into what comes before them. */
+const folded = new Set(['Relu', 'Clip']);
+
+/** @param {Indexed} indexed @param {NodeView} node @param {Map<string, QuantizedTensor>} tensors */
+function represented(indexed, node, tensors) {
+  let output = node.outputs[0] ?? '';
+  const users = indexed.users.get(output) ?? [];
+  // What a Relu or Clip takes in has the range of what it gives: that is the value that was watched.
+  if (users.length === 1 && folded.has(users[0].operator)) {
+    const after = users[0].outputs[0] ?? '';
+    if (tensors.has(after)) output = after;
+  }
+  return output;
+}
+
+/** @type {{ readonly value: Row[] }} */
+export const rows = computed(() => {
+  const { indexed } = floatGraph.value;
+  const { document } = settings.value;
+  if (!indexed) return [];
+  const summary = done.value?.result.summary;
+  /** @type {Map<string, NodeChoice>} */
+  const choices = new Map(summary?.nodes.map((choice) => [choice.node, choice]));
+  const tensors = new Map(summary?.tensors.map((tensor) => [tensor.name, tensor]));
+  return indexed.graph.nodes.map((node, at) => {
+    const choice = choices.get(node.name);
+    const output = represented(indexed, node, tensors);
+    const weightName = node.inputs.find((name, slot) => slot > 0 && indexed.graph.values[name]?.constant) ?? '';
+    const method = get(document, ['tensors', output, 'method']) ?? get(document, ['by_node', node.name, 'activations', 'method'])
+      ?? get(document, ['by_operator', node.operator, 'activations', 'method']) ?? document.method ?? 'minmax';
+    const range = get(document, ['tensors', output, 'range']);
+    return {
+      index: at,
+      name: node.name,
+      operator: node.operator,
+      state: choice ? (choice.quantized ? 'integers' : 'float') : 'unknown',
+      reason: choice?.reason ?? '',
+      output,
+      shape: indexed.graph.values[output]?.shape ?? '',
+      tensor: tensors.get(output) ?? null,
+      weight: tensors.get(weightName) ?? null,
+      weightName,
+      weightShape: indexed.graph.values[weightName]?.shape ?? '',
+      method: range ? 'set by hand' : method,
+      own: Boolean(get(document, ['by_node', node.name]) ?? get(document, ['tensors', output])),
+      measured: measured.value.get(node.name) ?? {},
+    };
+  });
+});
+
+/**
+ * @typedef {object} Column
+ * @property {string} key
+ * @property {string} title
+ * @property {number} width in rem
+ * @property {boolean} [figure] whether it holds numbers
+ * @property {boolean} [shown] whether it is shown where nobody chose
+ * @property {(row: Row) => string | number} value what it is sorted by, and what a CSV file gets
+ */
+
+/** @type {Column[]} */
+const fixed = [
+  { key: 'index', title: '#', width: 3.25, figure: true, shown: true, value: (row) => row.index + 1 },
+  { key: 'name', title: 'Node', width: 16, shown: true, value: (row) => row.name },
+  { key: 'operator', title: 'Operator', width: 9, shown: true, value: (row) => row.operator },
+  { key: 'state', title: 'Works on', width: 8, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
+  { key: 'reason', title: 'Why float', width: 16, value: (row) => row.reason },
+  { key: 'element', title: 'Output type', width: 7.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
+  { key: 'scale', title: 'Scale', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.scale ?? '' },
+  { key: 'zero', title: 'Zero point', width: 6.5, figure: true, value: (row) => row.tensor?.zeroPoint ?? '' },
+  { key: 'min', title: 'From', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
+  { key: 'max', title: 'To', width: 6, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
+  { key: 'method', title: 'Range by', width: 8.5, shown: true, value: (row) => row.method },
+  { key: 'weight', title: 'Weight type', width: 7, value: (row) => row.weight?.element.toLowerCase() ?? '' },
+  { key: 'scales', title: 'Weight scales', width: 7.5, figure: true, value: (row) => row.weight?.scales ?? '' },
+  { key: 'shape', title: 'Output shape', width: 9, value: (row) => row.shape },
+  { key: 'weightShape', title: 'Weight shape', width: 9, value: (row) => row.weightShape },
+];
+
+/** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
+const measures = {
+  sqnr: 'SQNR, dB', cosine: 'Cosine', maxDifference: 'Max difference', floatMs: 'Float, ms', intMs: 'int8, ms', ratio: 'Ratio',
+};
+
+/** All columns there is something for. */
+export const columns = computed(() => {
+  const found = new Set([...measured.value.values()].flatMap((one) => Object.keys(one)));
+  /** @type {Column[]} */
+  const more = [...found].map((key) => ({
+    key, title: measures[key] ?? key, width: 7, figure: true, shown: true, value: (row) => row.measured[key] ?? '',
+  }));
+  return [...fixed, ...more];
+});
+
+/** @typedef {{ column: string, down: boolean, text: string, only: 'all' | 'integers' | 'float' | 'changed', grouped: boolean }} Order */
+
+/** @param {Row[]} all @param {Order} order @param {Column[]} known @returns {Row[]} */
+export function arranged(all, { column, down, text, only }, known) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const kept = all.filter((row) =>
+    (only === 'all' || (only === 'changed' ? row.own : row.state === only))
+    && words.every((word) => `${row.name} ${row.operator} ${row.output} ${row.reason}`.toLowerCase().includes(word)));
+  const by = known.find((one) => one.key === column);
+  if (!by) return kept;
+  const sign = down ? -1 : 1;
+  return kept.sort((a, b) => {
+    const [left, right] = [by.value(a), by.value(b)];
+    // Nothing to compare stands last, whichever way is up.
+    if (left === '' || right === '') return left === right ? a.index - b.index : left === '' ? 1 : -1;
+    const found = typeof left === 'number' && typeof right === 'number' ? left - right : String(left).localeCompare(String(right), undefined, { numeric: true });
+    return found * sign || a.index - b.index;
+  });
+}
+
+/** @param {Row[]} some @param {Column[]} which */
+export function csv(some, which) {
+  const cell = (/** @type {unknown} */ value) => {
+    const text = String(value);
+    // A spreadsheet would take a leading sign of a name for a formula.
+    const safe = typeof value === 'string' && /^[=+@\t-]/.test(text) ? `'${text}` : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return [which.map((one) => cell(one.title)), ...some.map((row) => which.map((one) => cell(one.value(row))))].map((line) => `${line.join(',')}\n`).join('');
+}
+
+/** The type of 16 bits with the sign that the output has now. @param {Row} row */
+export function wideType(row) {
+  const signed = /^int/i.test(row.tensor?.element ?? '') || (!row.tensor && settings.peek().document.activations?.type === 'i8');
+  return signed ? 'i16' : 'u16';
+}

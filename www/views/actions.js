@@ -1,0 +1,51 @@
+// @ts-check
+/** From what is wrong with a layer to what mends it: the same three controls in the table and in the inspector. */
+
+import { change } from '../changes.js';
+import { get } from '../document.js';
+import { h } from '../dom.js';
+import { wideType } from '../layers.js';
+import { run, settings } from '../state.js';
+
+/** @import { Row } from '../layers.js' */
+
+const busy = () => run.peek() !== null;
+const isStatic = () => (settings.peek().document.scheme ?? 'static') === 'static';
+const now = { now: true };
+
+/** Methods that can be asked for of one tensor: those that take one pass over the samples. */
+export const methods = ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto'];
+
+/** @param {Row} row */
+export function keepFloat(row) {
+  const path = ['by_node', row.name, 'float'];
+  const kept = get(settings.peek().document, path) === true;
+  return h('button', {
+    type: 'button', class: 'small', 'data-key': `float ${row.name}`, 'aria-pressed': String(kept), 'aria-label': `Keep ${row.name} float`,
+    disabled: busy() || (!kept && row.state === 'float'),
+    onclick: (/** @type {Event} */ event) => (event.stopPropagation(), change(path, kept ? undefined : true, now)),
+  }, 'Float');
+}
+
+/** @param {Row} row */
+export function sixteenBits(row) {
+  const path = ['by_node', row.name, 'activations', 'type'];
+  const wide = /16/.test(get(settings.peek().document, path) ?? '');
+  return h('button', {
+    type: 'button', class: 'small', 'data-key': `wide ${row.name}`, 'aria-pressed': String(wide), 'aria-label': `16 bits for ${row.name}`,
+    disabled: busy() || !isStatic() || (!wide && (row.state === 'float' || /16/.test(row.tensor?.element ?? ''))),
+    onclick: (/** @type {Event} */ event) => (event.stopPropagation(), change(path, wide ? undefined : wideType(row), now)),
+  }, '16 bits');
+}
+
+/** @param {Row} row */
+export function methodChoice(row) {
+  const path = ['tensors', row.output, 'method'];
+  const own = get(settings.peek().document, path) ?? '';
+  const known = own === '' || methods.includes(own) ? methods : [...methods, own];
+  return h('select', {
+    class: 'small', 'data-key': `method ${row.name}`, 'aria-label': `How the range of ${row.name} is chosen`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
+    onclick: (/** @type {Event} */ event) => event.stopPropagation(),
+    onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now),
+  }, h('option', { value: '' }, 'as all'), ...known.map((method) => h('option', { value: method }, method)));
+}

@@ -1,0 +1,70 @@
+// @ts-check
+/** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
+
+import { adopt, undo } from '../changes.js';
+import { canonical, commandLine } from '../document.js';
+import { h } from '../dom.js';
+import { say } from '../messages.js';
+import { effect, signal } from '../signals.js';
+import { model, run, settings, undoable } from '../state.js';
+import { parse, write, YamlError } from '../yaml.js';
+import { save } from './download.js';
+
+const busy = () => run.value !== null;
+
+/** @param {any} document */
+const yaml = (document) => write(document) || '# everything as it is where nothing is said\n';
+
+export function documentEditor() {
+  const failure = signal('');
+  const text = h('textarea', {
+    id: 'document', rows: 8, spellcheck: false, autocomplete: 'off', 'aria-describedby': 'document-note', 'aria-invalid': () => (failure.value ? 'true' : null),
+    disabled: busy,
+  });
+  effect(() => {
+    text.value = yaml(settings.value.document);
+    failure.value = '';
+  });
+  const apply = () => {
+    try {
+      const document = parse(text.value);
+      if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new YamlError(1, 'the document must be `key: value` lines');
+      failure.value = '';
+      if (canonical(document) === canonical(settings.peek().document)) say('The settings are the same.');
+      else say('The settings are taken over.');
+      adopt(document, { now: true });
+    } catch (error) {
+      failure.value = `This can’t be read, ${/** @type {Error} */ (error).message}.`;
+      say(failure.value);
+    }
+  };
+  /** @param {string} what @param {string} content */
+  const copy = async (what, content) => {
+    try {
+      await navigator.clipboard.writeText(content);
+      say(`${what} copied.`);
+    } catch {
+      failure.value = `The browser does not allow copying; here it is: ${content}`;
+    }
+  };
+  const name = () => model.value?.name ?? 'model.onnx';
+  const stem = () => name().replace(/\.onnx$/i, '');
+  return h('div', { class: 'gap' },
+    h('div', { class: 'row' },
+      h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
+      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', commandLine(name(), settings.peek().document)) }, 'Copy as a command line'),
+    ),
+    h('details', { id: 'advanced' },
+      h('summary', {}, 'All settings as a document'),
+      h('label', { class: 'field' }, h('span', {}, 'YAML or JSON'), text),
+      h('p', { class: 'callout bad', role: 'alert', hidden: () => !failure.value }, () => failure.value),
+      h('p', { class: 'note', id: 'document-note' }, 'By operator, by name, by node and by tensor too; docs/settings.md has every key. A key nobody knows is refused when it is used.'),
+      h('div', { class: 'row' },
+        h('button', { type: 'button', class: 'small', id: 'apply-document', disabled: busy, onclick: apply }, 'Use this'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(yaml(settings.peek().document), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(settings.peek().document, null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'JSON'),
+      ),
+      h('code', { class: 'command', id: 'command-line' }, () => commandLine(name(), settings.value.document)),
+    ),
+  );
+}

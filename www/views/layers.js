@@ -1,0 +1,148 @@
+// @ts-check
+/** The table of layers: sorted, filtered, grouped, its columns chosen; a click from what is wrong to what mends it. */
+
+import { undo } from '../changes.js';
+import { h } from '../dom.js';
+import { bytes, count, plural, real } from '../format.js';
+import { floatGraph, needGraphs } from '../graphs.js';
+import { arranged, columns, csv, rows } from '../layers.js';
+import { batch, computed, effect, signal } from '../signals.js';
+import { done, model, run, selected, undoable } from '../state.js';
+import { keepFloat, methodChoice, sixteenBits } from './actions.js';
+import { save } from './download.js';
+import { triedPanel } from './tried.js';
+import { virtual } from './virtual.js';
+
+/** @import { Column, Order, Row } from '../layers.js' */
+/** @typedef {{ group: string, rows: number, integers: number }} Group */
+
+/** @type {import('../signals.js').Signal<Order>} */
+const order = signal({ column: 'index', down: false, text: '', only: /** @type {Order['only']} */ ('all'), grouped: false });
+/** The columns a person chose; `null` for those that are shown where nobody does. @type {import('../signals.js').Signal<Set<string> | null>} */
+const chosen = signal(/** @type {any} */ (null));
+const visible = computed(() => columns.value.filter((column) => (chosen.value ? chosen.value.has(column.key) : column.shown)));
+const list = computed(() => arranged([...rows.value], order.value, columns.value));
+/** The rows with a line above each group. @type {{ readonly value: (Row | Group)[], peek: () => (Row | Group)[] }} */
+const lines = computed(() => {
+  if (!order.value.grouped) return list.value;
+  /** @type {Map<string, Row[]>} */
+  const groups = new Map();
+  for (const row of list.value) groups.set(row.operator, [...(groups.get(row.operator) ?? []), row]);
+  return [...groups].sort((a, b) => b[1].length - a[1].length).flatMap(([group, inside]) => [
+    { group, rows: inside.length, integers: inside.filter((row) => row.state === 'integers').length }, ...inside,
+  ]);
+});
+/** @param {Partial<Order>} change */
+const arrange = (change) => (order.value = { ...order.peek(), ...change });
+
+export function layersView() {
+  needGraphs();
+  const table = virtual({
+    label: 'Layers',
+    columns: () => ({ head: heading(visible.value), widths: [...visible.value.map((column) => column.width), 17.5] }),
+    rows: () => (void visible.value, void selected.value, void run.value, lines.value),
+    draw: (line) => ('group' in line ? groupRow(line) : layerRow(line)),
+    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer fits the filter.' : 'Reading the graph.')),
+  });
+  table.element.addEventListener('keydown', (event) => walk(event, table));
+  // What is chosen on the graph comes into sight here.
+  effect(() => {
+    const at = lines.value.findIndex((line) => 'name' in line && line.name === selected.value);
+    if (at >= 0) queueMicrotask(() => table.reveal(at));
+  });
+  return h('section', { class: 'panel layers', 'aria-labelledby': 'layers-title' },
+    h('div', { class: 'row spread' },
+      h('h2', { id: 'layers-title' }, 'Layers'),
+      h('p', { class: 'note', id: 'layers-said', role: 'status' }, summary),
+      h('button', { type: 'button', class: 'small', disabled: () => undoable.value.length === 0 || run.value !== null, onclick: undo }, 'Undo'),
+    ),
+    tools(),
+    table.element,
+    triedPanel(),
+  );
+}
+
+function summary() {
+  const result = done.value?.result.summary;
+  const count_ = `${count(list.value.length)} of ${plural(rows.value.length, 'layer')}`;
+  if (!result) return `${count_}. What becomes of each is known after a run.`;
+  const integers = result.nodes.filter((node) => node.quantized).length;
+  return `${count_}; ${count(integers)} on integers; ${bytes(result.bytesAfter)}.`;
+}
+
+function tools() {
+  const pickers = () => columns.value.map((column) => h('label', { class: 'check' },
+    h('input', { type: 'checkbox', checked: visible.value.includes(column), onchange: (/** @type {Event} */ event) => {
+      const next = new Set(visible.peek().map((one) => one.key));
+      if (/** @type {HTMLInputElement} */ (event.target).checked) next.add(column.key);
+      else next.delete(column.key);
+      chosen.value = next;
+    } }), h('span', {}, column.title)));
+  const stem = () => model.peek()?.name.replace(/\.onnx$/i, '') ?? 'model';
+  return h('div', { class: 'row tools' },
+    h('input', { type: 'search', id: 'layer-filter', placeholder: 'Filter by name, operator or reason', 'aria-label': 'Filter', value: () => order.value.text,
+      oninput: (/** @type {Event} */ event) => arrange({ text: /** @type {HTMLInputElement} */ (event.target).value }) }),
+    h('select', { id: 'layer-only', 'aria-label': 'Show', value: () => order.value.only, onchange: (/** @type {Event} */ event) => arrange({ only: /** @type {Order['only']} */ (/** @type {HTMLSelectElement} */ (event.target).value) }) },
+      ...[['all', 'All layers'], ['integers', 'On integers'], ['float', 'Float'], ['changed', 'Changed by me']].map(([value, text]) => h('option', { value }, text))),
+    h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'layer-groups', checked: () => order.value.grouped, onchange: (/** @type {Event} */ event) => arrange({ grouped: /** @type {HTMLInputElement} */ (event.target).checked }) }), h('span', {}, 'Group by operator')),
+    h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet columns' }, pickers)),
+    h('button', { type: 'button', class: 'small', id: 'layers-csv', onclick: () => save(csv(list.peek(), columns.peek()), 'text/csv', `${stem()}.layers.csv`) }, 'CSV'),
+  );
+}
+
+/** @param {Column[]} shown */
+function heading(shown) {
+  const { column: by, down } = order.value;
+  return h('tr', { 'aria-rowindex': 1 },
+    ...shown.map((column) => h('th', { scope: 'col', class: column.figure ? 'figure' : null, 'aria-sort': by === column.key ? (down ? 'descending' : 'ascending') : 'none' },
+      h('button', { type: 'button', class: 'sort', 'data-sort': column.key, onclick: () => {
+        arrange({ column: column.key, down: by === column.key ? !down : false });
+        queueMicrotask(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-sort="${column.key}"]`))?.focus());
+      } }, column.title, h('span', { 'aria-hidden': 'true', class: 'arrow' }, by === column.key ? (down ? '▾' : '▴') : '')))),
+    h('th', { scope: 'col' }, 'Change'));
+}
+
+/** @param {Group} group */
+function groupRow({ group, rows: inside, integers }) {
+  return h('tr', { class: 'group' }, h('th', { colspan: visible.peek().length + 1, scope: 'rowgroup' }, `${group}: ${count(inside)}`, done.peek() ? h('span', { class: 'note' }, `, ${count(integers)} on integers`) : null));
+}
+
+/** @param {Row} row */
+function layerRow(row) {
+  const open = () => (selected.value = row.name);
+  return h('tr', { class: [row.name === selected.peek() ? 'chosen' : '', row.own ? 'own' : ''].filter(Boolean).join(' ') || null, 'data-row': row.name, onclick: open },
+    ...visible.peek().map((column) => {
+      if (column.key === 'name') {
+        return h('td', {}, h('button', { type: 'button', class: 'link', 'data-key': `open ${row.name}`, title: row.name, 'aria-current': row.name === selected.peek() ? 'true' : null, onclick: open }, row.name));
+      }
+      if (column.key === 'state') return h('td', { title: row.reason || null }, state(row));
+      const value = column.value(row);
+      const text = typeof value === 'number' ? (column.key === 'index' || column.key === 'zero' || column.key === 'scales' ? count(value) : real(value)) : value;
+      return h('td', { class: column.figure ? 'figure' : null, title: typeof value === 'string' && value.length > 12 ? value : null }, text);
+    }),
+    h('td', { class: 'acts' }, keepFloat(row), sixteenBits(row), methodChoice(row)),
+  );
+}
+
+/** @param {Row} row */
+function state(row) {
+  if (row.state === 'unknown') return h('span', { class: 'note' }, 'not yet known');
+  return row.state === 'integers' ? h('span', { class: 'chip good' }, 'integers') : h('span', { class: 'chip fair' }, 'float');
+}
+
+/** Up and down go from layer to layer. @param {KeyboardEvent} event @param {{ reveal: (index: number) => void }} table */
+function walk(event, table) {
+  const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (!step || target instanceof HTMLSelectElement || target instanceof HTMLInputElement) return;
+  const layers = lines.peek();
+  const at = layers.findIndex((line) => 'name' in line && line.name === selected.peek());
+  let next = Math.max(0, Math.min(layers.length - 1, at + step));
+  if ('group' in layers[next]) next = Math.max(0, Math.min(layers.length - 1, next + Math.sign(step)));
+  const line = layers[next];
+  if (!line || 'group' in line) return;
+  event.preventDefault();
+  batch(() => (selected.value = line.name));
+  table.reveal(next);
+  queueMicrotask(() => /** @type {HTMLElement | null} */ (document.querySelector(`[data-key="${CSS.escape(`open ${line.name}`)}"]`))?.focus({ preventScroll: true }));
+}

@@ -1,0 +1,20 @@
+// @ts-check
+/** The first tab: what is under way or what came of it, then the sample as the model sees it and the model's card. */
+
+import { h } from '../dom.js';
+import { done } from '../state.js';
+import { samplePreview } from './data.js';
+import { modelCard, wantedFiles } from './model.js';
+import { resultPanel } from './result.js';
+import { progressPanel } from './run.js';
+
+/** @param {{ readonly value: string }} phase */
+export function overview(phase) {
+  return h('div', { class: 'stack' },
+    h('div', {}, () => {
+      if (phase.value === 'running') return progressPanel();
+      return phase.value === 'done' && done.value ? resultPanel(done.value) : null;
+    }),
+    h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => wantedFiles(), samplePreview(), () => modelCard()),
+  );
+}

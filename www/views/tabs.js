@@ -1,0 +1,42 @@
+// @ts-check
+/** Tabs as the keyboard expects them: arrows, Home and End move, Tab goes into the panel. A panel is built when it is first shown. */
+
+import { h } from '../dom.js';
+import { effect } from '../signals.js';
+
+/**
+ * @template {string} K
+ * @param {string} label
+ * @param {import('../signals.js').Signal<K>} chosen
+ * @param {[K, string, () => Node][]} list key, name, panel
+ */
+export function tabs(label, chosen, list) {
+  /** @param {KeyboardEvent} event */
+  const move = (event) => {
+    const at = list.findIndex(([key]) => key === chosen.peek());
+    /** @type {Record<string, number>} */
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: list.length - 1 };
+    if (!(event.key in to)) return;
+    event.preventDefault();
+    const [key] = list[(to[event.key] + list.length) % list.length];
+    chosen.value = key;
+    document.getElementById(`tab-${key}`)?.focus();
+  };
+  const buttons = list.map(([key, name]) => h('button', {
+    type: 'button', role: 'tab', id: `tab-${key}`, class: 'tab', 'aria-controls': `panel-${key}`,
+    'aria-selected': () => String(chosen.value === key), tabindex: () => (chosen.value === key ? 0 : -1),
+    onclick: () => (chosen.value = key),
+  }, name));
+  const panels = list.map(([key, , build]) => {
+    const panel = h('div', { role: 'tabpanel', id: `panel-${key}`, class: 'tabpanel', 'aria-labelledby': `tab-${key}`, tabindex: 0, hidden: () => chosen.value !== key });
+    let built = false;
+    effect(() => {
+      if (chosen.value !== key || built) return;
+      built = true;
+      // Later, outside of this effect: what is live in the panel would end with its next run.
+      queueMicrotask(() => panel.append(build()));
+    });
+    return panel;
+  });
+  return [h('div', { role: 'tablist', class: 'tabs', 'aria-label': label, onkeydown: move }, ...buttons), ...panels];
+}

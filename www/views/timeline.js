@@ -1,0 +1,78 @@
+// @ts-check
+/** The last calibrated run over time: its stages one below the other, samples, memory and where it grew; the same as a table. */
+
+import { h, svg } from '../dom.js';
+import { count, duration, plural } from '../format.js';
+import { done, run } from '../state.js';
+import { curve, curveTable } from './curve.js';
+import { fact, table } from './model.js';
+import { mib } from './run.js';
+
+/** @import { Run } from '../state.js' */
+/** @typedef {{ name: string, from: number, to: number, samples: number, pages: number, grown: number }} Stage */
+
+export function timelineView() {
+  return h('section', { class: 'panel', 'aria-labelledby': 'timeline-title' },
+    h('h2', { id: 'timeline-title' }, 'Timeline'),
+    () => {
+      const points = run.value && !run.value.quick ? run.value.curve : done.value?.curve ?? [];
+      return points.length > 1 ? story(points) : h('p', { class: 'note' }, 'After a run this shows its stages, its samples and its memory over time.');
+    },
+  );
+}
+
+/** Checkpoints of one name that follow each other are a stage; it ends where the next begins. @param {Run['curve']} points @returns {Stage[]} */
+function stages(points) {
+  /** @type {Stage[]} */
+  const found = [];
+  points.forEach((point, index) => {
+    const next = points[index + 1];
+    if (!next) return;
+    let stage = found.at(-1);
+    if (!stage || stage.name !== point.stage) {
+      stage = { name: point.stage, from: point.at, to: point.at, samples: 0, pages: point.memory.pages, grown: 0 };
+      found.push(stage);
+    }
+    stage.to = next.at;
+    stage.samples = Math.max(stage.samples, point.done ?? 0, next.stage === point.stage ? (next.done ?? 0) : 0);
+    if (next.memory.pages > point.memory.pages) stage.grown += 1;
+    stage.pages = next.memory.pages;
+  });
+  return found;
+}
+
+/** @param {Run['curve']} points */
+function story(points) {
+  const all = stages(points);
+  const [first, last] = [points[0], points[points.length - 1]];
+  const growths = all.reduce((sum, stage) => sum + stage.grown, 0);
+  const span = Math.max(last.at, 1);
+  const [wide, line] = [1000, 30];
+  const picture = svg('svg', { viewBox: `0 0 ${wide} ${all.length * line}`, class: 'lanes', role: 'img', 'aria-label': `${all.length} stages over ${duration(last.at)}; the table below has their times` });
+  all.forEach((stage, index) => {
+    const from = (stage.from / span) * wide;
+    const long = Math.max(((stage.to - stage.from) / span) * wide, 1.5);
+    const text = `${stage.name}, ${duration(stage.to - stage.from)}`;
+    // Beside a short bar, on a long one.
+    const place = long > 360 ? { x: from + 10, class: 'on' } : from > wide * 0.6 ? { x: from - 8, 'text-anchor': 'end' } : { x: from + long + 8 };
+    picture.append(svg('rect', { x: from, y: index * line + 4, width: long, height: line - 8, rx: 4 }));
+    // Where a sample ended, as far as the checkpoints tell.
+    for (const point of points.filter((one) => one.stage === stage.name && one.done)) {
+      picture.append(svg('line', { class: 'tick', x1: (point.at / span) * wide, x2: (point.at / span) * wide, y1: index * line + 5, y2: (index + 1) * line - 5 }));
+    }
+    picture.append(svg('text', { y: index * line + 20, ...place }, text));
+  });
+  return h('div', { class: 'stack' },
+    h('dl', { class: 'facts' },
+      ...fact('Whole run', duration(last.at)), ...fact('Most in use', mib(last.memory.peak)), ...fact('Held at the start', mib(first.memory.pages)),
+      ...fact('Held at the end', mib(last.memory.pages)), ...fact('Growths seen', count(growths)),
+    ),
+    picture,
+    table(['Stage', 'Begins', 'Takes', 'Samples', 'Held at its end', 'Growths'], all.map((stage) => [
+      stage.name, duration(stage.from), duration(stage.to - stage.from), stage.samples > 0 ? plural(stage.samples, 'sample') : '', mib(stage.pages), count(stage.grown),
+    ]), [1, 2, 3, 4, 5]),
+    h('h3', {}, 'Memory'),
+    curve(points), curveTable(points),
+    h('p', { class: 'note' }, 'The page’s memory only grows: what was held once stays held until the engine is started anew. Growths between two checkpoints count as one.'),
+  );
+}

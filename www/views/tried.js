@@ -1,0 +1,89 @@
+// @ts-check
+/** What was tried: a small plot of size against what else is known of each, with the table that says the same. */
+
+import { adopt } from '../changes.js';
+import { canonical, inWords } from '../document.js';
+import { h, svg } from '../dom.js';
+import { bytes, count, duration, real } from '../format.js';
+import { done, run, settings, tried } from '../state.js';
+
+/** @import { Tried } from '../state.js' */
+
+const [width, height, margin] = [360, 150, { left: 48, right: 14, top: 10, bottom: 30 }];
+
+/** What stands on the vertical axis: the first measure that all have, else how many operators stay float. Less is better. @param {Tried[]} all */
+function axis(all) {
+  for (const [key, name] of [['error', 'relative error'], ['ms', 'latency, ms']]) {
+    if (all.every((one) => Number.isFinite(one.metrics[key]))) return { name, of: (/** @type {Tried} */ one) => one.metrics[key] };
+  }
+  return { name: 'operators in float', of: (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => !node.quantized).length };
+}
+
+/** Whether nothing else is better in one and no worse in the other. @param {Tried} one @param {Tried[]} all @param {(one: Tried) => number} of */
+const best = (one, all, of) => !all.some((other) => {
+  const [size, mine] = [other.summary.bytesAfter, one.summary.bytesAfter];
+  return size <= mine && of(other) <= of(one) && (size < mine || of(other) < of(one));
+});
+
+export function triedPanel() {
+  return h('div', { class: 'tried' }, () => {
+    const all = tried.value;
+    if (all.length < 2) return null;
+    const { name, of } = axis(all);
+    return h('details', { open: true },
+      h('summary', {}, `What was tried (${count(all.length)})`),
+      h('div', { class: 'tried-body' },
+        h('figure', {}, plot(all, name, of), h('figcaption', {}, `Down and left is better; filled: nothing tried is better in both. ${name.charAt(0).toUpperCase()}${name.slice(1)} upwards.`)),
+        list(all, name, of)),
+    );
+  });
+}
+
+/** @param {Tried[]} all @param {string} name @param {(one: Tried) => number} of */
+function plot(all, name, of) {
+  const sizes = all.map((one) => one.summary.bytesAfter);
+  const values = all.map(of);
+  /** @param {number[]} list @param {number} from @param {number} to */
+  const scale = (list, from, to) => {
+    const [low, high] = [Math.min(...list), Math.max(...list)];
+    const pad = (high - low || Math.abs(high) || 1) * 0.12;
+    return (/** @type {number} */ value) => from + ((value - low + pad) / (high - low + 2 * pad)) * (to - from);
+  };
+  const x = scale(sizes, margin.left, width - margin.right);
+  const y = scale(values, height - margin.bottom, margin.top);
+  const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'plot', role: 'img', 'aria-label': `Size against ${name} of ${all.length} results; the table beside it has the figures` });
+  picture.append(
+    svg('line', { class: 'axis', x1: margin.left, y1: height - margin.bottom, x2: width - margin.right, y2: height - margin.bottom }),
+    svg('line', { class: 'axis', x1: margin.left, y1: margin.top, x2: margin.left, y2: height - margin.bottom }),
+    svg('text', { x: margin.left, y: height - 10 }, bytes(Math.min(...sizes))),
+    svg('text', { x: width - margin.right, y: height - 10, 'text-anchor': 'end' }, bytes(Math.max(...sizes))),
+    svg('text', { x: margin.left - 6, y: height - margin.bottom, 'text-anchor': 'end' }, real(Math.min(...values))),
+    svg('text', { x: margin.left - 6, y: margin.top + 10, 'text-anchor': 'end' }, real(Math.max(...values))),
+  );
+  all.forEach((one, index) => {
+    const here = one.id === done.value?.id;
+    picture.append(
+      svg('circle', { class: `dot-mark${best(one, all, of) ? ' best' : ''}${here ? ' here' : ''}`, cx: x(one.summary.bytesAfter), cy: y(of(one)), r: here ? 6 : 4.5 }),
+      svg('text', { x: x(one.summary.bytesAfter) + 8, y: y(of(one)) + 4, class: 'number-mark' }, String(index + 1)),
+    );
+  });
+  return picture;
+}
+
+/** @param {Tried[]} all @param {string} name @param {(one: Tried) => number} of */
+function list(all, name, of) {
+  const metrics = [...new Set(all.flatMap((one) => Object.keys(one.metrics)))];
+  const floats = (/** @type {Tried} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What was tried' },
+    h('table', {},
+      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics, ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
+      h('tbody', {}, ...all.map((one, index) => h('tr', { class: one.id === done.value?.id ? 'chosen' : null },
+        h('td', { class: 'figure' }, index + 1), h('td', {}, inWords(one.document), best(one, all, of) && h('span', { class: 'unseen' }, ', among the best')),
+        h('td', { class: 'figure' }, bytes(one.summary.bytesAfter)), h('td', { class: 'figure' }, floats(one)), h('td', { class: 'figure' }, duration(one.took)),
+        ...metrics.map((key) => h('td', { class: 'figure' }, Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')),
+        h('td', {}, canonical(one.document) === canonical(settings.value.document)
+          ? h('span', { class: 'note' }, 'these')
+          : h('button', { type: 'button', class: 'small', disabled: run.value !== null, onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
+      ))),
+    ));
+}
