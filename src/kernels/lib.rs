@@ -2,6 +2,7 @@
 
 mod count;
 mod ends;
+pub mod int8;
 
 pub use count::count;
 pub use ends::Ends;
