@@ -13,14 +13,19 @@ mod error;
 mod form;
 mod gemm;
 mod layout;
+mod moves;
 mod normalize;
 mod output;
 mod pairwise;
 mod pool;
+#[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+mod probe;
 pub mod reference;
 mod resize;
 mod shape;
 mod table;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod vector;
 
 pub use blocks::{Blocks, ZeroPoints, block_gemm};
 pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};

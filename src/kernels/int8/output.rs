@@ -34,14 +34,14 @@ impl Requantize<'_> {
 /// A value in steps of the output's scale to u8: rounded half to even, the zero point added, clamped.
 ///
 /// The clamp stands before the rounding, which changes nothing because its ends are whole numbers, and makes
-/// the cast safe. Both are written so that NaN becomes `low` (and `low` wins where `low > high`), as the
+/// the cast safe. Both are written so that NaN becomes `low` (and `high` wins where `low > high`), as the
 /// vector instructions have it.
 #[inline]
 pub(super) fn requantized(steps: f32, zero_point: u8, low: u8, high: u8) -> u8 {
     let zero_point = f32::from(zero_point);
     let (low, high) = (f32::from(low) - zero_point, f32::from(high) - zero_point);
-    let steps = if steps < high { steps } else { high };
     let steps = if steps > low { steps } else { low };
+    let steps = if steps < high { steps } else { high };
     (rounded(steps) + zero_point as i32) as u8
 }
 
@@ -139,6 +139,51 @@ impl Output<'_> {
         }
     }
 
+    /// Writes the first columns of rows of accumulators, from a row and column on.
+    #[inline(always)]
+    pub(super) fn put_tile<const WIDE: usize>(
+        &mut self,
+        [row, column]: [usize; 2],
+        tile: &[[i32; WIDE]],
+        columns: usize,
+    ) {
+        match self {
+            Output::Requantized { values, stride, by } => {
+                for (at, sums) in tile.iter().enumerate() {
+                    let values = &mut values[(row + at) * *stride + column..][..columns];
+                    let multipliers = &by.multipliers[column..][..columns];
+                    for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(multipliers)
+                    {
+                        *byte =
+                            requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
+                    }
+                }
+            }
+            _ => {
+                for (at, sums) in tile.iter().enumerate() {
+                    for (offset, &sum) in sums[..columns].iter().enumerate() {
+                        self.put(row + at, column + offset, sum);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a row of accumulators, one a column.
+    #[inline(always)]
+    pub(super) fn put_row(&mut self, row: usize, sums: &[i32]) {
+        if let Output::Requantized { values, stride, by } = self {
+            let values = &mut values[row * *stride..][..sums.len()];
+            for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(by.multipliers) {
+                *byte = requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
+            }
+            return;
+        }
+        for (column, &sum) in sums.iter().enumerate() {
+            self.put(row, column, sum);
+        }
+    }
+
     /// The part that begins at a row and a column and has that many columns.
     pub(super) fn part(&mut self, row: usize, column: usize, columns: usize) -> Output<'_> {
         match self {
@@ -173,12 +218,12 @@ impl Output<'_> {
         match self {
             Output::Requantized { values, stride, by } => Output::Requantized {
                 values,
-                stride: stride * step,
+                stride: stride.saturating_mul(step),
                 by,
             },
             Output::Accumulators { values, stride } => Output::Accumulators {
                 values,
-                stride: stride * step,
+                stride: stride.saturating_mul(step),
             },
             Output::Floats {
                 values,
@@ -187,7 +232,7 @@ impl Output<'_> {
                 bias,
             } => Output::Floats {
                 values,
-                stride: stride * step,
+                stride: stride.saturating_mul(step),
                 scales,
                 bias,
             },

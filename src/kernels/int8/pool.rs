@@ -22,8 +22,9 @@ fn check(
 ) -> Result<(), Error> {
     image.check()?;
     window.taps()?;
-    let most = window.output_rounded_up(image.height, image.width)?;
-    for (found, most) in [height, width].into_iter().zip(most) {
+    let down = window.output(image.height, image.width)?;
+    let up = window.output_rounded_up(image.height, image.width)?;
+    for (found, most) in [(height, down[0].max(up[0])), (width, down[1].max(up[1]))] {
         if found > most {
             return Err(Error::Mismatch {
                 what: "the output's size",

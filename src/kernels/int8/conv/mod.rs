@@ -1,11 +1,20 @@
 //! Convolutions of an image with channels last, grouped, strided, dilated, and transposed ones.
+//!
+//! A convolution is a gemm whose rows are the places of the window. They are gathered into a panel of a few dozen
+//! rows, which stays in the cache while it is multiplied by all columns: no copy of the image is made, and what a
+//! window looks at costs nothing in the inner loop, padding and dilation included.
 
-use core::ops::Range;
+mod direct;
+mod transposed;
 
-use super::error::{Error, at_least, equal, product};
+pub use direct::{ConvWeights, conv};
+pub(super) use transposed::transposed_size;
+pub use transposed::{TransposedWeights, transposed};
+
+use super::error::{Error, equal, product};
+use super::gemm::{Block, Panel, Weights, block_rows, multiply};
 use super::output::Output;
-use super::shape::{Image, Window, zero_points};
-use super::{Form, reference};
+use super::shape::{Image, Window};
 
 /// Channels in and out of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,146 +68,58 @@ impl ConvShape {
     }
 }
 
-/// The weights of a convolution, packed once for one form.
-#[derive(Clone, Debug)]
-pub struct ConvWeights {
-    form: Form,
-    shape: ConvShape,
-    values: Vec<i8>,
-    zero_points: Vec<i8>,
+/// The pixels that a place of the window looks at, tap by tap: for each row of taps whether it is inside.
+struct Gather<'a> {
+    image: &'a Image<'a>,
+    /// The first channel, and how many.
+    first: usize,
+    channels: usize,
+    /// A tap's worth of the zero point.
+    padding: &'a [u8],
 }
 
-impl ConvWeights {
-    /// Packs weights that lie as in ONNX: [out, in of a group, rows, columns]. One zero point an output channel,
-    /// or none for zeros.
-    pub fn pack(
-        form: Form,
-        values: &[i8],
-        shape: ConvShape,
-        zero_points_of_outputs: &[i8],
-    ) -> Result<ConvWeights, Error> {
-        let count = shape.weights()?;
-        at_least("the weights", values.len(), count)?;
-        zero_points(zero_points_of_outputs, shape.outputs)?;
-        Ok(ConvWeights {
-            form,
-            shape,
-            values: values[..count].to_vec(),
-            zero_points: zero_points_of_outputs.to_vec(),
-        })
-    }
-
-    /// The form that runs.
-    pub fn form(&self) -> Form {
-        self.form
-    }
-
-    /// Channels and kernel.
-    pub fn shape(&self) -> ConvShape {
-        self.shape
-    }
-
-    /// What the packed weights take.
-    pub fn bytes(&self) -> usize {
-        self.values.len()
+impl Gather<'_> {
+    /// Puts one tap into a row of the panel.
+    #[inline]
+    fn tap(&self, panel: &mut Panel, row: usize, depth: usize, at: Option<(usize, usize)>) {
+        match at {
+            Some((y, x)) => {
+                let pixel = (y * self.image.width + x) * self.image.stride + self.first;
+                panel.put(row, depth, &self.image.values[pixel..][..self.channels]);
+            }
+            None => panel.put(row, depth, &self.padding[..self.channels]),
+        }
     }
 }
 
-/// A range of the output's rows; the output's slice begins with the first of them. Padding is the image's zero point.
-pub fn conv(
-    image: &Image,
-    window: &Window,
-    weights: &ConvWeights,
-    bias: Option<&[i32]>,
-    rows: Range<usize>,
-    output: Output,
-) -> Result<(), Error> {
-    reference::conv(
-        image,
-        window,
-        &weights.values,
-        &weights.shape,
-        &weights.zero_points,
-        bias,
-        rows,
-        output,
-    )
-}
-
-/// The weights of a transposed convolution, packed once for one form and one stride.
-#[derive(Clone, Debug)]
-pub struct TransposedWeights {
-    form: Form,
-    shape: ConvShape,
-    window: Window,
-    values: Vec<i8>,
-    zero_points: Vec<i8>,
-}
-
-impl TransposedWeights {
-    /// Packs weights that lie as in ONNX: [in, out of a group, rows, columns]. One zero point an output channel,
-    /// or none for zeros.
-    pub fn pack(
-        form: Form,
-        values: &[i8],
-        shape: ConvShape,
-        window: &Window,
-        zero_points_of_outputs: &[i8],
-    ) -> Result<TransposedWeights, Error> {
-        let count = shape.weights()?;
-        at_least("the weights", values.len(), count)?;
-        zero_points(zero_points_of_outputs, shape.outputs)?;
-        Ok(TransposedWeights {
-            form,
-            shape,
-            window: window.clone(),
-            values: values[..count].to_vec(),
-            zero_points: zero_points_of_outputs.to_vec(),
-        })
+/// Multiplies `count` gathered rows, a block at a time. `gather` puts row r into a row of the panel.
+fn multiply_gathered(
+    weights: &Weights,
+    beginnings: &[i32],
+    count: usize,
+    mut output: Output,
+    mut gather: impl FnMut(&mut Panel, usize, usize),
+) {
+    let at_once = block_rows(weights).min(count);
+    let mut panel = Panel::new(weights, at_once);
+    let mut row_sums = Vec::new();
+    for first in (0..count).step_by(at_once.max(1)) {
+        let rows = at_once.min(count - first);
+        for row in 0..rows {
+            gather(&mut panel, row, first + row);
+        }
+        if weights.wants_row_sums() {
+            row_sums.clear();
+            row_sums.extend((0..rows).map(|row| panel.sum(row)));
+        }
+        let (values, stride) = panel.read();
+        let block = Block {
+            values,
+            stride,
+            rows,
+            row_sums: &row_sums,
+            beginnings,
+        };
+        multiply(&block, weights, output.part(first, 0, weights.columns()));
     }
-
-    /// The form that runs.
-    pub fn form(&self) -> Form {
-        self.form
-    }
-}
-
-/// Checks the output size [height, width] asked of a transposed convolution: the window, moved over it, must
-/// have a place for each pixel of the image, which is what ONNX's output_padding (less than the stride) leaves.
-pub(super) fn transposed_size(
-    image: &Image,
-    window: &Window,
-    size: [usize; 2],
-) -> Result<(), Error> {
-    let places = window.output(size[0], size[1])?;
-    for (expected, found) in [image.height, image.width].into_iter().zip(places) {
-        equal(
-            "the output's size, as places of the window",
-            expected,
-            found,
-        )?;
-    }
-    Ok(())
-}
-
-/// A range of the rows of a transposed convolution's output of this size [height, width].
-pub fn transposed(
-    image: &Image,
-    size: [usize; 2],
-    weights: &TransposedWeights,
-    bias: Option<&[i32]>,
-    rows: Range<usize>,
-    output: Output,
-) -> Result<(), Error> {
-    reference::transposed(
-        image,
-        &weights.window,
-        size,
-        &weights.values,
-        &weights.shape,
-        &weights.zero_points,
-        bias,
-        rows,
-        output,
-    )
 }
