@@ -52,7 +52,7 @@ export async function times(page, address, jobs, rounds = 15) {
     const counts = made.map((job) => {
       if (job === 0) return 0;
       // Until the engine has compiled what is hot, and then long against the clock's ticks.
-      for (const began = performance.now(); performance.now() - began < 120;) seconds(job, 1);
+      for (const began = performance.now(); performance.now() - began < 400;) seconds(job, 1);
       let count = 1;
       while (seconds(job, count) < 4e-3) count *= 2;
       return count;

@@ -14,10 +14,10 @@ pub struct Scale {
 
 impl Scale {
     /// The byte of a value: `value / scale`, rounded half to even, plus the zero point, saturated: ONNX's
-    /// QuantizeLinear. NaN becomes 0.
+    /// QuantizeLinear. NaN becomes the zero point.
     #[inline]
     pub fn byte(self, value: f32) -> u8 {
-        requantized(value / self.scale, self.zero_point, 0, u8::MAX)
+        Target::whole(self.zero_point).byte(value / self.scale)
     }
 
     /// The value of a byte: ONNX's DequantizeLinear.
@@ -48,9 +48,11 @@ impl Target {
         }
     }
 
-    /// A value in steps of the output to a byte: rounded half to even, the zero point added, clamped.
+    /// A value in steps of the output to a byte: rounded half to even, the zero point added, clamped. NaN counts
+    /// as zero.
     #[inline]
     pub fn byte(self, steps: f32) -> u8 {
+        let steps = if steps.is_nan() { 0.0 } else { steps };
         requantized(steps, self.zero_point, self.low, self.high)
     }
 }

@@ -35,6 +35,11 @@ pub enum Error {
         /// Which size.
         what: &'static str,
     },
+    /// A factor that is infinite, no number, or so large that products with it could be.
+    NotFinite {
+        /// Which factors.
+        what: &'static str,
+    },
     /// This build or this machine cannot run the form that was asked for.
     Unavailable(Form),
 }
@@ -56,6 +61,7 @@ impl fmt::Display for Error {
             Error::TooLarge { what } => {
                 write!(to, "{what} is larger than this machine can address")
             }
+            Error::NotFinite { what } => write!(to, "{what}: not finite, or too large"),
             Error::Unavailable(form) => {
                 write!(
                     to,
@@ -100,6 +106,23 @@ pub(super) fn equal(what: &'static str, expected: usize, found: usize) -> Result
         });
     }
     Ok(())
+}
+
+/// Holds factors to magnitudes whose products with sums of bytes stay finite, so that no NaN comes about: what
+/// comparisons do with one is not the same in every vector form.
+pub(super) fn finite(what: &'static str, factors: &[f32]) -> Result<(), Error> {
+    let largest = factors.iter().fold(0.0f32, |largest, factor| {
+        if factor.abs() <= largest {
+            largest
+        } else {
+            factor.abs()
+        }
+    });
+    if largest <= 1e28 {
+        Ok(())
+    } else {
+        Err(Error::NotFinite { what })
+    }
 }
 
 /// How many values `count` runs of `length`, `stride` apart, span: the last run needs no stride.

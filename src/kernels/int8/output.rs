@@ -1,11 +1,10 @@
 //! What becomes of the i32 accumulators of a gemm or convolution, and how large the outputs must be.
 
-use super::error::{Error, at_least, equal, span};
+use super::error::{Error, at_least, equal, finite, span};
 
 /// From accumulators to u8: `clamp(round_half_even(accumulator · multiplier) + zero_point, low, high)`.
 ///
-/// All of it in f32: the accumulator is rounded to f32, then the product is. A product that is no number
-/// becomes `low`.
+/// All of it in f32: the accumulator is rounded to f32, then the product is.
 #[derive(Clone, Copy, Debug)]
 pub struct Requantize<'a> {
     /// `scale of x · scale of the column's weights / scale of y`, for each column.
@@ -34,8 +33,7 @@ impl Requantize<'_> {
 /// A value in steps of the output's scale to u8: rounded half to even, the zero point added, clamped.
 ///
 /// The clamp stands before the rounding, which changes nothing because its ends are whole numbers, and makes
-/// the cast safe. Both are written so that NaN becomes `low` (and `high` wins where `low > high`), as the
-/// vector instructions have it.
+/// the cast safe. No step is NaN: factors are finite, and [`Target::byte`](super::Target::byte) sees to what else there is.
 #[inline]
 pub(super) fn requantized(steps: f32, zero_point: u8, low: u8, high: u8) -> u8 {
     let zero_point = f32::from(zero_point);
@@ -94,6 +92,7 @@ impl Output<'_> {
         let (length, stride) = match self {
             Output::Requantized { values, stride, by } => {
                 equal("multipliers", columns, by.multipliers.len())?;
+                finite("multipliers", by.multipliers)?;
                 (values.len(), *stride)
             }
             Output::Accumulators { values, stride } => (values.len(), *stride),
@@ -104,6 +103,7 @@ impl Output<'_> {
                 bias,
             } => {
                 equal("scales", columns, scales.len())?;
+                finite("scales", scales)?;
                 if let Some(bias) = bias {
                     equal("float bias", columns, bias.len())?;
                 }

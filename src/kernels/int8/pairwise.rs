@@ -1,7 +1,7 @@
 //! Sums, differences and products of two tensors, each with a scale of its own.
 
 use super::convert::Target;
-use super::error::{Error, product};
+use super::error::{Error, finite, product};
 
 /// One of the two tensors. Output i sees value `(i / each) mod length`: with `each` = 1 a shorter tensor repeats
 /// (channels last, one value a channel), with `each` = channels it has one value a pixel; a constant is one value.
@@ -55,6 +55,7 @@ pub fn add(
     to: Target,
     output: &mut [u8],
 ) -> Result<(), Error> {
+    finite("multipliers", &[a_multiplier, b_multiplier])?;
     pairwise(a, b, output, |a, b| {
         to.byte(a as f32 * a_multiplier + b as f32 * b_multiplier)
     })
@@ -68,6 +69,7 @@ pub fn multiply(
     to: Target,
     output: &mut [u8],
 ) -> Result<(), Error> {
+    finite("multipliers", &[multiplier])?;
     pairwise(a, b, output, |a, b| to.byte((a * b) as f32 * multiplier))
 }
 

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::convert::Target;
-use super::error::{Error, at_least, product, span};
+use super::error::{Error, at_least, finite, product, span};
 use super::shape::{Image, Window, row_count};
 
 /// The pixels of one axis that a window at a place sees.
@@ -93,6 +93,7 @@ pub fn average_pool(
     stride: usize,
 ) -> Result<(), Error> {
     check(image, window, size, &rows, output.len(), stride)?;
+    finite("the multiplier", &[how.multiplier])?;
     let mut sums = vec![0i32; image.channels];
     for y in rows.clone() {
         for x in 0..size[1] {
@@ -141,6 +142,7 @@ pub fn global_average_pool(
     output: &mut [u8],
 ) -> Result<(), Error> {
     image.check()?;
+    finite("the multiplier", &[multiplier])?;
     at_least("the output", output.len(), image.channels)?;
     let pixels = product("the image", &[image.height, image.width])?;
     let count = i32::try_from(pixels)

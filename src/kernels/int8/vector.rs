@@ -28,8 +28,7 @@ impl Ends {
         }
     }
 
-    /// Four steps to four i32 in 0..=255. `pmax(x, y)` is `x < y ? y : x`, so NaN
-    /// becomes the low end.
+    /// Four steps (none NaN) to four i32 in 0..=255.
     #[inline(always)]
     pub(super) fn of(self, steps: v128) -> v128 {
         let steps = f32x4_pmin(self.high, f32x4_pmax(self.low, steps));

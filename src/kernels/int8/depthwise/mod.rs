@@ -180,31 +180,49 @@ struct Job<'a> {
     taps: Taps<'a>,
 }
 
+/// Stands for a column in the padding.
+const PADDED: usize = usize::MAX;
+
 /// Where the taps of the window look, an axis each: built once, for all rows and columns.
 struct Taps<'a> {
     window: &'a Window,
     image: &'a Image<'a>,
-    /// Places × taps: the column's offset in its row, nothing in the padding.
-    columns: Vec<Option<usize>>,
+    /// Places × taps: the column's offset in its row, or [`PADDED`].
+    columns: Vec<usize>,
     /// A pixel of zero points.
     padding: &'a [u8],
 }
 
-impl<'a> Taps<'a> {
+impl Taps<'_> {
+    /// The image's rows that the taps of an output's row look at.
+    fn rows(&self, y: usize) -> Vec<Option<&[u8]>> {
+        let Taps { window, image, .. } = self;
+        let length = (image.width - 1) * image.stride + image.channels;
+        (0..window.kernel[0])
+            .map(|tap| {
+                let row = window.at(0, y, tap, image.height)?;
+                Some(&image.values[row * image.width * image.stride..][..length])
+            })
+            .collect()
+    }
+
     /// The pixels that a place's taps look at, row after row of the kernel. Each has the image's channels.
     #[inline]
-    fn look(&self, y: usize, x: usize, pixels: &mut [&'a [u8]]) {
+    fn look(&self, rows: &[Option<&[u8]>], x: usize, pixels: &mut [*const u8]) {
         let wide = self.window.kernel[1];
         let columns = &self.columns[x * wide..][..wide];
-        for (ky, pixels) in pixels.chunks_exact_mut(wide).enumerate() {
-            let row = self.window.at(0, y, ky, self.image.height);
-            let row =
-                row.map(|row| &self.image.values[row * self.image.width * self.image.stride..]);
-            for (pixel, column) in pixels.iter_mut().zip(columns) {
-                *pixel = match (row, *column) {
-                    (Some(row), Some(column)) => &row[column..][..self.image.channels],
-                    _ => self.padding,
-                };
+        for (row, pixels) in rows.iter().zip(pixels.chunks_exact_mut(wide)) {
+            match row {
+                Some(row) => {
+                    for (pixel, &column) in pixels.iter_mut().zip(columns) {
+                        *pixel = match column {
+                            PADDED => self.padding.as_ptr(),
+                            // SAFETY: a column of the image, so inside its row.
+                            column => unsafe { row.as_ptr().add(column) },
+                        };
+                    }
+                }
+                None => pixels.fill(self.padding.as_ptr()),
             }
         }
     }
@@ -230,10 +248,16 @@ pub fn depthwise(
     if count == 0 || weights.channels == 0 {
         return Ok(());
     }
+    if weights.taps() == 0 || image.height * image.width == 0 {
+        // Nothing but zero points is seen.
+        return Err(Error::Zero {
+            what: "the image or the kernel",
+        });
+    }
     product("the window's table", &[width, window.kernel[1], 16])?;
     let columns = (0..width)
         .flat_map(|x| (0..window.kernel[1]).map(move |kx| window.at(1, x, kx, image.width)))
-        .map(|column| column.map(|column| column * image.stride))
+        .map(|column| column.map_or(PADDED, |column| column * image.stride))
         .collect();
     let padding = vec![image.zero_point; image.channels];
     let job = Job {

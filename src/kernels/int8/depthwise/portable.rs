@@ -27,13 +27,16 @@ fn run_in_avx2(job: &Job, output: Output) {
 fn plain(job: &Job, mut output: Output) {
     let channels = job.image.channels;
     let mut sums = vec![0i32; channels];
-    let mut pixels = vec![job.taps.padding; job.weights.taps()];
+    let mut pixels = vec![job.taps.padding.as_ptr(); job.weights.taps()];
     for y in job.rows.clone() {
+        let rows = job.taps.rows(y);
         for x in 0..job.width {
-            job.taps.look(y, x, &mut pixels);
+            job.taps.look(&rows, x, &mut pixels);
             sums.copy_from_slice(job.beginnings);
             for (pixel, weights) in pixels.iter().zip(job.weights.values.chunks_exact(channels)) {
-                for ((sum, &value), &weight) in sums.iter_mut().zip(*pixel).zip(weights) {
+                // SAFETY: what the taps look at has the image's channels.
+                let pixel = unsafe { core::slice::from_raw_parts(*pixel, channels) };
+                for ((sum, &value), &weight) in sums.iter_mut().zip(pixel).zip(weights) {
                     *sum = sum.wrapping_add(i32::from(i16::from(value)) * i32::from(weight));
                 }
             }

@@ -39,8 +39,19 @@ trait Interleave: Copy {
 
     /// # Safety
     ///
-    /// Sixteen bytes can be read from `at` of each of the [`Self::DEEP`] pixels.
-    unsafe fn step(self, pixels: &[*const u8], at: usize) -> [v128; VECTORS];
+    /// There are [`Self::DEEP`] pixels, and sixteen bytes can be read from `at` of each.
+    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS];
+}
+
+/// Sixteen bytes of a tap's pixel.
+///
+/// # Safety
+///
+/// There is such a pixel, and it has them.
+#[inline(always)]
+unsafe fn sixteen(pixels: *const *const u8, tap: usize, at: usize) -> v128 {
+    // SAFETY: by the contract.
+    unsafe { v128_load((*pixels.add(tap)).add(at).cast()) }
 }
 
 /// Two taps, as i16.
@@ -51,9 +62,9 @@ impl Interleave for Two {
     const DEEP: usize = 2;
 
     #[inline(always)]
-    unsafe fn step(self, pixels: &[*const u8], at: usize) -> [v128; VECTORS] {
+    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS] {
         // SAFETY: by the contract.
-        let [a, b] = [0, 1].map(|tap| unsafe { v128_load(pixels[tap].add(at).cast()) });
+        let (a, b) = unsafe { (sixteen(pixels, 0, at), sixteen(pixels, 1, at)) };
         let [low, high] = interleaved(a, b);
         [
             u16x8_extend_low_u8x16(low),
@@ -74,7 +85,7 @@ impl Interleave for Four {
     const DEEP: usize = 4;
 
     #[inline(always)]
-    unsafe fn step(self, pixels: &[*const u8], at: usize) -> [v128; VECTORS] {
+    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS] {
         // SAFETY: by the contract.
         let [a, b, c, d] = [0, 1, 2, 3].map(|tap| unsafe { v128_load(pixels[tap].add(at).cast()) });
         let ([ab_low, ab_high], [cd_low, cd_high]) = (interleaved(a, b), interleaved(c, d));
@@ -109,30 +120,35 @@ fn run_with<I: Interleave>(dot: impl Dot, interleave: I, job: &Job, mut output: 
     let taps = weights.taps();
     let steps = taps.div_ceil(I::DEEP);
     let blocks = weights.channels.div_ceil(WIDE);
-    let mut pixels = vec![job.taps.padding; taps];
+    let step_bytes = WIDE * 4;
+    assert_eq!(
+        weights.packed.len(),
+        blocks * steps * step_bytes,
+        "packed for this form"
+    );
     // The last step is filled up: its weights are zero, so any pixel will do.
     let mut addresses = vec![job.taps.padding.as_ptr(); steps * I::DEEP];
-    let step_bytes = WIDE * 4;
     for y in job.rows.clone() {
+        let rows = job.taps.rows(y);
         for x in 0..job.width {
-            job.taps.look(y, x, &mut pixels);
-            for (address, pixel) in addresses.iter_mut().zip(&pixels) {
-                *address = pixel.as_ptr();
-            }
+            job.taps.look(&rows, x, &mut addresses[..taps]);
             let place = (y - job.rows.start) * job.width + x;
+            let mut packed = weights.packed.as_ptr();
             for block in 0..blocks {
                 let first = weights.first_channel(block);
-                let packed = &weights.packed[block * steps * step_bytes..][..steps * step_bytes];
                 let mut sums: [v128; VECTORS] =
                     core::array::from_fn(|at| load(job.beginnings, first + at * 4));
-                for (step, packed) in packed.chunks_exact(step_bytes).enumerate() {
-                    let addresses = &addresses[step * I::DEEP..][..I::DEEP];
-                    // SAFETY: each pixel has `channels` bytes, and the block ends at the last of them or before.
-                    let rows = unsafe { interleave.step(addresses, first) };
-                    for (at, (sum, row)) in sums.iter_mut().zip(rows).enumerate() {
-                        // SAFETY: a step has VECTORS times sixteen bytes.
-                        let weights = unsafe { v128_load(packed.as_ptr().add(at * 16).cast()) };
-                        *sum = dot.dot(*sum, row, weights);
+                let mut pixels = addresses.as_ptr();
+                for _ in 0..steps {
+                    // SAFETY: a step has DEEP addresses and VECTORS times sixteen bytes of weights, by the lengths of
+                    // both; each pixel has `channels` bytes, and the block ends at the last of them or before.
+                    unsafe {
+                        let bytes = interleave.step(pixels, first);
+                        for (at, sum) in sums.iter_mut().enumerate() {
+                            *sum = dot.dot(*sum, bytes[at], v128_load(packed.add(at * 16).cast()));
+                        }
+                        pixels = pixels.add(I::DEEP);
+                        packed = packed.add(step_bytes);
                     }
                 }
                 finish(&mut output, place, first, sums);

@@ -99,6 +99,37 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
     }
 }
 
+/// Four bytes of a row, and of a tile's columns, as they lie in memory.
+type Step = [u8; 4];
+type Columns = [[u8; 16]; VECTORS];
+
+/// One step of a tile: the rows' bytes at a step from where they point.
+///
+/// # Safety
+///
+/// The rows have them.
+#[inline(always)]
+unsafe fn step<const HIGH: usize>(
+    dot: impl Dot,
+    rows: &[*const Step; HIGH],
+    weights: &Columns,
+    at: usize,
+    sums: &mut [[v128; VECTORS]; HIGH],
+) {
+    let mut columns = [i32x4_splat(0); VECTORS];
+    for (columns, weights) in columns.iter_mut().zip(weights) {
+        // SAFETY: sixteen bytes.
+        *columns = unsafe { v128_load(weights.as_ptr().cast()) };
+    }
+    for (row, sums) in rows.iter().zip(sums) {
+        // SAFETY: by the contract.
+        let bytes = unsafe { v128_load32_splat(row.add(at).cast()) };
+        for (sums, &columns) in sums.iter_mut().zip(&columns) {
+            *sums = dot.dot(*sums, bytes, columns);
+        }
+    }
+}
+
 /// A tile of `HIGH` rows.
 ///
 /// # Safety
@@ -116,9 +147,6 @@ unsafe fn rows<const HIGH: usize>(
     factors: Option<&[i32]>,
     finish: &mut Finish,
 ) {
-    // SAFETY: eight i32 each, by the callers' slicing.
-    let load =
-        |values: &[i32], at: usize| unsafe { v128_load(values[at * 4..][..4].as_ptr().cast()) };
     let mut sums: [[v128; VECTORS]; HIGH] =
         core::array::from_fn(|_| core::array::from_fn(|at| load(beginnings, at * 4)));
     if let Some(factors) = factors {
@@ -129,25 +157,31 @@ unsafe fn rows<const HIGH: usize>(
             }
         }
     }
-    // SAFETY: inside the block, by the function's contract; the last pointer made is at most one row's end.
-    let mut rows: [*const u8; HIGH] = core::array::from_fn(|row| unsafe {
-        block.values.as_ptr().add((first + row) * block.stride)
+    // SAFETY: inside the block, by the function's contract.
+    let mut rows: [*const Step; HIGH] = core::array::from_fn(|row| unsafe {
+        block
+            .values
+            .as_ptr()
+            .add((first + row) * block.stride)
+            .cast()
     });
-    let mut weights = packed.as_ptr();
-    for _ in 0..steps {
-        // SAFETY: `packed` holds `steps` times WIDE · 4 bytes, each row `steps` times 4.
+    let mut weights: *const Columns = packed.as_ptr().cast();
+    // Two steps a turn: the loop itself is not free.
+    for _ in 0..steps / 2 {
+        // SAFETY: `packed` holds `steps` columns' weights, each row `steps` times four bytes.
         unsafe {
-            let columns: [v128; VECTORS] =
-                core::array::from_fn(|at| v128_load(weights.add(at * 16).cast()));
-            for (row, sums) in rows.iter_mut().zip(&mut sums) {
-                let bytes = v128_load32_splat(row.cast());
-                for (sums, &columns) in sums.iter_mut().zip(&columns) {
-                    *sums = dot.dot(*sums, bytes, columns);
-                }
-                *row = row.add(4);
+            for at in 0..2 {
+                step(dot, &rows, &*weights.add(at), at, &mut sums);
             }
-            weights = weights.add(WIDE * 4);
+            weights = weights.add(2);
+            for row in &mut rows {
+                *row = row.add(2);
+            }
         }
+    }
+    if steps % 2 == 1 {
+        // SAFETY: the last of them.
+        unsafe { step(dot, &rows, &*weights, 0, &mut sums) };
     }
     for (row, &sums) in sums.iter().enumerate() {
         finish.put(first + row, sums);

@@ -75,16 +75,16 @@ impl Random {
             .collect()
     }
 
-    /// Multipliers, a hostile one now and then.
+    /// Multipliers, an extreme one now and then.
     pub fn multipliers(&mut self, count: usize) -> Vec<f32> {
         (0..count)
             .map(|_| {
                 let bits = self.bits();
                 match bits % 64 {
-                    0 => f32::INFINITY,
-                    1 => f32::NAN,
+                    0 => 1e27,
+                    1 => -1e27,
                     2 => 0.0,
-                    3 => 1e30,
+                    3 => 1e-42,
                     // Halves, so that there are ties.
                     4..32 => [0.5, 0.25, 0.125, 2f32.powi(-9)][bits as usize / 64 % 4],
                     _ => (bits >> 8) as f32 / (1 << 24) as f32 * 0.01,

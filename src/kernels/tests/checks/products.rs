@@ -20,7 +20,8 @@ pub struct Gemm {
 }
 
 impl Gemm {
-    /// Any gemm.
+    /// Any gemm: what proptest does natively.
+    #[cfg(target_family = "wasm")]
     pub fn random(random: &mut Random) -> Gemm {
         Gemm {
             sizes: [
@@ -74,7 +75,7 @@ impl Gemm {
             let seen = outputs(&mut random.clone(), shape, |output| {
                 gemm(&rows, &weights, bias, output)
             });
-            assert_eq!(seen, given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
     }
 }

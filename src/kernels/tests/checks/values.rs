@@ -10,10 +10,12 @@ use super::Random;
 
 /// Rounds half to even, adds the zero point and clamps, in f64, where an f32's sum with a byte is exact.
 fn byte(steps: f32, to: Target) -> u8 {
-    if steps.is_nan() {
-        return to.low;
-    }
-    let value = f64::from(steps).round_ties_even() + f64::from(to.zero_point);
+    let steps = if steps.is_nan() {
+        0.0
+    } else {
+        f64::from(steps)
+    };
+    let value = steps.round_ties_even() + f64::from(to.zero_point);
     value.min(f64::from(to.high)).max(f64::from(to.low)) as u8
 }
 

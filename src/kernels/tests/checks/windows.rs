@@ -27,7 +27,8 @@ pub struct Windowed {
 }
 
 impl Windowed {
-    /// Any convolution.
+    /// Any convolution: what proptest does natively.
+    #[cfg(target_family = "wasm")]
     pub fn random(random: &mut Random) -> Windowed {
         let mut two = |least, most| [random.within(least, most), random.within(least, most)];
         let (size, kernel, strides, dilations) = (two(1, 11), two(1, 4), two(1, 3), two(1, 3));
@@ -84,7 +85,7 @@ impl Windowed {
             let seen = outputs(&mut random.clone(), sizes, |output| {
                 conv(&image, &self.window, &weights, bias, rows.clone(), output)
             });
-            assert_eq!(seen, given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
     }
 
@@ -127,7 +128,7 @@ impl Windowed {
             let seen = outputs(&mut random.clone(), sizes, |output| {
                 depthwise(&image, &self.window, &weights, bias, rows.clone(), output)
             });
-            assert_eq!(seen, given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
     }
 
@@ -176,7 +177,7 @@ impl Windowed {
             let seen = outputs(&mut random.clone(), sizes, |output| {
                 transposed(&image, size, &weights, bias, rows.clone(), output)
             });
-            assert_eq!(seen, given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
     }
 
