@@ -18,7 +18,7 @@ mod normalize;
 mod output;
 mod pairwise;
 mod pool;
-#[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+#[cfg(any(test, target_feature = "relaxed-simd"))]
 mod probe;
 pub mod reference;
 mod resize;

@@ -2,8 +2,8 @@
 //! together, and then one dot product adds all of them: the same instructions as in gemm.
 
 use core::arch::wasm32::{
-    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i8x16_shuffle, i16x8_shuffle,
-    u16x8_extend_high_u8x16, u16x8_extend_low_u8x16, v128, v128_load,
+    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i8x16_shuffle, u16x8_extend_high_u8x16,
+    u16x8_extend_low_u8x16, v128, v128_load,
 };
 
 #[cfg(target_feature = "relaxed-simd")]
@@ -87,7 +87,9 @@ impl Interleave for Four {
     #[inline(always)]
     unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS] {
         // SAFETY: by the contract.
-        let [a, b, c, d] = [0, 1, 2, 3].map(|tap| unsafe { v128_load(pixels[tap].add(at).cast()) });
+        let (a, b) = unsafe { (sixteen(pixels, 0, at), sixteen(pixels, 1, at)) };
+        // SAFETY: likewise.
+        let (c, d) = unsafe { (sixteen(pixels, 2, at), sixteen(pixels, 3, at)) };
         let ([ab_low, ab_high], [cd_low, cd_high]) = (interleaved(a, b), interleaved(c, d));
         let [first, second] = interleaved_pairs(ab_low, cd_low);
         let [third, fourth] = interleaved_pairs(ab_high, cd_high);
@@ -108,6 +110,7 @@ fn interleaved(a: v128, b: v128) -> [v128; 2] {
 #[cfg(target_feature = "relaxed-simd")]
 #[inline(always)]
 fn interleaved_pairs(a: v128, b: v128) -> [v128; 2] {
+    use core::arch::wasm32::i16x8_shuffle;
     [
         i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(a, b),
         i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(a, b),
