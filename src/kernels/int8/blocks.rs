@@ -94,17 +94,41 @@ impl Blocks<'_> {
     /// Writes a column's weights as floats, `stride` apart.
     fn unpack(&self, column: usize, stride: usize, output: &mut [f32]) {
         let bytes = self.block * self.bits / 8;
+        let per_byte = 8 / self.bits;
+        let mut levels = [0.0; 256];
         for block in 0..self.per_column() {
             let (scale, zero) = self.block_scale(column, block);
             let integers = &self.integers[(column * self.per_column() + block) * bytes..][..bytes];
             let first = block * self.block;
-            for at in first..self.depth.min(first + self.block) {
-                output[at * stride] =
-                    (f32::from(self.integer(integers, at - first)) - zero) * scale;
+            let count = self.block.min(self.depth - first);
+            let mut outputs = output[first * stride..]
+                .iter_mut()
+                .step_by(stride)
+                .take(count);
+            if self.bits == 8 {
+                for (to, &byte) in outputs.zip(integers) {
+                    *to = (f32::from(byte) - zero) * scale;
+                }
+                continue;
+            }
+            for (level, value) in levels[..1 << self.bits].iter_mut().zip(0u8..) {
+                *level = (f32::from(value) - zero) * scale;
+            }
+            for &byte in integers {
+                for at in 0..per_byte {
+                    let value = (byte >> (at * self.bits)) & (u8::MAX >> (8 - self.bits));
+                    if let Some(to) = outputs.next() {
+                        *to = levels[usize::from(value)];
+                    }
+                }
             }
         }
     }
 }
+
+/// Rows and columns of a tile, whose sums stay in registers.
+const HIGH: usize = 4;
+const WIDE: usize = 8;
 
 /// Rows of floats times the matrix: `Σ a · ((w - zero) · scale) + bias`, summed in the order of the depth, every
 /// operation rounded to f32. Row r of the output begins at `r · stride`.
@@ -127,19 +151,51 @@ pub fn block_gemm(
         span("the output", count, stride, weights.columns)?,
     )?;
     bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
-    let mut unpacked = vec![0.0; weights.depth];
-    for column in 0..weights.columns {
-        weights.unpack(column, 1, &mut unpacked);
-        for row in 0..count {
-            let mut sum = 0.0;
-            for (&a, &w) in rows[row * row_stride..].iter().zip(&unpacked) {
-                sum += a * w;
+    // Eight columns at a time as floats, [depth, columns]: a sum is a lane, so its order is that of the depth.
+    let depth = weights.depth;
+    let mut unpacked = vec![0.0; product("the weights", &[depth, WIDE])?];
+    for first in (0..weights.columns).step_by(WIDE) {
+        let columns = WIDE.min(weights.columns - first);
+        for column in 0..columns {
+            weights.unpack(
+                first + column,
+                WIDE,
+                unpacked.get_mut(column..).unwrap_or_default(),
+            );
+        }
+        for row in (0..count).step_by(HIGH) {
+            let high = HIGH.min(count - row);
+            // A row that isn't there is the last one again.
+            let values = core::array::from_fn(|at| match depth {
+                0 => &[],
+                depth => &rows[(row + at.min(high - 1)) * row_stride..][..depth],
+            });
+            let sums = tile(values, &unpacked);
+            for (at, sums) in sums[..high].iter().enumerate() {
+                let output = &mut output[(row + at) * stride + first..][..columns];
+                for (column, (to, &sum)) in output.iter_mut().zip(sums).enumerate() {
+                    *to = match bias {
+                        Some(bias) => sum + bias[first + column],
+                        None => sum,
+                    };
+                }
             }
-            output[row * stride + column] = match bias {
-                Some(bias) => sum + bias[column],
-                None => sum,
-            };
         }
     }
     Ok(())
+}
+
+#[inline(always)]
+fn tile(rows: [&[f32]; HIGH], weights: &[f32]) -> [[f32; WIDE]; HIGH] {
+    let mut sums = [[0.0; WIDE]; HIGH];
+    let [a, b, c, d] = rows;
+    let rows = a.iter().zip(b).zip(c).zip(d);
+    for (weights, (((&a, &b), &c), &d)) in weights.as_chunks::<WIDE>().0.iter().zip(rows) {
+        for (sums, value) in sums.iter_mut().zip([a, b, c, d]) {
+            for (sum, &weight) in sums.iter_mut().zip(weights) {
+                *sum += value * weight;
+            }
+        }
+    }
+    sums
 }

@@ -49,10 +49,10 @@ pub fn dequantize_to_channels_first(
     })
 }
 
-/// Pixels at once: a tile of 16 pixels × 16 channels stays in the cache's lines on both sides.
+/// Pixels and channels at once: a tile is turned in a small array, so that both sides are read and written in runs.
 const TILE: usize = 16;
 
-fn turned_out<F: Copy, T>(
+fn turned_out<F: Copy, T: Copy>(
     values: &[F],
     stride: usize,
     [pixels, channels]: [usize; 2],
@@ -69,19 +69,29 @@ fn turned_out<F: Copy, T>(
         output.len(),
         product("the output", &[pixels, channels])?,
     )?;
-    for first in (0..pixels).step_by(TILE) {
-        let end = pixels.min(first + TILE);
-        for channel in 0..channels {
-            let row = &mut output[channel * pixels..][first..end];
-            for (offset, to) in row.iter_mut().enumerate() {
-                *to = of(values[(first + offset) * stride + channel]);
+    let Some(&any) = values.first().filter(|_| pixels * channels > 0) else {
+        return Ok(());
+    };
+    let mut tile = [[any; TILE]; TILE];
+    for (first, begin) in tiles(pixels, channels) {
+        let (tall, wide) = (TILE.min(pixels - first), TILE.min(channels - begin));
+        for pixel in 0..tall {
+            let row = &values[(first + pixel) * stride + begin..][..wide];
+            for (tile, &value) in tile.iter_mut().zip(row) {
+                tile[pixel] = value;
+            }
+        }
+        for (channel, tile) in tile[..wide].iter().enumerate() {
+            let row = &mut output[(begin + channel) * pixels + first..][..tall];
+            for (to, &from) in row.iter_mut().zip(tile) {
+                *to = of(from);
             }
         }
     }
     Ok(())
 }
 
-fn turned_in<F: Copy, T>(
+fn turned_in<F: Copy, T: Copy>(
     values: &[F],
     [channels, pixels]: [usize; 2],
     output: &mut [T],
@@ -98,16 +108,32 @@ fn turned_in<F: Copy, T>(
         output.len(),
         span("the output", pixels, stride, channels)?,
     )?;
-    for first in (0..pixels).step_by(TILE) {
-        let end = pixels.min(first + TILE);
-        for channel in 0..channels {
-            let row = &values[channel * pixels..][first..end];
-            for (offset, &from) in row.iter().enumerate() {
-                output[(first + offset) * stride + channel] = of(from);
+    let Some(any) = output.first().copied().filter(|_| pixels * channels > 0) else {
+        return Ok(());
+    };
+    let mut tile = [[any; TILE]; TILE];
+    for (first, begin) in tiles(pixels, channels) {
+        let (tall, wide) = (TILE.min(pixels - first), TILE.min(channels - begin));
+        for channel in 0..wide {
+            let row = &values[(begin + channel) * pixels + first..][..tall];
+            for (tile, &value) in tile.iter_mut().zip(row) {
+                tile[channel] = of(value);
+            }
+        }
+        for (pixel, tile) in tile[..tall].iter().enumerate() {
+            let row = &mut output[(first + pixel) * stride + begin..][..wide];
+            for (to, &from) in row.iter_mut().zip(tile) {
+                *to = from;
             }
         }
     }
     Ok(())
+}
+
+/// The first pixel and channel of each tile.
+fn tiles(pixels: usize, channels: usize) -> impl Iterator<Item = (usize, usize)> {
+    let firsts = (0..pixels).step_by(TILE);
+    firsts.flat_map(move |first| (0..channels).step_by(TILE).map(move |begin| (first, begin)))
 }
 
 /// Transposes a dense tensor of any rank: output axis i is input axis `order[i]`.

@@ -81,12 +81,68 @@ fn pairwise(
 ) -> Result<(), Error> {
     a.check(output.len())?;
     b.check(output.len())?;
-    for (at, byte) in output.iter_mut().enumerate() {
-        let [a, b] = [a, b].map(|operand| {
-            let value = operand.values[at / operand.each % operand.values.len()];
-            i32::from(value) - i32::from(operand.zero_point)
-        });
-        *byte = of(a, b);
+    if output.is_empty() {
+        return Ok(());
+    }
+    // Runs in which an operand is a slice or a constant: plain loops, which become vector code.
+    let length = common_divisor(common_divisor(output.len(), a.run()), b.run());
+    let [a_zero, b_zero] = [a, b].map(|operand| i32::from(operand.zero_point));
+    for (turn, output) in output.chunks_exact_mut(length).enumerate() {
+        let [a, b] = [a, b].map(|operand| operand.part(turn * length, length));
+        match (a, b) {
+            (Part::Many(a), Part::Many(b)) => {
+                for ((byte, &a), &b) in output.iter_mut().zip(a).zip(b) {
+                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
+                }
+            }
+            (Part::Many(a), Part::One(b)) => {
+                for (byte, &a) in output.iter_mut().zip(a) {
+                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
+                }
+            }
+            (Part::One(a), Part::Many(b)) => {
+                for (byte, &b) in output.iter_mut().zip(b) {
+                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
+                }
+            }
+            (Part::One(a), Part::One(b)) => {
+                output.fill(of(i32::from(a) - a_zero, i32::from(b) - b_zero));
+            }
+        }
     }
     Ok(())
+}
+
+/// What a run of outputs sees of an operand.
+enum Part<'a> {
+    One(u8),
+    Many(&'a [u8]),
+}
+
+impl<'a> Operand<'a> {
+    /// Every run of so many outputs, from the first on, sees a slice or a single value; 0 stands for any length.
+    fn run(&self) -> usize {
+        match (self.values.len(), self.each) {
+            (1, _) => 0,
+            (length, 1) => length,
+            (_, each) => each,
+        }
+    }
+
+    /// What the run from `first` on sees.
+    fn part(&self, first: usize, length: usize) -> Part<'a> {
+        let at = first / self.each % self.values.len();
+        match (self.values.len(), self.each) {
+            (2.., 1) => Part::Many(&self.values[at..][..length]),
+            _ => Part::One(self.values[at]),
+        }
+    }
+}
+
+/// The greatest common divisor; 0 divides like anything.
+fn common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }

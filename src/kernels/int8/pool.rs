@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use super::convert::Target;
 use super::error::{Error, at_least, finite, product, span};
+use super::moves;
 use super::shape::{Image, Window, row_count};
 
 /// The pixels of one axis that a window at a place sees.
@@ -56,15 +57,23 @@ pub fn max_pool(
         for x in 0..size[1] {
             let at = ((y - rows.start) * size[1] + x) * stride;
             let output = &mut output[at..][..image.channels];
-            output.fill(0);
+            let mut none = true;
             for iy in seen(window, 0, y, image.height) {
                 for ix in seen(window, 1, x, image.width) {
                     let pixel = (iy * image.width + ix) * image.stride;
                     let input = &image.values[pixel..][..image.channels];
+                    if none {
+                        moves::copy(input, output);
+                        none = false;
+                        continue;
+                    }
                     for (most, &value) in output.iter_mut().zip(input) {
                         *most = (*most).max(value);
                     }
                 }
+            }
+            if none {
+                output.fill(0);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Resizing of images with channels last. Scales and zero points stay.
 
 use super::convert::Target;
-use super::error::{Error, at_least, product};
+use super::error::{Error, at_least, finite, product};
 use super::shape::Image;
 
 /// How a pixel of the output is found in the input: ONNX's coordinate_transformation_mode.
@@ -150,6 +150,7 @@ pub fn resize_linear(
     to: Target,
     output: &mut [u8],
 ) -> Result<(), Error> {
+    finite("the multiplier", &[multiplier])?;
     let both = |between: &Between| [between.first, between.second];
     inside(
         image,
@@ -169,14 +170,19 @@ pub fn resize_linear(
         let pixel = |y: usize, x: usize| {
             &image.values[(y * image.width + x) * image.stride..][..image.channels]
         };
-        let [top, bottom] = [y.first, y.second].map(|y| [pixel(y, x.first), pixel(y, x.second)]);
-        for (channel, byte) in output.iter_mut().enumerate() {
-            let row = |[first, second]: [&[u8]; 2]| {
-                let [first, second] =
-                    [first, second].map(|pixel| (i32::from(pixel[channel]) - zero) as f32);
-                first + x.share * (second - first)
-            };
-            let (top, bottom) = (row(top), row(bottom));
+        let mixed = |first: u8, second: u8, share: f32| {
+            let (first, second) = (
+                (i32::from(first) - zero) as f32,
+                (i32::from(second) - zero) as f32,
+            );
+            first + share * (second - first)
+        };
+        let top = pixel(y.first, x.first).iter().zip(pixel(y.first, x.second));
+        let bottom = pixel(y.second, x.first)
+            .iter()
+            .zip(pixel(y.second, x.second));
+        for ((byte, (&a, &b)), (&c, &d)) in output.iter_mut().zip(top).zip(bottom) {
+            let (top, bottom) = (mixed(a, b, x.share), mixed(c, d, x.share));
             *byte = to.byte((top + y.share * (bottom - top)) * multiplier);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::convert::Scale;
 use super::error::{Error, at_least, equal, span};
+use super::moves;
 
 /// What each byte becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub fn copy_rows(
         let from = &values[row * stride..][..width];
         let to = &mut output[row * output_stride..][..width];
         match table {
-            None => to.copy_from_slice(from),
+            None => moves::copy(from, to),
             Some(table) => table.apply(from, to)?,
         }
     }
