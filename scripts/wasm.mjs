@@ -3,6 +3,7 @@
 //
 //   node scripts/wasm.mjs build [VARIANT]...          into pkg/VARIANT/
 //   node scripts/wasm.mjs test VARIANT chrome|firefox  tests/wasm in a headless browser
+//   node scripts/wasm.mjs kernels                      the kernels' bench of each variant: where it lies, a line each
 //   node scripts/wasm.mjs size                         what the built variants weigh
 //
 // Run it through `make` or scripts/with-environment.sh: it takes the cache folder and the toolchain from
@@ -86,6 +87,12 @@ function build(variant) {
   weigh(variant);
 }
 
+/** @param {import('./variants.mjs').Variant} variant */
+function buildKernelBench(variant) {
+  run('cargo', ['build', '--package', 'octet-kernel-bench', '--release', '--locked', '--target', triple], { env: environment(variant) });
+  console.log(join(targetFolder(variant), triple, 'release', 'octet_kernel_bench.wasm'));
+}
+
 /** @param {string} file */
 function readStamp(file) {
   try {
@@ -120,9 +127,12 @@ switch (command) {
   case 'test':
     test(variantNamed(names[0]), names[1]);
     break;
+  case 'kernels':
+    variants.forEach(buildKernelBench);
+    break;
   case 'size':
     variants.forEach(weigh);
     break;
   default:
-    fail('say build, test or size');
+    fail('say build, test, kernels or size');
 }

@@ -3,6 +3,7 @@
 mod count;
 mod ends;
 pub mod float;
+pub mod int8;
 
 pub use count::count;
 pub use ends::Ends;

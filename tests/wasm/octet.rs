@@ -6,6 +6,8 @@ mod format;
 #[cfg(target_family = "wasm")]
 mod histogram;
 #[cfg(target_family = "wasm")]
+mod kernels;
+#[cfg(target_family = "wasm")]
 mod memory;
 #[cfg(target_family = "wasm")]
 mod pool;

@@ -1,0 +1,192 @@
+//! What `scripts/bench-kernels.mjs` calls: make a job, run it so many times, in turns with another.
+#![cfg(target_family = "wasm")]
+
+mod float;
+
+use float::Floats;
+use octet_kernels::int8::{
+    DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Weights, Window, depthwise,
+    gemm,
+};
+
+/// Something to measure.
+pub enum Job {
+    /// A gemm.
+    Gemm {
+        /// Packed for a form.
+        weights: Weights,
+        /// Rows.
+        activations: Vec<u8>,
+        /// Where they go.
+        output: Vec<u8>,
+        /// One a column.
+        multipliers: Vec<f32>,
+    },
+    /// Floats by tiles of 2 × 16 or 4 × 8.
+    Floats(Floats, bool),
+    /// A depthwise convolution of square images that keeps their size.
+    Depthwise {
+        /// Packed for a form.
+        weights: DepthwiseWeights,
+        /// Pixels of a side.
+        side: usize,
+        /// The kernel's dilation and pads.
+        window: Window,
+        /// The image.
+        activations: Vec<u8>,
+        /// Where it goes.
+        output: Vec<u8>,
+        /// One a channel.
+        multipliers: Vec<f32>,
+    },
+}
+
+fn form(id: u32) -> Option<Form> {
+    Form::ALL.into_iter().find(|&form| form as u32 == id)
+}
+
+fn leaked(job: Option<Job>) -> *mut Job {
+    job.map_or(core::ptr::null_mut(), |job| Box::into_raw(Box::new(job)))
+}
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at * 37 % 256) as u8).collect()
+}
+
+/// Weights in -64..=63, which every form takes.
+fn weights(count: usize) -> Vec<i8> {
+    (0..count).map(|at| (at * 29 % 128) as i8 - 64).collect()
+}
+
+/// Whether a form runs here.
+#[unsafe(no_mangle)]
+pub extern "C" fn is_available(id: u32) -> bool {
+    form(id).is_some_and(Form::is_available)
+}
+
+/// A gemm in a form; null where the form can't run.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_gemm(id: u32, rows: usize, depth: usize, columns: usize) -> *mut Job {
+    let made = form(id).and_then(|form| {
+        let values = weights(depth * columns);
+        Weights::pack(form, &values, Layout::DepthFirst, [depth, columns], &[]).ok()
+    });
+    leaked(made.map(|weights| Job::Gemm {
+        weights,
+        activations: bytes(rows * depth),
+        output: vec![0; rows * columns],
+        multipliers: vec![1e-4; columns],
+    }))
+}
+
+/// The same of floats, by tiles of 2 × 16 or 4 × 8.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usize) -> *mut Job {
+    leaked(Some(Job::Floats(Floats::new([rows, depth, columns]), wide)))
+}
+
+/// A depthwise convolution in a form; null where the form can't run.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_depthwise(
+    id: u32,
+    side: usize,
+    channels: usize,
+    kernel: usize,
+    dilation: usize,
+) -> *mut Job {
+    let made = form(id).and_then(|form| {
+        let values = weights(channels * kernel * kernel);
+        DepthwiseWeights::pack(form, &values, channels, [kernel, kernel], &[]).ok()
+    });
+    leaked(made.map(|weights| Job::Depthwise {
+        weights,
+        side,
+        window: Window {
+            dilations: [dilation, dilation],
+            pads: [(kernel - 1) / 2 * dilation; 4],
+            ..Window::of([kernel, kernel])
+        },
+        activations: bytes(side * side * channels),
+        output: vec![0; side * side * channels],
+        multipliers: vec![1e-3; channels],
+    }))
+}
+
+/// Runs a job so many times. False where a kernel refused.
+///
+/// # Safety
+///
+/// The job comes from one of the functions above and was not ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn run(job: *mut Job, times: u32) -> bool {
+    // SAFETY: by the contract.
+    let job = unsafe { &mut *job };
+    (0..times).all(|_| once(job))
+}
+
+/// Ends a job.
+///
+/// # Safety
+///
+/// The job comes from one of the functions above and was not ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn end(job: *mut Job) {
+    // SAFETY: by the contract.
+    drop(unsafe { Box::from_raw(job) });
+}
+
+fn once(job: &mut Job) -> bool {
+    let by = |multipliers| Requantize {
+        multipliers,
+        zero_point: 128,
+        low: 0,
+        high: u8::MAX,
+    };
+    match job {
+        Job::Floats(floats, true) => floats.run::<2, 4>(),
+        Job::Floats(floats, false) => floats.run::<4, 2>(),
+        Job::Gemm {
+            weights,
+            activations,
+            output,
+            multipliers,
+        } => {
+            let rows = Rows {
+                values: activations,
+                count: activations.len() / weights.depth(),
+                stride: weights.depth(),
+                zero_point: 7,
+            };
+            let output = Output::Requantized {
+                values: output,
+                stride: weights.columns(),
+                by: by(multipliers),
+            };
+            return gemm(&rows, weights, None, output).is_ok();
+        }
+        Job::Depthwise {
+            weights,
+            side,
+            window,
+            activations,
+            output,
+            multipliers,
+        } => {
+            let image = Image {
+                values: activations,
+                height: *side,
+                width: *side,
+                channels: multipliers.len(),
+                stride: multipliers.len(),
+                zero_point: 7,
+            };
+            let output = Output::Requantized {
+                values: output,
+                stride: multipliers.len(),
+                by: by(multipliers),
+            };
+            return depthwise(&image, window, weights, None, 0..*side, output).is_ok();
+        }
+    }
+    true
+}

@@ -1,0 +1,151 @@
+//! Convolutions that go from the image to the output.
+
+use core::ops::Range;
+
+use super::super::Form;
+use super::super::error::{Error, at_least, equal, product};
+use super::super::gemm::{Layout, Weights, gemm};
+use super::super::output::Output;
+use super::super::shape::{Image, Rows, Window, row_count, zero_points};
+use super::{ConvShape, Gather, multiply_gathered};
+
+/// The weights of a convolution, packed once for one form.
+#[derive(Clone, Debug)]
+pub struct ConvWeights {
+    shape: ConvShape,
+    /// Depth: rows of the kernel, its columns, channels.
+    groups: Vec<Weights>,
+}
+
+impl ConvWeights {
+    /// Packs weights that lie as in ONNX: [out, in of a group, rows, columns]. One zero point an output channel,
+    /// or none for zeros.
+    pub fn pack(
+        form: Form,
+        values: &[i8],
+        shape: ConvShape,
+        zero_points_of_outputs: &[i8],
+    ) -> Result<ConvWeights, Error> {
+        let [inputs, outputs] = shape.per_group()?;
+        let count = shape.weights()?;
+        at_least("the weights", values.len(), count)?;
+        zero_points(zero_points_of_outputs, shape.outputs)?;
+        let area = product("the kernel", &shape.kernel)?;
+        let depth = product("the weights", &[inputs, area])?;
+        // Bounded even where there are more groups than weights.
+        product("the groups", &[shape.groups, size_of::<Weights>()])?;
+        if outputs == 0 && shape.groups > 1 {
+            return Err(Error::Zero {
+                what: "the number of channels out of a group",
+            });
+        }
+        let mut turned = vec![0; depth * outputs];
+        let groups = (0..shape.groups).map(|group| {
+            let values = &values[group * outputs * depth..][..outputs * depth];
+            // [out, in, taps] to [out, taps, in].
+            for (column, at) in
+                (0..outputs).flat_map(|column| (0..depth).map(move |at| (column, at)))
+            {
+                let (channel, tap) = (at / area, at % area);
+                turned[column * depth + tap * inputs + channel] = values[column * depth + at];
+            }
+            let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
+            Weights::pack(
+                form,
+                &turned,
+                Layout::ColumnAfterColumn,
+                [depth, outputs],
+                zeros.unwrap_or_default(),
+            )
+        });
+        Ok(ConvWeights {
+            shape,
+            groups: groups.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The form that runs (of the first group; others may differ where their weights do).
+    pub fn form(&self) -> Form {
+        self.groups.first().map_or(Form::Portable, Weights::form)
+    }
+
+    /// Channels and kernel.
+    pub fn shape(&self) -> ConvShape {
+        self.shape
+    }
+
+    /// What the packed weights take.
+    pub fn bytes(&self) -> usize {
+        self.groups.iter().map(Weights::bytes).sum()
+    }
+}
+
+/// A range of the output's rows; the output's slice begins with the first of them. Padding is the image's zero point.
+pub fn conv(
+    image: &Image,
+    window: &Window,
+    weights: &ConvWeights,
+    bias: Option<&[i32]>,
+    rows: Range<usize>,
+    mut output: Output,
+) -> Result<(), Error> {
+    let shape = &weights.shape;
+    let [inputs, outputs] = shape.per_group()?;
+    bias.map_or(Ok(()), |bias| equal("bias", shape.outputs, bias.len()))?;
+    image.check()?;
+    equal("channels", shape.inputs, image.channels)?;
+    shape.fits(window)?;
+    let [height, width] = window.output(image.height, image.width)?;
+    let count = product("the output", &[row_count(&rows, height)?, width])?;
+    output.check(count, shape.outputs)?;
+    if count == 0 {
+        return Ok(());
+    }
+    let padding = vec![image.zero_point; inputs];
+    for (group, weights) in weights.groups.iter().enumerate() {
+        let bias = bias.map(|bias| &bias[group * outputs..][..outputs]);
+        let part = output.part(0, group * outputs, outputs);
+        if *window == Window::PIXEL && inputs > 0 {
+            let start = rows.start * image.width * image.stride + group * inputs;
+            let rows = Rows {
+                values: &image.values[start..],
+                count,
+                stride: image.stride,
+                zero_point: image.zero_point,
+            };
+            gemm(&rows, weights, bias, part)?;
+            continue;
+        }
+        let gather = Gather {
+            image,
+            first: group * inputs,
+            channels: inputs,
+            padding: &padding,
+        };
+        let beginnings = weights.beginnings(image.zero_point, bias);
+        // Neighbouring taps of a dense image lie in one run.
+        let runs = window.dilations[1] == 1 && image.stride == inputs;
+        multiply_gathered(weights, &beginnings, count, part, |panel, row, place| {
+            let (y, x) = (rows.start + place / width, place % width);
+            let left = (x * window.strides[1]).checked_sub(window.pads[1]);
+            let whole = left.filter(|left| runs && left + window.kernel[1] <= image.width);
+            let mut depth = 0;
+            for ky in 0..window.kernel[0] {
+                let iy = window.at(0, y, ky, image.height);
+                if let (Some(iy), Some(left)) = (iy, whole) {
+                    let run = window.kernel[1] * inputs;
+                    let pixel = (iy * image.width + left) * image.stride;
+                    panel.put(row, depth, &image.values[pixel..][..run]);
+                    depth += run;
+                    continue;
+                }
+                for kx in 0..window.kernel[1] {
+                    let ix = window.at(1, x, kx, image.width);
+                    gather.tap(panel, row, depth, iy.zip(ix));
+                    depth += inputs;
+                }
+            }
+        });
+    }
+    Ok(())
+}

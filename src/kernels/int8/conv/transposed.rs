@@ -1,0 +1,234 @@
+//! Transposed convolutions, without a zero between the pixels.
+//!
+//! Pixel (y, x) of the output gets the taps with `y + pad = iy · stride + ky · dilation` for some row iy of the
+//! image, and likewise for x. Which taps can do so depends only on `(y + pad) mod stride`: the phase. So each phase
+//! is a plain convolution with the taps it has, and writes every stride-th pixel.
+
+use core::ops::Range;
+
+use super::super::Form;
+use super::super::error::{Error, at_least, equal, product};
+use super::super::gemm::{Layout, Weights};
+use super::super::output::Output;
+use super::super::shape::{Image, Window, row_count, zero_points};
+use super::{ConvShape, Gather, multiply_gathered};
+
+/// The weights of a transposed convolution, packed once for one form and one window.
+#[derive(Clone, Debug)]
+pub struct TransposedWeights {
+    shape: ConvShape,
+    window: Window,
+    phases: Vec<Phase>,
+}
+
+#[derive(Clone, Debug)]
+struct Phase {
+    /// `(y + pad) mod stride` and the same of x.
+    at: [usize; 2],
+    /// The taps it has, of rows and of columns.
+    taps: [Vec<usize>; 2],
+    /// Depth: those taps, channels.
+    groups: Vec<Weights>,
+}
+
+impl TransposedWeights {
+    /// Packs weights that lie as in ONNX: [in, out of a group, rows, columns]. One zero point an output channel,
+    /// or none for zeros. The window is ONNX's: its pads are taken off the output.
+    pub fn pack(
+        form: Form,
+        values: &[i8],
+        shape: ConvShape,
+        window: &Window,
+        zero_points_of_outputs: &[i8],
+    ) -> Result<TransposedWeights, Error> {
+        let [inputs, outputs] = shape.per_group()?;
+        let area = product("the kernel", &shape.kernel)?;
+        let count = product("the weights", &[shape.inputs, outputs, area])?;
+        at_least("the weights", values.len(), count)?;
+        zero_points(zero_points_of_outputs, shape.outputs)?;
+        shape.fits(window)?;
+        // Whether strides and dilations are there at all.
+        window.output(0, 0)?;
+        product("the groups", &[shape.groups, size_of::<Weights>()])?;
+        if outputs == 0 && shape.groups > 1 {
+            return Err(Error::Zero {
+                what: "the number of channels out of a group",
+            });
+        }
+        // Phases without a tap differ in nothing: those beyond the taps are one.
+        let taps = |axis: usize| -> Vec<(usize, Vec<usize>)> {
+            let (stride, dilation) = (window.strides[axis], window.dilations[axis]);
+            let mut phases: Vec<(usize, Vec<usize>)> = Vec::new();
+            for tap in 0..window.kernel[axis] {
+                let at = (tap as u128 * dilation as u128 % stride as u128) as usize;
+                match phases.iter_mut().find(|(phase, _)| *phase == at) {
+                    Some((_, taps)) => taps.push(tap),
+                    None => phases.push((at, vec![tap])),
+                }
+            }
+            phases
+        };
+        let mut phases = Vec::new();
+        for (py, rows) in taps(0) {
+            for (px, columns) in taps(1) {
+                let depth = product("the weights", &[rows.len(), columns.len(), inputs])?;
+                let mut groups = Vec::with_capacity(shape.groups);
+                for group in 0..shape.groups {
+                    let mut turned = Vec::with_capacity(depth * outputs);
+                    for (ky, kx) in rows
+                        .iter()
+                        .flat_map(|&ky| columns.iter().map(move |&kx| (ky, kx)))
+                    {
+                        for channel in group * inputs..(group + 1) * inputs {
+                            let tap = ky * shape.kernel[1] + kx;
+                            turned.extend(
+                                (0..outputs).map(|column| {
+                                    values[(channel * outputs + column) * area + tap]
+                                }),
+                            );
+                        }
+                    }
+                    let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
+                    groups.push(Weights::pack(
+                        form,
+                        &turned,
+                        Layout::DepthFirst,
+                        [depth, outputs],
+                        zeros.unwrap_or_default(),
+                    )?);
+                }
+                phases.push(Phase {
+                    at: [py, px],
+                    taps: [rows.clone(), columns],
+                    groups,
+                });
+            }
+        }
+        Ok(TransposedWeights {
+            shape,
+            window: window.clone(),
+            phases,
+        })
+    }
+
+    /// The form that runs (of the first phase and group; others may differ where their weights do).
+    pub fn form(&self) -> Form {
+        let first = self.phases.first().and_then(|phase| phase.groups.first());
+        first.map_or(Form::Portable, Weights::form)
+    }
+
+    /// What the packed weights take.
+    pub fn bytes(&self) -> usize {
+        let groups = self.phases.iter().flat_map(|phase| &phase.groups);
+        groups.map(Weights::bytes).sum()
+    }
+}
+
+/// Checks the output size [height, width] asked of a transposed convolution: the window, moved over it, must
+/// have a place for each pixel of the image, which is what ONNX's output_padding (less than the stride) leaves.
+pub(in crate::int8) fn transposed_size(
+    image: &Image,
+    window: &Window,
+    size: [usize; 2],
+) -> Result<(), Error> {
+    let places = window.output(size[0], size[1])?;
+    for (expected, found) in [image.height, image.width].into_iter().zip(places) {
+        equal(
+            "the output's size, as places of the window",
+            expected,
+            found,
+        )?;
+    }
+    Ok(())
+}
+
+/// A range of the rows of a transposed convolution's output of this size [height, width]; the output's slice begins
+/// with the first of them.
+pub fn transposed(
+    image: &Image,
+    size: [usize; 2],
+    weights: &TransposedWeights,
+    bias: Option<&[i32]>,
+    rows: Range<usize>,
+    mut output: Output,
+) -> Result<(), Error> {
+    let (shape, window) = (&weights.shape, &weights.window);
+    let [inputs, outputs] = shape.per_group()?;
+    bias.map_or(Ok(()), |bias| equal("bias", shape.outputs, bias.len()))?;
+    image.check()?;
+    equal("channels", shape.inputs, image.channels)?;
+    transposed_size(image, window, size)?;
+    let [height, width] = size;
+    let count = product("the output", &[row_count(&rows, height)?, width])?;
+    output.check(count, shape.outputs)?;
+    let padding = vec![image.zero_point; inputs];
+    // Pixels of a phase with no tap get the bias.
+    let phase_of = |axis: usize, at: usize| (at + window.pads[axis]) % window.strides[axis];
+    let has = |axis: usize, at: usize| {
+        let phase = phase_of(axis, at);
+        weights.phases.iter().any(|other| other.at[axis] == phase)
+    };
+    let with_taps: Vec<bool> = (0..width).map(|x| has(1, x)).collect();
+    for y in rows.clone() {
+        let row_has = has(0, y);
+        for x in (0..width).filter(|&x| !(row_has && with_taps[x])) {
+            for column in 0..shape.outputs {
+                let value = bias.map_or(0, |bias| bias[column]);
+                output.put((y - rows.start) * width + x, column, value);
+            }
+        }
+    }
+    for phase in &weights.phases {
+        let beginnings: Vec<Vec<i32>> = phase
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(group, weights)| {
+                let bias = bias.map(|bias| &bias[group * outputs..][..outputs]);
+                weights.beginnings(image.zero_point, bias)
+            })
+            .collect();
+        let step = window.strides[1];
+        let Some(first) = (0..width.min(step)).find(|&x| phase_of(1, x) == phase.at[1]) else {
+            continue;
+        };
+        let places = (width - first).div_ceil(step);
+        // The image's row or column of a tap, if there is one: exact by the choice of the phase.
+        let source = |axis: usize, at: usize, tap: usize, size: usize| {
+            let at = (at + window.pads[axis]).checked_sub(tap * window.dilations[axis])?;
+            Some(at / window.strides[axis]).filter(|&at| at < size)
+        };
+        for y in rows.clone().filter(|&y| phase_of(0, y) == phase.at[0]) {
+            for (group, weights) in phase.groups.iter().enumerate() {
+                let gather = Gather {
+                    image,
+                    first: group * inputs,
+                    channels: inputs,
+                    padding: &padding,
+                };
+                let part = output
+                    .part((y - rows.start) * width + first, group * outputs, outputs)
+                    .every(step);
+                multiply_gathered(
+                    weights,
+                    &beginnings[group],
+                    places,
+                    part,
+                    |panel, row, place| {
+                        let x = first + place * step;
+                        let mut depth = 0;
+                        for &ky in &phase.taps[0] {
+                            let iy = source(0, y, ky, image.height);
+                            for &kx in &phase.taps[1] {
+                                let ix = source(1, x, kx, image.width);
+                                gather.tap(panel, row, depth, iy.zip(ix));
+                                depth += inputs;
+                            }
+                        }
+                    },
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! Matrix products of u8 activations and i8 weights.
+//!
+//! A block of rows is multiplied tile by tile: a few rows by [`WIDE`] columns, whose sums stay in registers over
+//! the whole depth. `pack` has the order of the weights and the algebra; each form is a file.
+
+mod pack;
+mod portable;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) mod relaxed;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) mod simd128;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub(super) use pack::WIDE;
+pub use pack::{Layout, Weights};
+
+use super::error::{Error, at_least, equal, span};
+use super::output::Output;
+use super::shape::Rows;
+use super::{Form, moves};
+
+/// Rows of activations as the tiles read them: bytes, or i16 in the machine's order, filled up to whole steps.
+pub(super) struct Block<'a> {
+    pub(super) values: &'a [u8],
+    /// In bytes.
+    pub(super) stride: usize,
+    pub(super) rows: usize,
+    /// `Σ a`, a row each, where the weights want it.
+    pub(super) row_sums: &'a [i32],
+    /// What the accumulators begin with: [`Weights::beginnings`].
+    pub(super) beginnings: &'a [i32],
+}
+
+/// Bytes of activations that a block has at most, unless a row is longer: with a tile's weights they fit the
+/// nearest cache, or nearly.
+const BLOCK_BYTES: usize = 24 * 1024;
+
+/// How many rows make a block.
+pub(super) fn block_rows(weights: &Weights) -> usize {
+    let row = (weights.steps() * 4).max(1);
+    (BLOCK_BYTES / row).next_multiple_of(4).clamp(8, 256)
+}
+
+/// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column, then what the output says.
+pub fn gemm(
+    rows: &Rows,
+    weights: &Weights,
+    bias: Option<&[i32]>,
+    mut output: Output,
+) -> Result<(), Error> {
+    let needed = span("the activations", rows.count, rows.stride, weights.depth)?;
+    at_least("the activations", rows.values.len(), needed)?;
+    bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
+    output.check(rows.count, weights.columns)?;
+    let beginnings = weights.beginnings(rows.zero_point, bias);
+    let at_once = block_rows(weights);
+    // Bytes in whole steps are read where they are.
+    let direct = weights.deep() == 4 && weights.depth % 4 == 0;
+    let mut panel = Panel::new(weights, if direct { 0 } else { at_once.min(rows.count) });
+    let mut row_sums = Vec::new();
+    for first in (0..rows.count).step_by(at_once) {
+        let count = at_once.min(rows.count - first);
+        let row = |row: usize| match weights.depth {
+            0 => &[],
+            depth => &rows.values[(first + row) * rows.stride..][..depth],
+        };
+        if weights.wants_row_sums() {
+            row_sums.clear();
+            row_sums.extend((0..count).map(|at| sum(row(at))));
+        }
+        let (values, stride) = if direct {
+            let start = first * rows.stride;
+            (rows.values.get(start..).unwrap_or_default(), rows.stride)
+        } else {
+            for at in 0..count {
+                panel.put(at, 0, row(at));
+            }
+            panel.read()
+        };
+        let block = Block {
+            values,
+            stride,
+            rows: count,
+            row_sums: &row_sums,
+            beginnings: &beginnings,
+        };
+        multiply(&block, weights, output.part(first, 0, weights.columns));
+    }
+    Ok(())
+}
+
+/// `Σ a` of a row.
+pub(super) fn sum(row: &[u8]) -> i32 {
+    row.iter()
+        .fold(0i32, |sum, &value| sum.wrapping_add(i32::from(value)))
+}
+
+/// Multiplies a block in the weights' form. The caller has checked the output, and that the block holds its rows
+/// of whole steps.
+pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
+    let whole = weights.steps() * 4;
+    // Once more here, since the vector forms read and write by pointers. A depth of 0 reads nothing.
+    let needed = match block.rows {
+        0 => 0,
+        rows => (rows - 1) * block.stride + whole,
+    };
+    assert!(block.values.len() >= needed, "a block holds its rows");
+    match weights.form {
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        Form::Simd128 => simd128::multiply(block, weights, output),
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        Form::RelaxedSplit | Form::RelaxedFused => relaxed::multiply(block, weights, output),
+        #[cfg(target_arch = "x86_64")]
+        Form::Avx2 => x86::multiply(block, weights, output),
+        _ => portable::multiply(block, weights, output),
+    }
+}
+
+/// A few rows of activations, brought into the order that the tiles read.
+pub(super) struct Panel {
+    values: Vec<u8>,
+    stride: usize,
+    deep: usize,
+}
+
+impl Panel {
+    /// Room for so many rows. What is never put is zero.
+    pub(super) fn new(weights: &Weights, rows: usize) -> Panel {
+        let stride = weights.steps() * 4;
+        Panel {
+            values: vec![0; stride * rows],
+            stride,
+            deep: weights.deep(),
+        }
+    }
+
+    /// Puts values at a depth of a row.
+    #[inline]
+    pub(super) fn put(&mut self, row: usize, depth: usize, values: &[u8]) {
+        let at = row * self.stride + depth * (4 / self.deep);
+        if self.deep == 4 {
+            moves::copy(values, &mut self.values[at..][..values.len()]);
+        } else {
+            moves::widen(values, &mut self.values[at..][..values.len() * 2]);
+        }
+    }
+
+    /// `Σ a` of a row. (What fills up the last step is zero, and so are the high bytes of i16.)
+    pub(super) fn sum(&self, row: usize) -> i32 {
+        sum(&self.values[row * self.stride..][..self.stride])
+    }
+
+    /// The rows, and the bytes from one to the next.
+    pub(super) fn read(&self) -> (&[u8], usize) {
+        (&self.values, self.stride)
+    }
+}

@@ -1,0 +1,237 @@
+//! Weights in the order in which the tiles read them, and the algebra that makes all forms give the same sums.
+//!
+//! Wanted for each row and column is `Σ (a - a₀)(w - w₀)`. What the instructions add up is `Σ a' w'` with
+//! `w' = w - s` (s moves a column's weights into the range the instruction takes exactly; 0 mostly) and
+//! `a' = a - t` (t is 128 where it reads activations as i8, else 0). Multiplied out:
+//!
+//! ```text
+//! Σ a w             = Σ a w' + s Σ a  =  Σ a' w' + t Σ w' + s Σ a
+//! Σ (a - a₀)(w - w₀) = Σ a w - w₀ Σ a - a₀ Σ (w - w₀)
+//!                    = Σ a' w'  +  (s - w₀) Σ a  +  [ t Σ w' - a₀ Σ (w - w₀) ]
+//! ```
+//!
+//! The bracket is one number a column; `s - w₀` is 0 for most weights, and only where it isn't the rows are
+//! summed. i32 wraps, so the order in which any of this is added changes nothing.
+
+use super::super::error::{Error, at_least, product};
+use super::super::form::{Form, Operands};
+use super::super::shape::zero_points;
+
+/// Columns of a tile.
+pub(in crate::int8) const WIDE: usize = 8;
+
+/// How a weight matrix lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// All of a column's values together: [columns, depth] (Conv's, and Gemm's with transB).
+    ColumnAfterColumn,
+    /// [depth, columns]: MatMul's.
+    DepthFirst,
+}
+
+/// A weight matrix, packed once for one form.
+///
+/// Tiles of [`WIDE`] columns; in a tile, step after step; in a step, column after column four bytes: the weights
+/// of four depths as i8, or of two as i16. What is missing is zero.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    pub(super) form: Form,
+    pub(super) depth: usize,
+    pub(super) columns: usize,
+    pub(super) packed: Vec<u8>,
+    /// `Σ (w - w₀)`, a column each.
+    sums: Vec<i32>,
+    /// `t Σ w'`, a column each; empty where t is 0.
+    lifts: Vec<i32>,
+    /// `s - w₀`, a column each, up to whole tiles; empty where all are 0.
+    pub(super) row_factors: Vec<i32>,
+}
+
+impl Weights {
+    /// Packs `depth × columns` weights. No zero points stand for zeros.
+    pub fn pack(
+        form: Form,
+        values: &[i8],
+        layout: Layout,
+        [depth, columns]: [usize; 2],
+        zero_points_of_columns: &[i8],
+    ) -> Result<Weights, Error> {
+        if !form.is_available() {
+            return Err(Error::Unavailable(form));
+        }
+        let count = product("the weights", &[depth, columns])?;
+        at_least("the weights", values.len(), count)?;
+        zero_points(zero_points_of_columns, columns)?;
+        let tiles = columns.div_ceil(WIDE);
+        // Up to twice the bytes and filled up to whole tiles and steps.
+        product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;
+        let values = Matrix {
+            values,
+            layout,
+            depth,
+            columns,
+        };
+        let shifts = form.operands().and_then(|operands| values.shifts(operands));
+        let (form, shifts) = match shifts {
+            Some(shifts) => (form, shifts),
+            None => (form.with_wide_weights(), Vec::new()),
+        };
+        let mut weights = Weights {
+            form,
+            depth,
+            columns,
+            packed: Vec::new(),
+            sums: vec![0; columns],
+            lifts: Vec::new(),
+            row_factors: Vec::new(),
+        };
+        weights.fill(&values, &shifts);
+        let shift = |column: usize| shifts.get(column).copied().unwrap_or(0);
+        let zero = |column: usize| {
+            let zero = zero_points_of_columns.get(column);
+            zero.map_or(0, |&zero| i32::from(zero))
+        };
+        for column in 0..columns {
+            let sum: i32 = weights.sums[column];
+            weights.sums[column] = sum.wrapping_sub((depth as i32).wrapping_mul(zero(column)));
+        }
+        if weights
+            .form
+            .operands()
+            .is_some_and(|operands| operands.signed)
+        {
+            // Σ w' = Σ (w - w₀) + depth · (w₀ - s).
+            let lift = |(column, &sum): (usize, &i32)| {
+                let more = (depth as i32).wrapping_mul(zero(column) - shift(column));
+                sum.wrapping_add(more).wrapping_mul(128)
+            };
+            weights.lifts = weights.sums.iter().enumerate().map(lift).collect();
+        }
+        if (0..columns).any(|column| shift(column) != zero(column)) {
+            let factors = (0..columns).map(|column| shift(column) - zero(column));
+            weights.row_factors = factors.collect();
+            weights.row_factors.resize(tiles * WIDE, 0);
+        }
+        Ok(weights)
+    }
+
+    /// Packs the values less their shifts, and sums the values as they are.
+    fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
+        let deep = self.deep();
+        let steps = self.steps();
+        self.packed = vec![0; self.columns.div_ceil(WIDE) * steps * WIDE * 4];
+        let mut put = |column: usize, at: usize, value: i8| {
+            self.sums[column] = self.sums[column].wrapping_add(i32::from(value));
+            let value = i32::from(value) - shifts.get(column).copied().unwrap_or(0);
+            let step = ((column / WIDE) * steps + at / deep) * WIDE + column % WIDE;
+            if deep == 4 {
+                // In range by the choice of the shift.
+                self.packed[step * 4 + at % 4] = value as i8 as u8;
+            } else {
+                let bytes = (value as i16).to_le_bytes();
+                self.packed[step * 4 + at % 2 * 2..][..2].copy_from_slice(&bytes);
+            }
+        };
+        match matrix.layout {
+            Layout::ColumnAfterColumn => {
+                for column in 0..self.columns {
+                    let values = &matrix.values[column * self.depth..][..self.depth];
+                    for (at, &value) in values.iter().enumerate() {
+                        put(column, at, value);
+                    }
+                }
+            }
+            Layout::DepthFirst => {
+                for at in 0..self.depth {
+                    let values = &matrix.values[at * self.columns..][..self.columns];
+                    for (column, &value) in values.iter().enumerate() {
+                        put(column, at, value);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The form that runs: the one asked for, or the one for wide weights where these are too far apart for what
+    /// this machine's relaxed dot takes.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// How many products make a sum.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// How many sums a row gets.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// What the packed weights take.
+    pub fn bytes(&self) -> usize {
+        self.packed.len()
+    }
+
+    /// Depths of a step: four bytes of activations, as u8 or i16.
+    pub(in crate::int8) fn deep(&self) -> usize {
+        if self.form.operands().is_some() { 4 } else { 2 }
+    }
+
+    /// Steps of a column.
+    pub(in crate::int8) fn steps(&self) -> usize {
+        self.depth.div_ceil(self.deep())
+    }
+
+    /// Whether the tiles need the sum of each row.
+    pub(in crate::int8) fn wants_row_sums(&self) -> bool {
+        !self.row_factors.is_empty()
+    }
+
+    /// What each accumulator begins with, up to whole tiles: the bracket above and the bias.
+    pub(in crate::int8) fn beginnings(&self, zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
+        let mut beginnings = vec![0; self.columns.div_ceil(WIDE) * WIDE];
+        for (column, beginning) in beginnings[..self.columns].iter_mut().enumerate() {
+            *beginning = bias
+                .map_or(0, |bias| bias[column])
+                .wrapping_add(self.lifts.get(column).copied().unwrap_or(0))
+                .wrapping_sub(i32::from(zero_point).wrapping_mul(self.sums[column]));
+        }
+        beginnings
+    }
+}
+
+struct Matrix<'a> {
+    values: &'a [i8],
+    layout: Layout,
+    depth: usize,
+    columns: usize,
+}
+
+impl Matrix<'_> {
+    /// What to take off each column so that its weights are at most `limit` from zero; none where one can't be.
+    fn shifts(&self, operands: Operands) -> Option<Vec<i32>> {
+        if operands.limit >= 128 {
+            return Some(Vec::new());
+        }
+        let mut ends = vec![(i8::MAX, i8::MIN); self.columns];
+        for (at, &value) in self.values[..self.depth * self.columns].iter().enumerate() {
+            let column = match self.layout {
+                Layout::ColumnAfterColumn => at / self.depth,
+                Layout::DepthFirst => at % self.columns,
+            };
+            let (least, greatest) = ends[column];
+            ends[column] = (least.min(value), greatest.max(value));
+        }
+        let shift = |(least, greatest)| {
+            let (least, greatest) = (i32::from(least), i32::from(greatest));
+            if least > greatest || (least >= -operands.limit && greatest <= operands.limit) {
+                return Some(0);
+            }
+            let middle = (least + greatest).div_euclid(2);
+            (greatest - middle <= operands.limit && middle - least <= operands.limit)
+                .then_some(middle)
+        };
+        ends.into_iter().map(shift).collect()
+    }
+}

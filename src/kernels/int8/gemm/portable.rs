@@ -1,0 +1,65 @@
+//! The tile in plain loops, written so that a compiler can make vector code of them.
+
+use super::super::output::Output;
+use super::{Block, WIDE, Weights};
+
+/// Rows of a tile.
+const HIGH: usize = 4;
+
+/// Multiplies a block.
+pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
+    multiply_with(block, weights, output, tile);
+}
+
+/// The walk over the tiles. `tile` gets the rows' bytes and the tile's weights, and adds to the accumulators.
+#[inline(always)]
+pub(super) fn multiply_with(
+    block: &Block,
+    weights: &Weights,
+    mut output: Output,
+    tile: impl Fn([&[u8]; HIGH], &[u8], &mut [[i32; WIDE]; HIGH]),
+) {
+    let row_bytes = weights.steps() * 4;
+    let tile_bytes = row_bytes * WIDE;
+    for first_column in (0..weights.columns).step_by(WIDE) {
+        let columns = WIDE.min(weights.columns - first_column);
+        let packed = &weights.packed[first_column / WIDE * tile_bytes..][..tile_bytes];
+        let mut beginning = [0; WIDE];
+        beginning.copy_from_slice(&block.beginnings[first_column..][..WIDE]);
+        for first_row in (0..block.rows).step_by(HIGH) {
+            let rows = HIGH.min(block.rows - first_row);
+            let mut sums = [beginning; HIGH];
+            if let Some(factors) = weights.row_factors.get(first_column..first_column + WIDE) {
+                for (sums, &row_sum) in sums.iter_mut().zip(&block.row_sums[first_row..]) {
+                    for (sum, &factor) in sums.iter_mut().zip(factors) {
+                        *sum = sum.wrapping_add(factor.wrapping_mul(row_sum));
+                    }
+                }
+            }
+            // A row that isn't there is the last one again.
+            let values = core::array::from_fn(|row| {
+                &block.values[(first_row + row.min(rows - 1)) * block.stride..][..row_bytes]
+            });
+            tile(values, packed, &mut sums);
+            output.put_tile([first_row, first_column], &sums[..rows], columns);
+        }
+    }
+}
+
+#[inline(always)]
+fn tile(rows: [&[u8]; HIGH], packed: &[u8], sums: &mut [[i32; WIDE]; HIGH]) {
+    for (row, sums) in rows.into_iter().zip(sums) {
+        let steps = row.as_chunks::<4>().0.iter();
+        for (step, weights) in steps.zip(packed.as_chunks::<{ WIDE * 4 }>().0) {
+            let [first, second] = [[step[0], step[1]], [step[2], step[3]]]
+                .map(|bytes| i32::from(i16::from_le_bytes(bytes)));
+            for (column, sum) in sums.iter_mut().enumerate() {
+                let [a, b] = [0, 2].map(|at| {
+                    let bytes = [weights[column * 4 + at], weights[column * 4 + at + 1]];
+                    i32::from(i16::from_le_bytes(bytes))
+                });
+                *sum = sum.wrapping_add(first * a + second * b);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Integer kernels: activations u8, weights i8, channels last.
+//!
+//! Conventions (docs/kernels.md has them at length): an i8 tensor is brought to u8 where it enters, by flipping the
+//! top bit of its values and of its zero point; u8 weights are brought to i8 in the same way. Sums are i32
+//! and wrap. Every kernel gives the same integers in every form, those of its plain form in [`reference`].
+//! What does not fit together is an [`Error`], never a panic.
+
+mod blocks;
+mod conv;
+mod convert;
+mod depthwise;
+mod error;
+mod form;
+mod gemm;
+mod layout;
+mod moves;
+mod normalize;
+mod output;
+mod pairwise;
+mod pool;
+#[cfg(any(test, target_feature = "relaxed-simd"))]
+mod probe;
+pub mod reference;
+mod resize;
+mod shape;
+mod table;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod vector;
+
+pub use blocks::{Blocks, ZeroPoints, block_gemm};
+pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};
+pub use convert::{Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize};
+pub use depthwise::{DepthwiseWeights, depthwise};
+pub use error::Error;
+pub use form::Form;
+pub use gemm::{Layout, Weights, gemm};
+pub use layout::{
+    BlockOrder, Padding, depth_to_space, dequantize_to_channels_first, padded, permute,
+    quantize_to_channels_last, select, space_to_depth, stepped, to_channels_first,
+    to_channels_last,
+};
+pub use normalize::{Affine, layer_norm, softmax};
+pub use output::{Output, Requantize};
+pub use pairwise::{Operand, add, multiply};
+pub use pool::{Average, average_pool, global_average_pool, max_pool};
+pub use resize::{
+    Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
+};
+pub use shape::{Image, Rows, Window};
+pub use table::{Table, copy_rows};

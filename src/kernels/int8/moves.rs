@@ -1,0 +1,92 @@
+//! Short copies of bytes. In wasm the compiler would make each an engine's `memory.copy`, which costs more than the
+//! few dozen bytes of a pixel are worth; here they are vectors.
+
+/// Copies bytes between slices of one length.
+#[inline]
+pub(super) fn copy(from: &[u8], to: &mut [u8]) {
+    assert_eq!(from.len(), to.len(), "one length");
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    simd128::copy(from, to);
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    to.copy_from_slice(from);
+}
+
+/// Writes bytes as i16, low byte first.
+#[inline]
+pub(super) fn widen(from: &[u8], to: &mut [u8]) {
+    assert_eq!(from.len() * 2, to.len(), "two bytes for one");
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    simd128::widen(from, to);
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    for (to, &value) in to.as_chunks_mut::<2>().0.iter_mut().zip(from) {
+        *to = u16::from(value).to_le_bytes();
+    }
+}
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128 {
+    use core::arch::wasm32::{u16x8_load_extend_u8x8, v128_load, v128_store};
+
+    pub(super) fn copy(from: &[u8], to: &mut [u8]) {
+        let count = from.len();
+        let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+        // SAFETY: every access ends at or before `count` in slices of that length. A last one that overlaps the
+        // one before it writes the same bytes again.
+        unsafe {
+            if count >= 16 {
+                let mut at = 0;
+                while at + 16 <= count {
+                    v128_store(to.add(at).cast(), v128_load(from.add(at).cast()));
+                    at += 16;
+                }
+                if at < count {
+                    let last = count - 16;
+                    v128_store(to.add(last).cast(), v128_load(from.add(last).cast()));
+                }
+            } else if count >= 4 {
+                let mut at = 0;
+                while at + 4 <= count {
+                    let four = from.add(at).cast::<u32>().read_unaligned();
+                    to.add(at).cast::<u32>().write_unaligned(four);
+                    at += 4;
+                }
+                if at < count {
+                    let four = from.add(count - 4).cast::<u32>().read_unaligned();
+                    to.add(count - 4).cast::<u32>().write_unaligned(four);
+                }
+            } else {
+                for at in 0..count {
+                    to.add(at).write(from.add(at).read());
+                }
+            }
+        }
+    }
+
+    pub(super) fn widen(from: &[u8], to: &mut [u8]) {
+        let count = from.len();
+        let (from, to) = (from.as_ptr(), to.as_mut_ptr());
+        // SAFETY: as above; `to` has two bytes for each of `from`.
+        unsafe {
+            if count >= 8 {
+                let mut at = 0;
+                while at + 8 <= count {
+                    v128_store(to.add(at * 2).cast(), u16x8_load_extend_u8x8(from.add(at)));
+                    at += 8;
+                }
+                if at < count {
+                    let last = count - 8;
+                    v128_store(
+                        to.add(last * 2).cast(),
+                        u16x8_load_extend_u8x8(from.add(last)),
+                    );
+                }
+            } else {
+                for at in 0..count {
+                    to.add(at * 2)
+                        .cast::<[u8; 2]>()
+                        .write([from.add(at).read(), 0]);
+                }
+            }
+        }
+    }
+}

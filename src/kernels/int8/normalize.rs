@@ -1,0 +1,173 @@
+//! Softmax and layer normalization, bytes in and bytes out.
+//!
+//! Floats inside, by operations whose rounding IEEE fixes and in an order that is fixed: the same bytes on every
+//! machine and in every build.
+
+use super::convert::{Scale, Target};
+use super::error::{Error, equal};
+
+/// `e^x` for `x ≤ 0`, to about 1 part in 10^15, by additions and multiplications only: a library's differs from
+/// machine to machine.
+///
+/// `x = -(n · ln 2 + r)` with `0 ≤ r < ln 2`, so `e^x = 2^-n · e^-r`; the series of `e^-r` has terms below
+/// `0.7^k / k!`, which is under 10^-17 for k = 16.
+fn exponential(x: f64) -> f64 {
+    let x = -x;
+    if x > 700.0 || x.is_nan() {
+        return 0.0;
+    }
+    let whole = (x / core::f64::consts::LN_2).floor();
+    let rest = x - whole * core::f64::consts::LN_2;
+    // Horner: 1 - r/1 · (1 - r/2 · (1 - r/3 …
+    let mut sum = 1.0;
+    for term in (1..=18).rev() {
+        sum = 1.0 - rest / f64::from(term) * sum;
+    }
+    sum * f64::from_bits((1023 - whole as u64) << 52)
+}
+
+/// Softmax of rows of `length` values. `from` is the input's scale; its zero point falls out.
+///
+/// With bytes, `e^(scale · (x - greatest))` takes 256 values at most: a table.
+pub fn softmax(
+    values: &[u8],
+    length: usize,
+    from: f32,
+    to: Scale,
+    output: &mut [u8],
+) -> Result<(), Error> {
+    rows(values.len(), length, output.len())?;
+    if length == 0 {
+        return Ok(());
+    }
+    let mut powers = [0.0f64; 256];
+    for (below, power) in powers.iter_mut().enumerate() {
+        *power = exponential(-(f64::from(from.abs()) * below as f64));
+    }
+    let target = Target::whole(to.zero_point);
+    for (row, output) in values
+        .chunks_exact(length)
+        .zip(output.chunks_exact_mut(length))
+    {
+        // A negative scale would turn the order round; ONNX has none, and its magnitude is taken.
+        let greatest = row.iter().copied().max().unwrap_or(0);
+        let power = |&value: &u8| powers[usize::from(greatest - value)];
+        // Four sums, so that one addition need not wait for the other.
+        let mut sums = [0.0f64; 4];
+        for (at, value) in row.iter().enumerate() {
+            sums[at % 4] += power(value);
+        }
+        let sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        let share = 1.0 / (sum * f64::from(to.scale));
+        let bytes = powers.map(|power| target.byte((power * share) as f32));
+        for (byte, &value) in output.iter_mut().zip(row) {
+            *byte = bytes[usize::from(greatest - value)];
+        }
+    }
+    Ok(())
+}
+
+/// What a layer normalization multiplies and adds after normalizing.
+#[derive(Clone, Copy, Debug)]
+pub struct Affine<'a> {
+    /// One a value of the row.
+    pub scale: &'a [f32],
+    /// One a value of the row, or none.
+    pub bias: Option<&'a [f32]>,
+}
+
+/// Layer normalization of rows of `length` values: `(x - mean) / sqrt(variance + epsilon) · scale + bias`.
+///
+/// Sums of bytes and of their squares are exact in integers: `variance = (n · Σx² - (Σx)²) / n²`.
+pub fn layer_norm(
+    values: &[u8],
+    length: usize,
+    from: Scale,
+    affine: Affine,
+    epsilon: f32,
+    to: Scale,
+    output: &mut [u8],
+) -> Result<(), Error> {
+    rows(values.len(), length, output.len())?;
+    equal(
+        "the scale of the layer normalization",
+        length,
+        affine.scale.len(),
+    )?;
+    if let Some(bias) = affine.bias {
+        equal("the bias of the layer normalization", length, bias.len())?;
+    }
+    if length == 0 {
+        return Ok(());
+    }
+    // (n · Σx²) fits u64 below this.
+    if length > u32::MAX as usize / 256 {
+        return Err(Error::TooLarge {
+            what: "a row of the layer normalization",
+        });
+    }
+    let target = Target::whole(to.zero_point);
+    let count = length as f64;
+    for (row, output) in values
+        .chunks_exact(length)
+        .zip(output.chunks_exact_mut(length))
+    {
+        let (mut sum, mut squares) = (0u64, 0u64);
+        // A portion's sums fit u32.
+        for portion in row.chunks(1 << 16) {
+            let (mut part, mut part_squares) = (0u32, 0u32);
+            for &value in portion {
+                part += u32::from(value);
+                part_squares += u32::from(value) * u32::from(value);
+            }
+            sum += u64::from(part);
+            squares += u64::from(part_squares);
+        }
+        let spread = (length as u64 * squares - sum * sum) as f64 / (count * count);
+        let scale = f64::from(from.scale);
+        let deviation = (spread * scale * scale + f64::from(epsilon)).sqrt();
+        let step = (scale / (deviation * f64::from(to.scale))) as f32;
+        let mean = (sum as f64 / count) as f32;
+        for (at, (byte, &value)) in output.iter_mut().zip(row).enumerate() {
+            let normal = (f32::from(value) - mean) * step * affine.scale[at];
+            let shift = affine.bias.map_or(0.0, |bias| bias[at] / to.scale);
+            *byte = target.byte(normal + shift);
+        }
+    }
+    Ok(())
+}
+
+fn rows(values: usize, length: usize, output: usize) -> Result<(), Error> {
+    equal("the output", values, output)?;
+    match values.checked_rem(length) {
+        None if values > 0 => Err(Error::Zero {
+            what: "the length of a row",
+        }),
+        Some(rest) if rest > 0 => Err(Error::Mismatch {
+            what: "what remains of the values after whole rows",
+            expected: 0,
+            found: rest,
+        }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponential_is_the_librarys_to_a_few_bits() {
+        for step in 0..7000 {
+            let x = -f64::from(step) * 0.1;
+            let (ours, theirs) = (exponential(x), x.exp());
+            assert!(
+                (ours - theirs).abs() <= theirs * 1e-12,
+                "{x}: {ours} {theirs}"
+            );
+        }
+        assert_eq!(exponential(0.0), 1.0);
+        assert_eq!(exponential(f64::NEG_INFINITY), 0.0);
+        assert_eq!(exponential(f64::NAN), 0.0);
+    }
+}

@@ -1,0 +1,175 @@
+//! Pooling of images with channels last.
+
+use core::ops::Range;
+
+use super::convert::Target;
+use super::error::{Error, at_least, finite, product, span};
+use super::moves;
+use super::shape::{Image, Window, row_count};
+
+/// The pixels of one axis that a window at a place sees.
+fn seen(window: &Window, axis: usize, place: usize, size: usize) -> impl Iterator<Item = usize> {
+    (0..window.kernel[axis]).filter_map(move |tap| window.at(axis, place, tap, size))
+}
+
+/// Checks what all poolings need; gives the width of the output.
+fn check(
+    image: &Image,
+    window: &Window,
+    [height, width]: [usize; 2],
+    rows: &Range<usize>,
+    output: usize,
+    stride: usize,
+) -> Result<(), Error> {
+    image.check()?;
+    window.taps()?;
+    let down = window.output(image.height, image.width)?;
+    let up = window.output_rounded_up(image.height, image.width)?;
+    for (found, most) in [(height, down[0].max(up[0])), (width, down[1].max(up[1]))] {
+        if found > most {
+            return Err(Error::Mismatch {
+                what: "the output's size",
+                expected: most,
+                found,
+            });
+        }
+    }
+    let pixels = product("the output", &[row_count(rows, height)?, width])?;
+    at_least(
+        "the output",
+        output,
+        span("the output", pixels, stride, image.channels)?,
+    )
+}
+
+/// The greatest of each window, padding left out. `size` is the output's [height, width], by
+/// [`Window::output`] or [`Window::output_rounded_up`]. A window that sees padding only gives 0.
+pub fn max_pool(
+    image: &Image,
+    window: &Window,
+    size: [usize; 2],
+    rows: Range<usize>,
+    output: &mut [u8],
+    stride: usize,
+) -> Result<(), Error> {
+    check(image, window, size, &rows, output.len(), stride)?;
+    for y in rows.clone() {
+        for x in 0..size[1] {
+            let at = ((y - rows.start) * size[1] + x) * stride;
+            let output = &mut output[at..][..image.channels];
+            let mut none = true;
+            for iy in seen(window, 0, y, image.height) {
+                for ix in seen(window, 1, x, image.width) {
+                    let pixel = (iy * image.width + ix) * image.stride;
+                    let input = &image.values[pixel..][..image.channels];
+                    if none {
+                        moves::copy(input, output);
+                        none = false;
+                        continue;
+                    }
+                    for (most, &value) in output.iter_mut().zip(input) {
+                        *most = (*most).max(value);
+                    }
+                }
+            }
+            if none {
+                output.fill(0);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How an average is taken and written.
+#[derive(Clone, Copy, Debug)]
+pub struct Average {
+    /// The input's scale over the output's.
+    pub multiplier: f32,
+    /// The output's zero point and ends.
+    pub to: Target,
+    /// Whether padding counts as zeros (ONNX's count_include_pad); what lies beyond the padding never counts.
+    pub count_pads: bool,
+}
+
+/// The average of each window: `Σ (x - zero) · (multiplier / count)` in steps of the output.
+pub fn average_pool(
+    image: &Image,
+    window: &Window,
+    size: [usize; 2],
+    rows: Range<usize>,
+    how: Average,
+    output: &mut [u8],
+    stride: usize,
+) -> Result<(), Error> {
+    check(image, window, size, &rows, output.len(), stride)?;
+    finite("the multiplier", &[how.multiplier])?;
+    let mut sums = vec![0i32; image.channels];
+    for y in rows.clone() {
+        for x in 0..size[1] {
+            sums.fill(0);
+            let mut count = 0;
+            for iy in seen(window, 0, y, image.height) {
+                for ix in seen(window, 1, x, image.width) {
+                    count += 1;
+                    let pixel = (iy * image.width + ix) * image.stride;
+                    let input = &image.values[pixel..][..image.channels];
+                    for (sum, &value) in sums.iter_mut().zip(input) {
+                        *sum += i32::from(value);
+                    }
+                }
+            }
+            let zeros = count * i32::from(image.zero_point);
+            if how.count_pads {
+                count = [(0, y, image.height), (1, x, image.width)]
+                    .map(|(axis, place, size)| padded(window, axis, place, size))
+                    .iter()
+                    .product();
+            }
+            let multiplier = how.multiplier / count.max(1) as f32;
+            let at = ((y - rows.start) * size[1] + x) * stride;
+            for (byte, &sum) in output[at..][..image.channels].iter_mut().zip(&sums) {
+                *byte = how.to.byte(sum.wrapping_sub(zeros) as f32 * multiplier);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many taps of a window lie on the image or its padding.
+fn padded(window: &Window, axis: usize, place: usize, size: usize) -> i32 {
+    let end = size + window.pads[axis] + window.pads[axis + 2];
+    (0..window.kernel[axis])
+        .filter(|tap| place * window.strides[axis] + tap * window.dilations[axis] < end)
+        .count() as i32
+}
+
+/// The average of the whole image: one value a channel.
+pub fn global_average_pool(
+    image: &Image,
+    multiplier: f32,
+    to: Target,
+    output: &mut [u8],
+) -> Result<(), Error> {
+    image.check()?;
+    finite("the multiplier", &[multiplier])?;
+    at_least("the output", output.len(), image.channels)?;
+    let pixels = product("the image", &[image.height, image.width])?;
+    let count = i32::try_from(pixels)
+        .ok()
+        // So that no sum of bytes leaves i32.
+        .filter(|&count| count <= i32::MAX / 255)
+        .ok_or(Error::TooLarge { what: "the image" })?;
+    let mut sums = vec![0i32; image.channels];
+    for pixel in 0..pixels {
+        let input = &image.values[pixel * image.stride..][..image.channels];
+        for (sum, &value) in sums.iter_mut().zip(input) {
+            *sum += i32::from(value);
+        }
+    }
+    let zeros = count * i32::from(image.zero_point);
+    let multiplier = multiplier / count.max(1) as f32;
+    for (byte, &sum) in output.iter_mut().zip(&sums) {
+        *byte = to.byte((sum - zeros) as f32 * multiplier);
+    }
+    Ok(())
+}

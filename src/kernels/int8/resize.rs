@@ -1,0 +1,190 @@
+//! Resizing of images with channels last. Scales and zero points stay.
+
+use super::convert::Target;
+use super::error::{Error, at_least, finite, product};
+use super::shape::Image;
+
+/// How a pixel of the output is found in the input: ONNX's coordinate_transformation_mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coordinates {
+    /// Pixels are squares, their middles are compared.
+    HalfPixel,
+    /// The same, but a single pixel looks at the first.
+    PytorchHalfPixel,
+    /// The middles of the outer pixels fall together.
+    AlignCorners,
+    /// Pixels are points, the first ones fall together.
+    Asymmetric,
+}
+
+/// How the nearest pixel is rounded: ONNX's nearest_mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nearest {
+    /// Halves down.
+    RoundPreferFloor,
+    /// Halves up.
+    RoundPreferCeil,
+    /// Down.
+    Floor,
+    /// Up.
+    Ceil,
+}
+
+impl Coordinates {
+    /// Where the middle of output `at` lies in the input. `scale` is output over input.
+    fn of(self, at: usize, [from, to]: [usize; 2], scale: f64) -> f64 {
+        match self {
+            Coordinates::HalfPixel => (at as f64 + 0.5) / scale - 0.5,
+            Coordinates::PytorchHalfPixel if to <= 1 => 0.0,
+            Coordinates::PytorchHalfPixel => (at as f64 + 0.5) / scale - 0.5,
+            Coordinates::AlignCorners if to <= 1 => 0.0,
+            Coordinates::AlignCorners => {
+                at as f64 * (from.saturating_sub(1)) as f64 / (to - 1) as f64
+            }
+            Coordinates::Asymmetric => at as f64 / scale,
+        }
+    }
+}
+
+/// The pixel of the input for each pixel of the output, along one axis of `[from, to]` pixels.
+pub fn nearest_pixels(
+    coordinates: Coordinates,
+    rounding: Nearest,
+    [from, to]: [usize; 2],
+    scale: f64,
+) -> Vec<usize> {
+    let last = from.saturating_sub(1) as f64;
+    (0..to)
+        .map(|at| {
+            let at = coordinates.of(at, [from, to], scale);
+            let at = match rounding {
+                Nearest::RoundPreferFloor => (at - 0.5).ceil(),
+                Nearest::RoundPreferCeil => (at + 0.5).floor(),
+                Nearest::Floor => at.floor(),
+                Nearest::Ceil => at.ceil(),
+            };
+            at.clamp(0.0, last) as usize
+        })
+        .collect()
+}
+
+/// Two neighbours and how much of the second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Between {
+    /// The pixel at or before.
+    pub first: usize,
+    /// The pixel after it.
+    pub second: usize,
+    /// The share of the second, 0 to 1.
+    pub share: f32,
+}
+
+/// The neighbours for each pixel of the output, along one axis of `[from, to]` pixels.
+pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f64) -> Vec<Between> {
+    let last = from.saturating_sub(1);
+    (0..to)
+        .map(|at| {
+            let at = coordinates
+                .of(at, [from, to], scale)
+                .clamp(0.0, last as f64);
+            let first = at as usize;
+            Between {
+                first,
+                second: (first + 1).min(last),
+                share: (at - first as f64) as f32,
+            }
+        })
+        .collect()
+}
+
+/// Copies the pixels named by their rows and columns. A part of the rows gives that part of the output.
+pub fn resize_nearest(
+    image: &Image,
+    rows: &[usize],
+    columns: &[usize],
+    output: &mut [u8],
+) -> Result<(), Error> {
+    inside(image, rows.iter().copied(), columns.iter().copied())?;
+    let needed = product("the output", &[rows.len(), columns.len(), image.channels])?;
+    at_least("the output", output.len(), needed)?;
+    if needed == 0 {
+        return Ok(());
+    }
+    let pixels = rows
+        .iter()
+        .flat_map(|y| columns.iter().map(move |x| y * image.width + x));
+    for (output, pixel) in output.chunks_exact_mut(image.channels).zip(pixels) {
+        output.copy_from_slice(&image.values[pixel * image.stride..][..image.channels]);
+    }
+    Ok(())
+}
+
+fn inside(
+    image: &Image,
+    rows: impl Iterator<Item = usize>,
+    columns: impl Iterator<Item = usize>,
+) -> Result<(), Error> {
+    image.check()?;
+    for (what, most, size) in [
+        ("a row of the image", rows.max(), image.height),
+        ("a column of the image", columns.max(), image.width),
+    ] {
+        if most.is_some_and(|most| most >= size) {
+            return Err(Error::Mismatch {
+                what,
+                expected: size,
+                found: most.unwrap_or_default(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Mixes the four neighbours, first along the row, then between the rows: each `p + share · (q - p)`, every
+/// operation rounded to f32; then in steps of the output (the input's zero point taken off).
+pub fn resize_linear(
+    image: &Image,
+    rows: &[Between],
+    columns: &[Between],
+    multiplier: f32,
+    to: Target,
+    output: &mut [u8],
+) -> Result<(), Error> {
+    finite("the multiplier", &[multiplier])?;
+    let both = |between: &Between| [between.first, between.second];
+    inside(
+        image,
+        rows.iter().flat_map(both),
+        columns.iter().flat_map(both),
+    )?;
+    let needed = product("the output", &[rows.len(), columns.len(), image.channels])?;
+    at_least("the output", output.len(), needed)?;
+    if needed == 0 {
+        return Ok(());
+    }
+    let zero = i32::from(image.zero_point);
+    let places = rows
+        .iter()
+        .flat_map(|y| columns.iter().map(move |x| (y, x)));
+    for (output, (y, x)) in output.chunks_exact_mut(image.channels).zip(places) {
+        let pixel = |y: usize, x: usize| {
+            &image.values[(y * image.width + x) * image.stride..][..image.channels]
+        };
+        let mixed = |first: u8, second: u8, share: f32| {
+            let (first, second) = (
+                (i32::from(first) - zero) as f32,
+                (i32::from(second) - zero) as f32,
+            );
+            first + share * (second - first)
+        };
+        let top = pixel(y.first, x.first).iter().zip(pixel(y.first, x.second));
+        let bottom = pixel(y.second, x.first)
+            .iter()
+            .zip(pixel(y.second, x.second));
+        for ((byte, (&a, &b)), (&c, &d)) in output.iter_mut().zip(top).zip(bottom) {
+            let (top, bottom) = (mixed(a, b, x.share), mixed(c, d, x.share));
+            *byte = to.byte((top + y.share * (bottom - top)) * multiplier);
+        }
+    }
+    Ok(())
+}

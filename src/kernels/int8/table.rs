@@ -1,0 +1,88 @@
+//! Any function of one value: 256 answers, computed once.
+
+use super::convert::Scale;
+use super::error::{Error, at_least, equal, span};
+use super::moves;
+
+/// What each byte becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table(pub [u8; 256]);
+
+impl Table {
+    /// The table of a function of real values, between two scales.
+    pub fn of(from: Scale, to: Scale, function: impl Fn(f32) -> f32) -> Table {
+        let mut table = [0; 256];
+        for (byte, entry) in (0..=u8::MAX).zip(&mut table) {
+            *entry = to.byte(function(from.value(byte)));
+        }
+        Table(table)
+    }
+
+    /// From one scale to another: Concat's parts, a Requantize.
+    pub fn rescale(from: Scale, to: Scale) -> Table {
+        Table::of(from, to, |value| value)
+    }
+
+    /// This table, then another: a chain of elementwise operators is one table.
+    pub fn then(&self, next: &Table) -> Table {
+        Table(self.0.map(|byte| next.0[usize::from(byte)]))
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_identity(&self) -> bool {
+        self.0
+            .iter()
+            .zip(0..=u8::MAX)
+            .all(|(&entry, byte)| entry == byte)
+    }
+
+    /// Looks every value up.
+    pub fn apply(&self, values: &[u8], output: &mut [u8]) -> Result<(), Error> {
+        equal("the output", values.len(), output.len())?;
+        for (to, &from) in output.iter_mut().zip(values) {
+            *to = self.0[usize::from(from)];
+        }
+        Ok(())
+    }
+
+    /// Looks every value up in place.
+    pub fn apply_in_place(&self, values: &mut [u8]) {
+        for value in values {
+            *value = self.0[usize::from(*value)];
+        }
+    }
+}
+
+/// Copies `count` rows of `width` values from one stride to another, through a table if there is one: a part
+/// of a Concat or Split along the channels.
+pub fn copy_rows(
+    values: &[u8],
+    stride: usize,
+    [count, width]: [usize; 2],
+    table: Option<&Table>,
+    output: &mut [u8],
+    output_stride: usize,
+) -> Result<(), Error> {
+    at_least(
+        "the input",
+        values.len(),
+        span("the input", count, stride, width)?,
+    )?;
+    at_least(
+        "the output",
+        output.len(),
+        span("the output", count, output_stride, width)?,
+    )?;
+    if width == 0 {
+        return Ok(());
+    }
+    for row in 0..count {
+        let from = &values[row * stride..][..width];
+        let to = &mut output[row * output_stride..][..width];
+        match table {
+            None => moves::copy(from, to),
+            Some(table) => table.apply(from, to)?,
+        }
+    }
+    Ok(())
+}

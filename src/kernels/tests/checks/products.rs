@@ -1,0 +1,139 @@
+//! Matrix products.
+
+use octet_kernels::int8::{Blocks, Form, Layout, Rows, Weights, ZeroPoints, gemm, reference};
+
+use super::{Random, outputs};
+
+/// A gemm.
+#[derive(Clone, Debug)]
+pub struct Gemm {
+    /// Rows, depth, columns.
+    pub sizes: [usize; 3],
+    /// Between rows of the activations, and of the output.
+    pub gaps: [usize; 2],
+    /// The kind of weights.
+    pub kind: usize,
+    /// Whether weights have zero points.
+    pub zero_points: bool,
+    /// For the rest.
+    pub seed: u64,
+}
+
+impl Gemm {
+    /// Any gemm: what proptest does natively.
+    #[cfg(target_family = "wasm")]
+    pub fn random(random: &mut Random) -> Gemm {
+        Gemm {
+            sizes: [
+                random.within(0, 37),
+                random.within(0, 70),
+                random.within(0, 40),
+            ],
+            gaps: [random.within(0, 9), random.within(0, 9)],
+            kind: random.within(0, 3),
+            zero_points: random.coin(),
+            seed: random.0,
+        }
+    }
+
+    /// Holds every form against the plain one.
+    pub fn check(&self) {
+        let mut random = Random(self.seed);
+        let [count, depth, columns] = self.sizes;
+        let stride = depth + self.gaps[0];
+        let activations = random.bytes(count * stride);
+        let values = random.weights(depth * columns, self.kind);
+        let layout = [Layout::ColumnAfterColumn, Layout::DepthFirst][random.within(0, 1)];
+        let zeros = if self.zero_points {
+            random.weights(columns, 0)
+        } else {
+            Vec::new()
+        };
+        let biases = random.biases(columns);
+        let bias = random.coin().then_some(&biases[..]);
+        let rows = Rows {
+            values: &activations,
+            count,
+            stride,
+            zero_point: random.bits() as u8,
+        };
+        let shape = [count, columns, self.gaps[1]];
+        let given = outputs(&mut random.clone(), shape, |output| {
+            reference::gemm(
+                &rows,
+                &values,
+                layout,
+                [depth, columns],
+                &zeros,
+                bias,
+                output,
+            )
+        });
+        for form in Form::available() {
+            let weights = Weights::pack(form, &values, layout, [depth, columns], &zeros)
+                .expect("a good shape");
+            let seen = outputs(&mut random.clone(), shape, |output| {
+                gemm(&rows, &weights, bias, output)
+            });
+            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+        }
+    }
+}
+
+/// A product with weights in blocks, against the definition in f64.
+pub fn block_gemm(random: &mut Random) {
+    let bits = [2, 4, 8][random.within(0, 2)];
+    let block = [16, 32, 64][random.within(0, 2)];
+    let (count, depth, columns) = (
+        random.within(1, 9),
+        random.within(1, 150),
+        random.within(1, 21),
+    );
+    let per_column = depth.div_ceil(block);
+    let integers = random.bytes(columns * per_column * block * bits / 8);
+    let scales = random.floats(columns * per_column, 0.1);
+    let zero_bytes = (per_column * bits).div_ceil(8);
+    let packed = random.bytes(columns * zero_bytes);
+    let floats = random.floats(columns * per_column, 9.0);
+    let kind = random.within(0, 2);
+    let weights = Blocks {
+        bits,
+        block,
+        depth,
+        columns,
+        integers: &integers,
+        scales: &scales,
+        zero_points: match kind {
+            0 => ZeroPoints::Middle,
+            1 => ZeroPoints::Packed(&packed),
+            _ => ZeroPoints::Floats(&floats),
+        },
+    };
+    let rows = random.floats(count * depth, 3.0);
+    let mut output = vec![0.0; count * columns];
+    octet_kernels::int8::block_gemm((&rows, depth, count), &weights, None, &mut output, columns)
+        .expect("a good shape");
+    let field = |bytes: &[u8], at: usize| {
+        (bytes[at * bits / 8] >> (at * bits % 8)) as usize & ((1 << bits) - 1)
+    };
+    for (row, column) in (0..count).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+        let (mut sum, mut size) = (0.0f64, 1e-6f64);
+        for at in 0..depth {
+            let number = column * per_column + at / block;
+            let zero = match kind {
+                0 => f64::from(1 << (bits - 1)),
+                1 => field(&packed[column * zero_bytes..], at / block) as f64,
+                _ => f64::from(floats[number]),
+            };
+            let weight = field(&integers[number * block * bits / 8..], at % block) as f64 - zero;
+            let product = f64::from(rows[row * depth + at]) * weight * f64::from(scales[number]);
+            sum += product;
+            size += product.abs();
+        }
+        let seen = f64::from(output[row * columns + column]);
+        assert!(
+            (seen - sum).abs() <= size * 1e-5,
+            "{seen} for {sum}: {bits} bits, block {block}"
+        );
+    }
+}
