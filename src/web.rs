@@ -5,112 +5,30 @@
 //! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
 //! the page stop a call and learn of a panic while the worker itself is busy.
 
+mod control;
+mod files;
 mod look;
 mod tensors;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
-use bytes::Bytes;
-use gloo::file::Blob;
-use js_sys::{Array, Float32Array, Function, Int32Array, Object, Promise, Reflect, Uint8Array};
+use js_sys::{Array, Float32Array, Function, Object, Reflect, Uint8Array};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
-use crate::session::{self, Checksum, Event, Source, Watch};
+use crate::session::{self, Checksum, Source};
 use crate::tensor::Tensor;
 use crate::{calibrate, quantize};
 
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
 
-/// How much of a file is in JS memory at a time.
-const SLICE: u64 = 4 << 20;
-
-/// The words shared with the page; places as in `www/types.js`.
-static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
-const CANCEL: u32 = 0;
-const DONE: usize = 1;
-const PANICKED: usize = 2;
-
-/// The last words of a thread that panicked, ended by zeros.
-static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
-
-/// Readies what a worker needs before its first call: a panic's message goes to the console and to
-/// [`panic_text`], as the trap that follows it carries none.
-#[wasm_bindgen]
-pub fn install() {
-    std::panic::set_hook(Box::new(|panic| {
-        let text = panic.to_string();
-        let bytes = text.bytes().chain(std::iter::repeat(0));
-        for (cell, byte) in PANIC_TEXT.iter().zip(bytes) {
-            cell.store(byte, Ordering::Relaxed);
-        }
-        CONTROL[PANICKED].store(1, Ordering::Release);
-        gloo::console::error!(text);
-    }));
-}
-
-/// The control words as a view of wasm memory; growing moves memory that is not shared, so it is for
-/// shared memory only, or for at once.
-#[wasm_bindgen]
-pub fn control() -> Int32Array {
-    Int32Array::new_with_byte_offset_and_length(
-        &memory_buffer(),
-        CONTROL.as_ptr() as u32,
-        CONTROL.len() as u32,
-    )
-}
-
-/// The bytes of the last panic's message, under the same rule as [`control`].
-#[wasm_bindgen(js_name = panicText)]
-pub fn panic_text() -> Uint8Array {
-    let length = PANIC_TEXT.len() as u32;
-    Uint8Array::new_with_byte_offset_and_length(
-        &memory_buffer(),
-        PANIC_TEXT.as_ptr() as u32,
-        length,
-    )
-}
-
-/// Forgets an old request to stop.
-#[wasm_bindgen(js_name = resetControl)]
-pub fn reset_control() -> Result<(), JsValue> {
-    js_sys::Atomics::store(&control(), CANCEL, 0)?;
-    CONTROL[DONE].store(0, Ordering::Relaxed);
-    Ok(())
-}
-
-fn memory_buffer() -> JsValue {
-    wasm_bindgen::memory()
-        .unchecked_into::<js_sys::WebAssembly::Memory>()
-        .buffer()
-}
-
-/// Memory in bytes: what wasm holds, what of it is in use, and the most that was in use.
-#[derive(Serialize)]
-struct Memory {
-    pages: usize,
-    live: usize,
-    peak: usize,
-}
-
-/// What the engine holds now. (wasm itself exports a `memory`.)
-#[wasm_bindgen(js_name = memoryUsage)]
-pub fn memory_usage() -> Result<JsValue, JsValue> {
-    let pages = core::arch::wasm32::memory_size(0) * 65536;
-
-    to_js(&Memory {
-        pages,
-        live: crate::profile::memory::live(),
-        peak: crate::profile::memory::peak(),
-    })
-}
+use control::Shared;
+use files::{Portion, Reading, parts};
 
 /// Which of these paths make which sample.
 #[wasm_bindgen]
@@ -131,21 +49,6 @@ pub fn image_presets() -> Result<JsValue, JsValue> {
         .map(|name| (name, samples::ImageSettings::preset(name)))
         .collect();
     to_js(&presets)
-}
-
-/// Follows a calibration from any thread.
-struct Shared;
-
-impl Watch for Shared {
-    fn event(&self, event: &Event) {
-        if let Event::Sample { .. } = event {
-            CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn cancelled(&self) -> bool {
-        CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
-    }
 }
 
 /// One model on its way from float to int8.
@@ -371,34 +274,6 @@ impl Session {
     }
 }
 
-/// Samples whose files are in memory.
-#[wasm_bindgen]
-pub struct Portion {
-    samples: Vec<Encoded>,
-}
-
-#[wasm_bindgen]
-impl Portion {
-    /// Reads an array of `{ name, files: [{ path, blob }] }`.
-    pub async fn read(samples: Array) -> Result<Portion, JsValue> {
-        // The browser reads all of them at once.
-        let mut begun = Vec::with_capacity(samples.length() as usize);
-        for sample in samples.iter() {
-            let name = Reflect::get(&sample, &"name".into())?
-                .as_string()
-                .unwrap_or_default();
-            let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
-            begun.push((name, begin(&files)?));
-        }
-        let mut samples = Vec::with_capacity(begun.len());
-        for (name, files) in begun {
-            let parts = finish(files, None).await?;
-            samples.push(Encoded { name, parts });
-        }
-        Ok(Portion { samples })
-    }
-}
-
 impl Session {
     async fn decoded(
         &self,
@@ -420,122 +295,6 @@ fn not_comparing() -> JsValue {
         "order",
         "no comparison has begun; begin one with the quantized model",
     )
-}
-
-/// Reads `{ path, blob }`s.
-async fn parts(
-    files: &Array,
-    progress: Option<&Function>,
-) -> Result<Vec<(String, Bytes)>, JsValue> {
-    finish(begin(files)?, progress).await
-}
-
-fn begin(files: &Array) -> Result<Vec<Reading>, JsValue> {
-    let begin = |file: JsValue| {
-        let path = Reflect::get(&file, &"path".into())?
-            .as_string()
-            .unwrap_or_default();
-        let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
-        Reading::begin(&path, blob)
-    };
-    files.iter().map(begin).collect()
-}
-
-async fn finish(
-    files: Vec<Reading>,
-    progress: Option<&Function>,
-) -> Result<Vec<(String, Bytes)>, JsValue> {
-    let mut parts = Vec::with_capacity(files.len());
-    for file in files {
-        let name = file.name.clone();
-        parts.push((name, file.finish(progress, |_| {}).await?));
-    }
-    Ok(parts)
-}
-
-/// A file of which the first slice is on its way.
-struct Reading {
-    name: String,
-    blob: Blob,
-    /// The file so far, in memory of its whole size.
-    bytes: Vec<u8>,
-    coming: Promise,
-}
-
-impl Reading {
-    fn begin(name: &str, blob: web_sys::Blob) -> Result<Reading, JsValue> {
-        let blob = Blob::from(blob);
-        let size = blob.size();
-        let too_big = || {
-            let message = format!(
-                "`{name}` has {size} bytes, which is more than this page's memory can hold; use the command line for it"
-            );
-            failure("memory", &message)
-        };
-        let mut bytes = Vec::new();
-        let capacity = usize::try_from(size).map_err(|_| too_big())?;
-        bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
-        Ok(Reading {
-            name: name.to_string(),
-            coming: slice(&blob, 0),
-            blob,
-            bytes,
-        })
-    }
-
-    /// Copies the file into memory once: never more than two slices of it are in JS at a time, of which `each`
-    /// is given the one while the other comes.
-    async fn finish(
-        mut self,
-        progress: Option<&Function>,
-        mut each: impl FnMut(&[u8]),
-    ) -> Result<Bytes, JsValue> {
-        let size = self.blob.size();
-        let mut start = 0;
-        while start < size {
-            let end = size.min(start + SLICE);
-            let gone = |cause: &str| {
-                let name = &self.name;
-                let message = format!(
-                    "`{name}` could not be read: {cause}; it may have been moved or changed since it was chosen, choose it again"
-                );
-                failure("read", &message)
-            };
-            let buffer = JsFuture::from(self.coming.clone()).await.map_err(|cause| {
-                let cause: js_sys::Error = cause.unchecked_into();
-                gone(&String::from(cause.to_string()))
-            })?;
-            if end < size {
-                self.coming = slice(&self.blob, end);
-            }
-            let slice = Uint8Array::new(&buffer);
-            if u64::from(slice.length()) != end - start {
-                return Err(gone("it has become shorter"));
-            }
-            let before = self.bytes.len();
-            self.bytes.resize(before + slice.length() as usize, 0);
-            slice.copy_to(&mut self.bytes[before..]);
-            each(&self.bytes[before..]);
-            start = end;
-            if let Some(progress) = progress {
-                progress.call2(
-                    &JsValue::NULL,
-                    &(start as f64).into(),
-                    &(size as f64).into(),
-                )?;
-            }
-        }
-        Ok(Bytes::from(self.bytes))
-    }
-}
-
-/// Asks for the slice of a file that begins at `start`.
-fn slice(blob: &Blob, start: u64) -> Promise {
-    if blob.size() <= SLICE {
-        return AsRef::<web_sys::Blob>::as_ref(blob).array_buffer();
-    }
-    let slice = blob.slice(start, blob.size().min(start + SLICE));
-    AsRef::<web_sys::Blob>::as_ref(&slice).array_buffer()
 }
 
 /// Runs everything once on a little model, so that the browser compiles what a person will wait for.

@@ -1,16 +1,16 @@
 //! What the page may look into: graphs, what was seen of a value, the channels of a weight.
 
-use js_sys::Function;
 use wasm_bindgen::prelude::*;
 
-use super::{Session, error, from_js, read, to_js};
+use super::files::read;
+use super::{Session, error, from_js, to_js};
 use crate::quantize::ElementType;
 use crate::session::GraphView;
 
 /// The graph of any model file.
 #[wasm_bindgen(js_name = graphOf)]
 pub async fn graph_of(name: String, file: web_sys::Blob) -> Result<JsValue, JsValue> {
-    let bytes = read(&name, file, None::<&Function>).await?;
+    let bytes = read(&name, file).await?;
     to_js(&GraphView::of_file(bytes).map_err(error)?)
 }
 

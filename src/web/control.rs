@@ -1,0 +1,106 @@
+//! What the page sees while the worker itself is busy: where memory is shared, a few words of it let it stop a
+//! call, follow its samples and learn of a panic.
+
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
+
+use js_sys::{Int32Array, Uint8Array};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+
+use super::to_js;
+use crate::session::{Event, Watch};
+
+/// The words shared with the page; places as in `www/types.js`.
+static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
+const CANCEL: u32 = 0;
+const DONE: usize = 1;
+const PANICKED: usize = 2;
+
+/// The last words of a thread that panicked, ended by zeros.
+static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
+
+/// Readies what a worker needs before its first call: a panic's message goes to the console and to
+/// [`panic_text`], as the trap that follows it carries none.
+#[wasm_bindgen]
+pub fn install() {
+    std::panic::set_hook(Box::new(|panic| {
+        let text = panic.to_string();
+        let bytes = text.bytes().chain(std::iter::repeat(0));
+        for (cell, byte) in PANIC_TEXT.iter().zip(bytes) {
+            cell.store(byte, Ordering::Relaxed);
+        }
+        CONTROL[PANICKED].store(1, Ordering::Release);
+        gloo::console::error!(text);
+    }));
+}
+
+/// The control words as a view of wasm memory; growing moves memory that is not shared, so it is for
+/// shared memory only, or for at once.
+#[wasm_bindgen]
+pub fn control() -> Int32Array {
+    Int32Array::new_with_byte_offset_and_length(
+        &memory_buffer(),
+        CONTROL.as_ptr() as u32,
+        CONTROL.len() as u32,
+    )
+}
+
+/// The bytes of the last panic's message, under the same rule as [`control`].
+#[wasm_bindgen(js_name = panicText)]
+pub fn panic_text() -> Uint8Array {
+    let length = PANIC_TEXT.len() as u32;
+    Uint8Array::new_with_byte_offset_and_length(
+        &memory_buffer(),
+        PANIC_TEXT.as_ptr() as u32,
+        length,
+    )
+}
+
+/// Forgets an old request to stop.
+#[wasm_bindgen(js_name = resetControl)]
+pub fn reset_control() -> Result<(), JsValue> {
+    js_sys::Atomics::store(&control(), CANCEL, 0)?;
+    CONTROL[DONE].store(0, Ordering::Relaxed);
+    Ok(())
+}
+
+fn memory_buffer() -> JsValue {
+    wasm_bindgen::memory()
+        .unchecked_into::<js_sys::WebAssembly::Memory>()
+        .buffer()
+}
+
+/// Memory in bytes: what wasm holds, what of it is in use, and the most that was in use.
+#[derive(Serialize)]
+struct Memory {
+    pages: usize,
+    live: usize,
+    peak: usize,
+}
+
+/// What the engine holds now. (wasm itself exports a `memory`.)
+#[wasm_bindgen(js_name = memoryUsage)]
+pub fn memory_usage() -> Result<JsValue, JsValue> {
+    let pages = core::arch::wasm32::memory_size(0) * 65536;
+
+    to_js(&Memory {
+        pages,
+        live: crate::profile::memory::live(),
+        peak: crate::profile::memory::peak(),
+    })
+}
+
+/// Follows a calibration from any thread.
+pub(super) struct Shared;
+
+impl Watch for Shared {
+    fn event(&self, event: &Event) {
+        if let Event::Sample { .. } = event {
+            CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
+    }
+}
