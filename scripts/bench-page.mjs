@@ -1,0 +1,69 @@
+// What the page costs a visitor: until it can be used, until the engine is there, a model to its card, and the JavaScript.
+
+import { readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
+const rounds = 5;
+
+/** @typedef {(bench: string, row: string, value: number, unit: string, judged: { target: string, holds: boolean }) => void} Record */
+
+/** @param {number[]} values */
+const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
+
+/**
+ * The page itself in a fresh browser context each time: no cache is warm.
+ *
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {string} url
+ * @param {string} model a file of about 20 MB
+ * @param {Record} record
+ */
+export async function benchPage(browser, url, model, record) {
+  /** @type {{ usable: number, engine: number, opened: number }[]} */
+  const runs = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const context = await browser.createBrowserContext();
+    try {
+      const page = await context.newPage();
+      // The clock of the page itself: it begins with the navigation.
+      await page.evaluateOnNewDocument(() => {
+        const seen = /** @type {any} */ (window);
+        const look = () => {
+          // Usable: the drop target is there, and the script that listens for drops has run.
+          if (!seen.usable && document.querySelector('#choose-model')) seen.usable = performance.now();
+          if (!seen.engine && /^(Full|Baseline) build/.test(document.querySelectorAll('summary')[1]?.textContent ?? '')) seen.engine = performance.now();
+          if (seen.began && !seen.opened && document.querySelector('#card-title')) seen.opened = performance.now() - seen.began;
+        };
+        new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true });
+      });
+      await page.goto(url);
+      await page.waitForFunction(() => /** @type {any} */ (window).engine);
+      const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector('input[data-pick=choose-model]'));
+      await page.evaluate(() => document.querySelector('input[data-pick=choose-model]')?.addEventListener('change', () => (/** @type {any} */ (window).began = performance.now()), { capture: true }));
+      await input.uploadFile(model);
+      await page.waitForFunction(() => /** @type {any} */ (window).opened);
+      runs.push(await page.evaluate(() => {
+        const { usable, engine, opened } = /** @type {any} */ (window);
+        return { usable, engine, opened };
+      }));
+    } finally {
+      await context.close();
+    }
+  }
+  const rows = /** @type {const} */ ([['usable', 'drop target works, cold cache', 1], ['engine', 'engine ready, cold cache', 2.5], ['opened', 'EfficientNet-Lite0, 19 MB, to its card', 2]]);
+  for (const [key, row, limit] of rows) {
+    const seconds = median(runs.map((run) => run[key])) / 1000;
+    record('page', row, seconds, 's', { target: `under ${limit} s`, holds: seconds < limit });
+  }
+  const bytes = scripts().reduce((sum, file) => sum + gzipSync(readFileSync(file), { level: 9 }).length, 0);
+  record('page', 'JavaScript shipped, gzipped, without the wasm', bytes / 1000, 'kB', { target: 'under 150 kB', holds: bytes < 150_000 });
+}
+
+/** Every script that a visitor of the default build can be sent. */
+function scripts() {
+  return ['www', 'pkg/threads', 'pkg/vendor'].flatMap((folder) =>
+    readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js')).map((file) => join(checkout, folder, file)));
+}
