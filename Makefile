@@ -1,6 +1,6 @@
 # Octet's commands. Each does its own set-up; docs/building.md says what that is.
 
-.PHONY: help serve test bench build lint format picture clean
+.PHONY: help serve test bench build dist lint format picture clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,6 +17,9 @@ bench: ## run the benches against the peers; prints a table, writes bench.json
 
 build: ## build the command line and both wasm variants
 	@scripts/build.sh
+
+dist: ## make one folder that any static host can serve (docs/hosting.md)
+	@scripts/dist.sh
 
 lint: ## check format, types and lints
 	@scripts/lint.sh

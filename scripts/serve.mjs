@@ -61,6 +61,13 @@ export const policy = [
 /** Where browsers report violations of the policy, when somebody listens. */
 const reports = '/policy-violation';
 
+/** What a page needs to share memory with threads. */
+export const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+};
+
 /**
  * @typedef {object} ServeOptions
  * @property {number} [port] 0 for a free one
@@ -88,7 +95,7 @@ export async function serve(options = {}) {
     ...options.mounts,
   });
   /** @type {Record<string, string>} */
-  const single = { '/': 'index.html', '/index.html': 'index.html', '/sw.js': 'sw.js' };
+  const single = { '/': 'index.html', '/index.html': 'index.html', '/manifest.webmanifest': 'manifest.webmanifest' };
 
   /** @type {Record<string, string>} */
   const headers = {
@@ -98,9 +105,7 @@ export async function serve(options = {}) {
     'Cache-Control': 'no-cache',
   };
   if (!plain) {
-    headers['Cross-Origin-Opener-Policy'] = 'same-origin';
-    headers['Cross-Origin-Embedder-Policy'] = 'require-corp';
-    headers['Cross-Origin-Resource-Policy'] = 'same-origin';
+    Object.assign(headers, isolation);
   }
 
   /** @param {string} path @returns {string | null} the file behind a path, if it may be served */

@@ -86,6 +86,7 @@ for variant in threads baseline; do
     done
 done
 # The page leaves the models it made for the oracle to judge.
+alone check "digit model" scripts/digits.sh
 alone check "demo data" node scripts/demo.mjs
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
 alone tests "page" node --test --test-reporter=spec --test-concurrency=1 tests/e2e/*.test.mjs

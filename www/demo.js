@@ -1,5 +1,5 @@
 // @ts-check
-/** The demo: a model, samples and settings that a server may offer beside the page. */
+/** The demos: models with samples and settings that a server may offer beside the page. */
 
 import { baseName } from './files.js';
 import { fail } from './messages.js';
@@ -7,19 +7,29 @@ import { signal } from './signals.js';
 import { model, opening } from './state.js';
 import { addSamples, clearSamples, open, set } from './studio.js';
 
-/** @type {import('./signals.js').Signal<{ name: string, model: { file: string, bytes: number }, samples: { file: string, label: string }[], settings?: any, source?: string, license?: string } | null>} */
-export const demo = signal(/** @type {any} */ (null));
+/**
+ * @typedef {object} Demo
+ * @property {string} id
+ * @property {string} name
+ * @property {string} what what it does, in a sentence
+ * @property {{ file: string, bytes: number }} model
+ * @property {{ file: string, label?: string }[]} samples
+ * @property {{ preset?: string, image?: Record<string, unknown> }} [settings]
+ * @property {string} [source]
+ * @property {string} [license]
+ */
 
-/** Finds out whether demo data is served beside the page. */
-export async function findDemo() {
+export const demos = signal(/** @type {Demo[]} */ ([]));
+
+/** Finds out which demos are served beside the page. */
+export async function findDemos() {
   const answer = await fetch(new URL('../demo/manifest.json', import.meta.url)).catch(() => null);
-  if (answer?.ok) demo.value = await answer.json().catch(() => null);
+  const manifest = answer?.ok ? await answer.json().catch(() => null) : null;
+  if (Array.isArray(manifest?.demos)) demos.value = manifest.demos;
 }
 
-/** Loads the demo's model, samples and settings. */
-export async function openDemo() {
-  const about = demo.peek();
-  if (!about) return;
+/** Loads a demo's model, samples and settings. @param {Demo} about */
+export async function openDemo(about) {
   const folder = new URL('../demo/', import.meta.url);
   /** @param {string} file */
   const get = async (file) => {
@@ -38,7 +48,7 @@ export async function openDemo() {
     clearSamples();
     await open({ path: baseName(about.model.file), blob });
     if (model.peek()) {
-      const labels = new Map(about.samples.map(({ file, label }) => [baseName(file), label]));
+      const labels = new Map(about.samples.flatMap(({ file, label }) => (label ? [[baseName(file), label]] : [])));
       await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels });
     }
   } catch (error) {

@@ -6,7 +6,9 @@ import './views/status.js';
 import './views/studio.js';
 import { followAddress } from './address.js';
 import { dropped, named } from './files.js';
-import { findDemo } from './demo.js';
+import { findDemos } from './demo.js';
+import { remember } from './kept.js';
+import { workOffline } from './offline.js';
 import { cancel } from './run.js';
 import { cancelOpening, start, take } from './studio.js';
 
@@ -47,4 +49,6 @@ addEventListener('keydown', (event) => {
 
 followAddress();
 start().catch(() => {});
-findDemo();
+findDemos();
+void remember();
+void workOffline();

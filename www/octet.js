@@ -328,6 +328,11 @@ export class Model {
     return (await this.reach()).call('channels', { key: this.#key, weight });
   }
 
+  /** The files this model was opened from, its own first. @returns {NamedFile[]} */
+  get files() {
+    return [{ path: this.name, blob: this.#blob }, ...this.#attached];
+  }
+
   /** The report so far, as YAML. @returns {Promise<string>} */
   async report() {
     return (await this.reach()).call('report', { key: this.#key });

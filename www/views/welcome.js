@@ -3,7 +3,8 @@
 
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';
-import { demo, openDemo } from '../demo.js';
+import { demos, openDemo } from '../demo.js';
+import { forget, goOn, kept } from '../kept.js';
 import { capabilities, engine } from '../state.js';
 import { take } from '../studio.js';
 import { pick } from './pick.js';
@@ -17,7 +18,12 @@ export function welcome() {
       h('div', { class: 'row centred' }, ...pick('Choose a model', { class: 'primary', id: 'choose-model', accept: '.onnx', multiple: true }, take)),
       h('p', { class: 'note' }, 'If its weights are in files beside it, choose them together with it.'),
     ),
-    h('div', {}, () => demoCard()),
+    () => kept.value && h('div', { class: 'panel asks row spread', id: 'kept' },
+      h('p', {}, h('strong', {}, kept.value.name), h('span', { class: 'note' }, ` ${bytes(kept.value.bytes)}, kept in this browser from your last visit`)),
+      h('span', { class: 'row' },
+        h('button', { type: 'button', id: 'go-on', class: 'primary', onclick: () => void goOn() }, 'Go on'),
+        h('button', { type: 'button', onclick: () => void forget() }, 'Forget everything'))),
+    () => demos.value.length > 0 && h('section', { class: 'demos', 'aria-labelledby': 'demos-title' }, h('h2', { id: 'demos-title' }, 'No model at hand?'), h('ul', {}, ...demos.value.map(demoCard))),
     h('ol', { class: 'steps' },
       step('1', 'Open', 'Drop a float model. You see what is in it, and which layers can be int8.'),
       step('2', 'Add data', 'A handful of real samples: .npy, .npz, images or test_data_set folders. Their ranges set the scales.'),
@@ -32,14 +38,15 @@ function step(number, title, text) {
   return h('li', {}, h('span', { class: 'number', 'aria-hidden': 'true' }, number), h('div', {}, h('h2', {}, title), h('p', {}, text)));
 }
 
-function demoCard() {
-  const about = demo.value;
-  if (!about) return null;
-  return h('div', { class: 'demo' },
+/** @param {import('../demo.js').Demo} about */
+function demoCard(about) {
+  const { id, name, what, model, samples, source, license } = about;
+  return h('li', { class: 'demo' },
     h('div', {},
-      h('strong', {}, `No model at hand? ${about.name}`),
-      h('p', { class: 'note' }, `${bytes(about.model.bytes)} and ${plural(about.samples.length, 'labelled sample')}, from this server. `, about.source ?? '', about.license ? ` (${about.license})` : ''),
+      h('strong', {}, name),
+      h('p', {}, what),
+      h('p', { class: 'note' }, `${bytes(model.bytes)}, ${plural(samples.length, 'sample')}, from this server. `, source ?? '', license ? ` (${license})` : ''),
     ),
-    h('button', { type: 'button', id: 'demo', onclick: openDemo }, 'Try the demo'),
+    h('button', { type: 'button', id: `demo-${id}`, 'aria-label': `Try ${name}`, onclick: () => void openDemo(about) }, 'Try it'),
   );
 }

@@ -1,0 +1,27 @@
+// Each demo that is served: one click to its model, its samples and a good run.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { demo, inBrowsers, out } from './walk.mjs';
+
+/** @type {{ demos: { id: string, name: string, samples: unknown[] }[] }} */
+const { demos } = JSON.parse(readFileSync(join(demo, 'manifest.json'), 'utf8'));
+
+test('there are three demos', () => assert.deepEqual(demos.map(({ id }) => id), ['photos', 'text', 'digits']));
+
+inBrowsers('the demos', (visit, name) => {
+  for (const { id, samples } of demos) {
+    test(`${id} is quantized after one click`, () => visit({ demo }, async (visit) => {
+      await visit.tab.waitForSelector(`#demo-${id}`);
+      await visit.tab.click(`#demo-${id}`);
+      await visit.says('#run-why', /Nothing is changed/);
+      assert.match(await visit.text('#left'), new RegExp(`${samples.length} samples`));
+      await visit.quantize();
+      const model = await visit.downloaded('.onnx');
+      assert.ok(model.length > 10_000, `${model.length} bytes`);
+      writeFileSync(join(out, `demo-${id}-${name}.onnx`), model);
+    }));
+  }
+});

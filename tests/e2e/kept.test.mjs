@@ -1,0 +1,41 @@
+// A reload loses nothing that a person may go on with; one click forgets all of it.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { convolution, npy } from './model.mjs';
+import { inBrowsers, scratch } from './walk.mjs';
+
+inBrowsers('what is kept', (visit) => {
+  test('model, samples, settings and result survive a reload, and are forgotten at will', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    tab.setDefaultTimeout(30_000);
+    const sample = join(scratch, 'kept.npy');
+    writeFileSync(sample, npy(Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1), [1, 3, 4, 4]));
+    await visit.drop({ 'kept.onnx': convolution() });
+    await tab.waitForSelector('#card-title');
+    await visit.choose('choose-samples', sample);
+    await tab.select('#method', 'entropy');
+    await visit.says('#run-why', /Nothing is changed/);
+    await visit.quantize();
+    const model = await visit.downloaded('.onnx');
+    // What is kept is written behind the page's back.
+    await new Promise((next) => setTimeout(next, 500));
+    await tab.goto(visit.server?.url ?? '');
+    await visit.says('#kept', /kept\.onnx/);
+    await tab.click('#go-on');
+    await tab.waitForSelector('#done-title');
+    assert.match(await visit.text('#left'), /1 sample/);
+    assert.equal(await tab.$eval('#method', (field) => /** @type {HTMLSelectElement} */ (field).value), 'entropy');
+    assert.deepEqual(await visit.downloaded('.onnx'), model);
+    await visit.quantize();
+    assert.deepEqual(await visit.downloaded('.onnx'), model);
+    await new Promise((next) => setTimeout(next, 500));
+    await tab.$eval('#forget', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.says('[role=status]', /forgotten/);
+    await tab.goto(visit.server?.url ?? '');
+    await tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+    assert.equal(await tab.$('#kept'), null);
+  }));
+});
