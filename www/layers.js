@@ -3,8 +3,8 @@
 
 import { get } from './document.js';
 import { floatGraph } from './graphs.js';
-import { computed, signal } from './signals.js';
-import { done, settings } from './state.js';
+import { computed } from './signals.js';
+import { comparison, done, settings, timing } from './state.js';
 
 /** @import { NodeChoice, NodeView, QuantizedTensor } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
@@ -27,8 +27,23 @@ import { done, settings } from './state.js';
  * @property {Record<string, number>} measured
  */
 
-/** What was measured of each node, by the name of the measure; empty until something is. @type {import('./signals.js').Signal<Map<string, Record<string, number>>>} */
-export const measured = signal(new Map());
+/** What was measured of each node in the result that is shown, by the name of the measure; empty until something is. */
+export const measured = computed(() => {
+  /** @type {Map<string, Record<string, number>>} */
+  const found = new Map();
+  const id = done.value?.id;
+  const [now, times] = [comparison.value, timing.value];
+  const put = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => found.set(name, { ...found.get(name), ...figures });
+  for (const { layer, added, accumulated, harm, clipped } of now?.id === id ? (now?.found.layers ?? []) : []) {
+    put(layer, { harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100 });
+  }
+  if (times?.id === id && times) {
+    // A layer stands for all nodes that were fused into it; its time is shown at the first.
+    for (const { nodes, ms } of times.float.layers) if (nodes[0]) put(nodes[0], { floatMs: ms.mean });
+    for (const { nodes, ms } of times.quantized.layers) if (nodes[0]) put(nodes[0], { intMs: ms.mean });
+  }
+  return found;
+});
 
 /** Operators that the quantizer folds into what comes before them. */
 const folded = new Set(['Relu', 'Clip']);
@@ -111,7 +126,7 @@ const fixed = [
 
 /** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
 const measures = {
-  sqnr: 'SQNR, dB', cosine: 'Cosine', maxDifference: 'Max difference', floatMs: 'Float, ms', intMs: 'int8, ms', ratio: 'Ratio',
+  harm: 'Harm, %', sqnr: 'SQNR, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
 };
 
 /** All columns there is something for. */
@@ -121,7 +136,8 @@ export const columns = computed(() => {
   const more = [...found].map((key) => ({
     key, title: measures[key] ?? key, width: 7, figure: true, shown: true, value: (row) => row.measured[key] ?? '',
   }));
-  return [...fixed, ...more];
+  // Beside what became of the layer: that is what they explain.
+  return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];
 });
 
 /** @typedef {{ column: string, down: boolean, text: string, only: 'all' | 'integers' | 'float' | 'changed', grouped: boolean }} Order */

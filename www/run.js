@@ -100,7 +100,36 @@ export async function quantize({ quick = false } = {}) {
   } finally {
     if (running === mine) running = null;
   }
+  if (quick && done.peek()) for (const tell of replaced) tell(done.peek()?.id ?? 0);
 }
+
+/**
+ * Something that takes a while and is cancelled like a run; the result stays on the page meanwhile.
+ *
+ * @param {string} stage
+ * @param {(signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<void>} work
+ */
+export async function aside(stage, work) {
+  if (run.peek()) return;
+  const mine = (running = new AbortController());
+  run.value = { started: performance.now(), progress: { stage }, samplesStarted: null, curve: [], quick: true };
+  say(`${stage}.`);
+  try {
+    await work(mine.signal, (progress) => {
+      const now = run.peek();
+      if (running === mine && now) run.value = { ...now, progress: { ...progress, stage: progress.stage || stage } };
+    });
+  } catch (error) {
+    if (aborted(error)) say('Cancelled; the result is kept.');
+    else fail(`${stage} did not work`, error, 'The result is kept and can be downloaded.');
+  } finally {
+    run.value = null;
+    if (running === mine) running = null;
+  }
+}
+
+/** Called when a result took the place of one before it. @type {((id: number) => void)[]} */
+export const replaced = [];
 
 export function cancel() {
   running?.abort();

@@ -7,7 +7,7 @@
 import { detect } from './capabilities.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, SampleRef, Summary } from './types.js' */
+/** @import { CalibrationSummary, Comparison, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -86,6 +86,10 @@ export const presets = signal({});
 export const run = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Done | null>} */
 export const done = signal(/** @type {any} */ (null));
+/** The result held against the float model; `id` says which result of `tried`. @type {import('./signals.js').Signal<{ id: number, found: Comparison } | null>} */
+export const comparison = signal(/** @type {any} */ (null));
+/** How long the float model and the result take on the first sample, layer by layer. @type {import('./signals.js').Signal<{ id: number, float: Timed, quantized: Timed } | null>} */
+export const timing = signal(/** @type {any} */ (null));
 /** What was tried with this model and these samples, the newest last. @type {import('./signals.js').Signal<Tried[]>} */
 export const tried = signal(/** @type {Tried[]} */ ([]));
 /** The documents before this one, the newest last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */

@@ -10,7 +10,7 @@ import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
 import {
-  done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, tried, undoable,
+  comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, timing, tried, undoable,
 } from './state.js';
 
 /** @import { NamedFile } from './types.js' */
@@ -115,6 +115,8 @@ export async function open({ path, blob }) {
 /** What was tried with another model is of no use for this one; nor is what the document says of its nodes and tensors. */
 function forget() {
   tried.value = [];
+  comparison.value = null;
+  timing.value = null;
   undoable.value = [];
   selected.value = '';
   const { by_node, by_name, tensors, float, ...document } = settings.peek().document;

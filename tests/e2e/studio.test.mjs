@@ -81,6 +81,29 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('#layers-said', /94 on integers; 5\.07 MB/);
   }));
 
+  test('the error is measured, the worst layer kept float, and the error of that is measured at once; the time when asked', () => visit({}, async (visit) => {
+    await visit.ready(2);
+    await visit.quantize();
+    const { tab } = visit;
+    tab.setDefaultTimeout(60_000);
+    const section = '[aria-labelledby=accuracy-title]';
+    assert.match(await visit.text(section), /Not measured yet/);
+    await tab.click('#measure');
+    await visit.says(section, /Same first answer.*_fc_out.*dB.*%.*On 2 samples/s);
+    assert.equal((await tab.$$(`${section} button[aria-label^="Keep "]`)).length, 10);
+    assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
+    const worst = await tab.$eval(`${section} button[aria-label^="Keep "]`, (button) => button.getAttribute('aria-label') ?? '');
+    await tab.click(`${section} button[aria-label^="Keep "]`);
+    // The next result is measured by itself: the layer that was worst is no longer to blame.
+    await tab.waitForFunction((where, gone) => document.querySelector(`${where} table`) && !document.querySelector(`[aria-label="${gone}"]`), {}, section, worst);
+    await tab.click('#measure-time');
+    await visit.says('[aria-labelledby=latency-title]', /float model’s time.*Float.*ms.*Quantized.*ms.*10 runs each/s);
+    await open(visit, 'layers');
+    await tab.waitForSelector('[data-sort=harm]');
+    await tab.waitForSelector('[data-sort=intMs]');
+    assert.equal(await tab.$$eval('.tried thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
+  }));
+
   test('the table is sorted, filtered, grouped and saved', () => visit({}, async (visit) => {
     await small(visit);
     const { tab } = visit;

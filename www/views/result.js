@@ -5,6 +5,7 @@ import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
 import { canonical } from '../document.js';
 import { settings, tab, tried } from '../state.js';
+import { accuracy, latency } from './accuracy.js';
 import { download } from './download.js';
 import { table } from './model.js';
 
@@ -38,7 +39,8 @@ export function resultPanel(done) {
       download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),
-    h('p', { class: 'note' }, 'Accuracy is not measured here yet: check the model on your own test data before you ship it.'),
+    accuracy(done),
+    latency(done),
     summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
       h('summary', {}, `${plural(summary.notes.length, 'tensor')} guarded: eight bits would have ruined ${summary.notes.length === 1 ? 'it' : 'them'}`),
       h('ul', {}, ...summary.notes.slice(0, shown).map((note) => h('li', {}, note)))),

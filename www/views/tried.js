@@ -9,11 +9,13 @@ import { done, run, settings, tried } from '../state.js';
 
 /** @import { Tried } from '../state.js' */
 
+/** @type {Record<string, string>} */
+const names = { error: 'Noise', sqnr: 'SQNR, dB', top1: 'Same answer', accuracy: 'Right', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 48, right: 14, top: 10, bottom: 30 }];
 
 /** What stands on the vertical axis: the first measure that all have, else how many operators stay float. Less is better. @param {Tried[]} all */
 function axis(all) {
-  for (const [key, name] of [['error', 'relative error'], ['ms', 'latency, ms']]) {
+  for (const [key, name] of [['error', 'noise over signal'], ['ms', 'time, ms']]) {
     if (all.every((one) => Number.isFinite(one.metrics[key]))) return { name, of: (/** @type {Tried} */ one) => one.metrics[key] };
   }
   return { name: 'operators in float', of: (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => !node.quantized).length };
@@ -76,7 +78,7 @@ function list(all, name, of) {
   const floats = (/** @type {Tried} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What was tried' },
     h('table', {},
-      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics, ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
+      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => names[key] ?? key), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
       h('tbody', {}, ...all.map((one, index) => h('tr', { class: one.id === done.value?.id ? 'chosen' : null },
         h('td', { class: 'figure' }, index + 1), h('td', {}, inWords(one.document), best(one, all, of) && h('span', { class: 'unseen' }, ', among the best')),
         h('td', { class: 'figure' }, bytes(one.summary.bytesAfter)), h('td', { class: 'figure' }, floats(one)), h('td', { class: 'figure' }, duration(one.took)),

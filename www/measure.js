@@ -1,0 +1,71 @@
+// @ts-check
+/** What the result is worth: its error against the float model, layer by layer, and how long both take on this machine. */
+
+import { say } from './messages.js';
+import { aside, replaced } from './run.js';
+import { batch } from './signals.js';
+import { comparison, done, model, samples, timing, tried } from './state.js';
+import { imageSettings, start } from './studio.js';
+
+/** @import { Comparison } from './types.js' */
+
+/** Runs that are timed, and those before them that are not. */
+const [timed, before] = [10, 2];
+
+/** Adds figures to a result in the list of what was tried. @param {number} id @param {Record<string, number>} metrics */
+function note(id, metrics) {
+  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, metrics: { ...one.metrics, ...metrics } } : one));
+}
+
+/** Holds the result against the float model on the samples that are here. */
+export function measureError() {
+  const [open, shown] = [model.peek(), done.peek()];
+  const { files, refs, labels } = samples.peek();
+  if (!open || !shown || refs.length === 0) return;
+  return aside('Comparing with the float model', async (signal, onProgress) => {
+    const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
+    const found = await open.compare(shown.result.model, files, { samples: { image: imageSettings() }, labels: numbers, signal }, onProgress);
+    // The report tells it too, from now on.
+    const report = await open.report();
+    batch(() => {
+      if (done.peek() === shown) done.value = { ...shown, result: { ...shown.result, report } };
+      comparison.value = { id: shown.id, found };
+      note(shown.id, metricsOf(found));
+    });
+    say(`Compared on ${found.samples} samples.${found.worst[0] ? ` ${found.worst[0]} adds most of the error.` : ''}`);
+  });
+}
+
+/** The figures of the first output that tell a result from another; `error` is the noise over the signal, so that less is better. @param {Comparison} found */
+function metricsOf({ outputs: [first] }) {
+  if (!first) return {};
+  /** @type {Record<string, number>} */
+  const metrics = { error: 10 ** (-first.apart.sqnr / 20), sqnr: first.apart.sqnr };
+  if (first.top1 !== null) metrics.top1 = first.top1;
+  if (first.accuracy !== null) metrics.accuracy = first.accuracy[1];
+  return metrics;
+}
+
+/** Runs the float model and the result on the first sample, one after the other. */
+export function measureTime() {
+  const [open, shown] = [model.peek(), done.peek()];
+  const { files, refs } = samples.peek();
+  if (!open || !shown || refs.length === 0) return;
+  const sample = files.filter((file) => refs[0].parts.includes(file.path));
+  return aside('Timing both models', async (signal) => {
+    const options = { samples: { image: imageSettings() }, runs: timed, warmUp: before, signal };
+    const float = await open.run(sample, options);
+    const octet = await start();
+    const quantized = await octet.run(shown.result.model, sample, options);
+    batch(() => {
+      timing.value = { id: shown.id, float, quantized };
+      note(shown.id, { ms: quantized.totals.total.median });
+    });
+    say(`The float model takes ${float.totals.total.median.toFixed(1)} milliseconds, the quantized one ${quantized.totals.total.median.toFixed(1)}.`);
+  });
+}
+
+// Who asked for the error of the result before wants that of the next.
+replaced.push((id) => {
+  if (comparison.peek() && comparison.peek()?.id !== id) void measureError();
+});
