@@ -108,11 +108,11 @@ export const rows = computed(() => {
 /** @type {Column[]} */
 const fixed = [
   { key: 'index', title: '#', width: 3.25, figure: true, shown: true, value: (row) => row.index + 1 },
-  { key: 'name', title: 'Node', width: 16, shown: true, value: (row) => row.name },
-  { key: 'operator', title: 'Operator', width: 9, shown: true, value: (row) => row.operator },
-  { key: 'state', title: 'Works on', width: 8, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
+  { key: 'name', title: 'Node', width: 14, shown: true, value: (row) => row.name },
+  { key: 'operator', title: 'Operator', width: 7, shown: true, value: (row) => row.operator },
+  { key: 'state', title: 'Works on', width: 6, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
   { key: 'reason', title: 'Why float', width: 16, value: (row) => row.reason },
-  { key: 'element', title: 'Output type', width: 7.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
+  { key: 'element', title: 'Output type', width: 6.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },
   { key: 'scale', title: 'Scale', width: 6.5, figure: true, shown: true, value: (row) => row.tensor?.scale ?? '' },
   { key: 'zero', title: 'Zero point', width: 6.5, figure: true, value: (row) => row.tensor?.zeroPoint ?? '' },
   { key: 'min', title: 'From', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
@@ -134,7 +134,7 @@ export const columns = computed(() => {
   const found = new Set([...measured.value.values()].flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...found].map((key) => ({
-    key, title: measures[key] ?? key, width: 7, figure: true, shown: true, value: (row) => row.measured[key] ?? '',
+    key, title: measures[key] ?? key, width: key === 'reached' || key === 'maxDifference' ? 9 : 6.5, figure: true, shown: true, value: (row) => row.measured[key] ?? '',
   }));
   // Beside what became of the layer: that is what they explain.
   return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];

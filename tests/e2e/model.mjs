@@ -62,6 +62,15 @@ const convolve = (/** @type {string} */ from) => node('Conv', 'conv', [from, 'w'
 /** A convolution and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4]. */
 export const convolution = (ports = small) => model([convolve('x'), node('Relu', 'relu', ['c'], 'y')], [weight], ports);
 
+/** A long chain with a way around each third node, to see how the page bears it. @param {number} count */
+export function chain(count) {
+  const name = (/** @type {number} */ at) => (at === count - 1 ? 'y' : `v${at}`);
+  const nodes = Array.from({ length: count }, (_, at) => (at > 2 && at % 3 === 0
+    ? node('Add', `add${at}`, [name(at - 1), name(at - 3)], name(at))
+    : node('Relu', `relu${at}`, [at === 0 ? 'x' : name(at - 1)], name(at))));
+  return model(nodes, [], { x: [1, 4], y: [1, 4] });
+}
+
 /** The same for pictures of any size. */
 export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
 
