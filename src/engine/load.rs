@@ -5,6 +5,7 @@
 //! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use prost::Message;
 use tract_onnx::pb;
@@ -14,6 +15,8 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, Tensor, TractRes
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
+use super::integer::operator::{self, Integers};
+use super::integer::{Program, linear};
 use super::{EngineError, Watched, chain, observe, steps};
 use crate::graph::Model;
 use crate::onnx::schema::{
@@ -38,15 +41,18 @@ pub(super) struct Loaded {
     pub(super) outlets: HashMap<String, OutletId>,
 }
 
-/// Loads a prepared model, with an observer behind each value of `watched` that a node makes.
+/// Loads a prepared model, with an observer behind each value of `watched` that a node makes, and the programs
+/// of its integer regions.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: Weights,
+    programs: &[Arc<Program>],
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
     };
+    refuse_windows(model)?;
     let light = light_view(model, watched);
     let decoded = pb::ModelProto::decode(light.encode_to_vec().as_slice()).map_err(|error| {
         EngineError::Plan {
@@ -55,9 +61,19 @@ pub(super) fn load(
     })?;
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
+    onnx.op_register.insert(operator::OPERATOR, operator::build);
+    onnx.op_register.insert("QuantizeLinear", linear::quantize);
+    onnx.op_register
+        .insert("DequantizeLinear", linear::dequantize);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;
     let mut tract = parsed.model;
     refuse_unknown(&tract)?;
+    for node in &mut tract.nodes {
+        if let Some(region) = node.op_as::<Integers>() {
+            let (place, program) = (region.place, programs.get(region.place).cloned());
+            node.op = Box::new(Integers { place, program });
+        }
+    }
     for name in &parsed.unresolved_inputs {
         let outlet = parsed.outlets_by_name[name];
         let tensor = model
@@ -148,6 +164,22 @@ pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
     let provider = tract_onnx::data_resolver::default();
     let loaded: TractResult<Tensor> = tract_onnx::tensor::load_tensor(&*provider, &theirs, None);
     loaded.map_err(|error| named(chain(&error)))
+}
+
+/// Sizes of zero in a window, by which tract would divide.
+fn refuse_windows(model: &Model) -> Result<(), EngineError> {
+    for node in &model.graph.nodes {
+        for key in ["kernel_shape", "strides", "dilations"] {
+            if node
+                .ints(key)
+                .is_some_and(|sizes| sizes.iter().any(|&size| size < 1))
+            {
+                let detail = format!("{key} of node `{}` must all be at least 1", node.title());
+                return Err(EngineError::Plan { detail });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {

@@ -6,6 +6,7 @@
 
 mod attribution;
 mod float;
+mod integer;
 mod load;
 mod observe;
 mod run;
@@ -13,7 +14,8 @@ mod steps;
 mod types;
 mod values;
 
-pub use run::Engine;
+pub use integer::FusedNode;
+pub use run::{Engine, StepClock};
 pub use steps::{Step, StepValue, Steps, Timing};
 pub use types::{infer_types, infer_types_of};
 

@@ -7,6 +7,8 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::{self, SimplePlan};
 use tract_onnx::tract_hir::infer::InferenceFact;
 
+use super::integer::operator::Integers;
+use super::integer::{self, FusedNode};
 use super::load::{Weights, load};
 use super::observe::Observe;
 use super::steps::{self, Steps, Timing, Untimed};
@@ -14,7 +16,16 @@ use super::{EngineError, Watched, chain, float, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
-type Plan = Arc<TypedSimplePlan>;
+/// A plan for some shapes, and for a quantized model what of it was fused.
+struct Plan {
+    run: Arc<TypedSimplePlan>,
+    fused: Vec<FusedNode>,
+    /// For each integer region, the place in `fused` of each of its steps.
+    steps: Vec<Vec<usize>>,
+}
+
+/// Called when a step of an integer region is done, with its place in [`Engine::fused`]'s list.
+pub type StepClock<'a> = &'a mut dyn FnMut(usize);
 
 /// So many plans are kept; samples of ever new shapes push the oldest out.
 const PLANS: usize = 4;
@@ -27,13 +38,23 @@ pub struct Engine {
     fed: Vec<(usize, usize)>,
     /// Whether convolutions are run by our kernels.
     kernels: bool,
-    plans: Mutex<Vec<(Vec<Vec<usize>>, Plan)>>,
+    /// Whether quantized nodes run on integers.
+    integers: bool,
+    plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
 }
 
 impl Engine {
-    /// An engine for a prepared model that reports the values of `watched`.
+    /// An engine for a prepared model that reports the values of `watched`. A quantized model runs in float,
+    /// as its QuantizeLinear and DequantizeLinear say.
     pub fn new(model: Model, watched: Vec<String>) -> Engine {
         Engine::watching(model, watched.into_iter().map(Watched::from).collect())
+    }
+
+    /// The same engine, which runs a quantized model on integers wherever that is possible. A watched value is
+    /// there in float, so nothing is fused over it.
+    pub fn on_integers(mut self) -> Engine {
+        self.integers = integer::has_integers(&self.model);
+        self
     }
 
     /// An engine that reports each value of `watched` together with those beside it.
@@ -57,6 +78,7 @@ impl Engine {
             fed,
             // Natively tract has better ones, made for each processor.
             kernels: cfg!(target_family = "wasm"),
+            integers: false,
             plans: Mutex::default(),
         }
     }
@@ -80,6 +102,23 @@ impl Engine {
         self.run_beside(inputs, |slot, values| see(slot, values[0]), stop)
     }
 
+    /// The nodes of a quantized model, those that run on integers and those that don't, for inputs of these
+    /// shapes.
+    pub fn fused(&self, inputs: &[Tensor]) -> Result<Vec<FusedNode>, EngineError> {
+        Ok(self.plan(inputs)?.fused.clone())
+    }
+
+    /// Runs one sample with a clock for the steps inside integer regions.
+    pub fn run_clocked(
+        &self,
+        inputs: &[Tensor],
+        clock: StepClock,
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let untimed = (&HashMap::new(), &mut Untimed);
+        self.execute(inputs, |_, _| {}, stop, untimed, Some(clock))
+    }
+
     /// The same; `see` is given a watched value followed by those beside it.
     pub fn run_beside(
         &self,
@@ -87,13 +126,13 @@ impl Engine {
         see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        self.execute(inputs, see, stop, &HashMap::new(), &mut Untimed)
+        self.execute(inputs, see, stop, (&HashMap::new(), &mut Untimed), None)
     }
 
     /// The steps that samples of these shapes take, in their order.
     pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
         let plan = self.plan(inputs)?;
-        Ok(steps::of_plan(&plan, &self.model.graph))
+        Ok(steps::of_plan(&plan.run, &self.model.graph))
     }
 
     /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
@@ -105,9 +144,9 @@ impl Engine {
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let plan = self.plan(inputs)?;
-        let places = steps::places(&plan);
+        let places = steps::places(&plan.run);
         loop {
-            let outputs = self.execute(inputs, |_, _| {}, &stop, &places, timing)?;
+            let outputs = self.execute(inputs, |_, _| {}, &stop, (&places, timing), None)?;
             if !again(timing) {
                 return Ok(outputs);
             }
@@ -119,8 +158,8 @@ impl Engine {
         inputs: &[Tensor],
         mut see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
-        places: &HashMap<usize, usize>,
-        timing: &mut impl Timing,
+        (places, timing): (&HashMap<usize, usize>, &mut impl Timing),
+        mut clock: Option<StepClock>,
     ) -> Result<Vec<Tensor>, EngineError> {
         let run_error = |error: TractError| {
             if error.root_cause().is::<Stop>() {
@@ -142,6 +181,7 @@ impl Engine {
             .collect::<TractResult<TVec<TValue>>>()
             .map_err(run_error)?;
         let outputs = plan
+            .run
             .spawn()
             .and_then(|mut state| {
                 state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
@@ -153,6 +193,12 @@ impl Engine {
                         let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
                         let slices = seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
                         see(observer.slot, &slices.collect::<TractResult<TVec<_>>>()?);
+                    }
+                    if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
+                        && let Some(steps) = plan.steps.get(region.place)
+                    {
+                        let mut clock = |step: usize| clock(steps[step]);
+                        return region.run(&inputs, Some(&mut clock));
                     }
                     let Some(&step) = places.get(&node.id) else {
                         return plan::eval(context, op_state, node, inputs);
@@ -171,7 +217,7 @@ impl Engine {
             .map_err(run_error)
     }
 
-    fn plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+    fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
         let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
         // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
@@ -181,14 +227,56 @@ impl Engine {
         if plans.len() == PLANS {
             plans.remove(0);
         }
-        let plan = self.make_plan(inputs)?;
+        let plan = Arc::new(self.make_plan(inputs)?);
         plans.push((shapes, plan.clone()));
         Ok(plan)
     }
 
     fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
-        let mut loaded = load(&self.model, &self.watched, Weights::Values)?;
-        let made = || -> TractResult<Plan> {
+        let names = self
+            .watched
+            .iter()
+            .flat_map(|w| std::iter::once(&w.value).chain(&w.beside));
+        let watched: Vec<String> = names.cloned().collect();
+        let in_float = || match integer::has_integers(&self.model) {
+            true => self.make_run(&integer::in_float(&self.model, &watched), inputs, &[]),
+            false => self.make_run(&self.model, inputs, &[]),
+        };
+        if !self.integers {
+            let run = in_float()?;
+            return Ok(Plan {
+                run,
+                fused: Vec::new(),
+                steps: Vec::new(),
+            });
+        }
+        let fused = integer::fuse(&self.model, inputs, &watched).and_then(|fused| {
+            let run = self.make_run(&fused.model, inputs, &fused.programs)?;
+            Ok(Plan {
+                run,
+                fused: fused.nodes,
+                steps: fused.steps,
+            })
+        });
+        // What can't be planned with integers may run in float; the list says why it does.
+        fused.or_else(|error| {
+            let run = in_float()?;
+            Ok(Plan {
+                run,
+                fused: integer::unfused(&self.model, &error.to_string()),
+                steps: Vec::new(),
+            })
+        })
+    }
+
+    fn make_run(
+        &self,
+        model: &Model,
+        inputs: &[Tensor],
+        programs: &[Arc<integer::Program>],
+    ) -> Result<Arc<TypedSimplePlan>, EngineError> {
+        let mut loaded = load(model, &self.watched, Weights::Values, programs)?;
+        let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
                 loaded.model.set_input_fact(index, fact)?;

@@ -230,6 +230,10 @@ impl TensorProto {
             (Uint16, Some(raw)) => little(raw, |b| u16::from_le_bytes(b).into()),
             (Int8, Some(raw)) => raw.iter().map(|&b| (b as i8).into()).collect(),
             (Uint8 | Bool, Some(raw)) => raw.iter().map(|&b| b.into()).collect(),
+            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), given)?,
+            (Int4 | Uint4, None) => {
+                self.nibbles(self.int32_data.iter().map(|&v| v as u8), given)?
+            }
             (Int64, None) => self.int64_data.clone(),
             (Uint32 | Uint64, None) => self.uint64_data.iter().map(|&v| v as i64).collect(),
             (Int8 | Int16 | Int32 | Uint8 | Uint16 | Bool, None) => {
@@ -237,6 +241,21 @@ impl TensorProto {
             }
             _ => return Err(self.unsupported(given, "integers")),
         })
+    }
+
+    /// Two integers of four bits a byte, the low half first.
+    fn nibbles(
+        &self,
+        bytes: impl Iterator<Item = u8>,
+        element: DataType,
+    ) -> Result<Vec<i64>, TensorError> {
+        let halves = bytes.flat_map(|byte| [byte & 15, byte >> 4]);
+        let value = |half: u8| match element {
+            // Two's complement: the top bit of four counts -8.
+            DataType::Int4 => i64::from(half ^ 8) - 8,
+            _ => i64::from(half),
+        };
+        Ok(halves.map(value).take(self.element_count()?).collect())
     }
 
     fn present(&self) -> Result<(), TensorError> {

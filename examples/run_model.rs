@@ -1,0 +1,135 @@
+//! Runs a quantized model on integer regions: `run_model MODEL.onnx IN.npz OUT.npz [--float] [--threads N] [--time RUNS]`.
+//!
+//! The input's arrays are named by the model's inputs, the output's by its outputs. What was fused is written to
+//! standard output as JSON, with the milliseconds of each run where `--time` asks for them. The oracle
+//! (`tests/oracle/test_integers.py`) holds the results against ONNX Runtime.
+
+use std::io::Write;
+use std::time::Instant;
+use std::{env, error::Error, fs};
+
+use octet::engine::Engine;
+use octet::graph::{Model, tensor_type_of};
+use octet::prepare::prepare;
+use octet::samples::{Encoded, InputSpec, Settings, decode};
+use octet::tensor::{Tensor, Values};
+use octet_kernels::int8::Form;
+use zip::write::SimpleFileOptions;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments: Vec<String> = env::args().skip(1).collect();
+    let float = take(&mut arguments, "--float").is_some();
+    let threads = number(&mut arguments, "--threads")?.unwrap_or(1);
+    let runs = number(&mut arguments, "--time")?.unwrap_or(0);
+    let [model, input, output] = &arguments[..] else {
+        let usage = "run_model MODEL.onnx IN.npz OUT.npz [--float] [--threads N] [--time RUNS]";
+        return Err(usage.into());
+    };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()?;
+    let begin = Instant::now();
+    Form::choose(|| begin.elapsed().as_secs_f64());
+    let file = octet::onnx::read(fs::read(model)?.into())?;
+    let model = prepare(Model::from_proto(file)?)?.model;
+    let inputs = specs(&model);
+    let outputs: Vec<String> = model
+        .graph
+        .outputs
+        .iter()
+        .filter_map(|v| v.name.clone())
+        .collect();
+    let sample = Encoded {
+        name: input.clone(),
+        parts: vec![(input.clone(), fs::read(input)?.into())],
+    };
+    let tensors = decode(&sample, &inputs, &Settings::default())?;
+    let engine = match float {
+        true => Engine::new(model, Vec::new()),
+        false => Engine::new(model, Vec::new()).on_integers(),
+    };
+    let made = engine.run(&tensors, |_, _| {}, || false)?;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let begin = Instant::now();
+        engine.run(&tensors, |_, _| {}, || false)?;
+        times.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let mut archive = zip::ZipWriter::new(fs::File::create(output)?);
+    for (name, tensor) in outputs.iter().zip(&made) {
+        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default())?;
+        archive.write_all(&npy(tensor))?;
+    }
+    archive.finish()?;
+    let told = serde_json::json!({
+        "nodes": engine.fused(&tensors)?,
+        "milliseconds": times,
+        "form": Form::best().name(),
+    });
+    println!("{told}");
+    Ok(())
+}
+
+fn take(arguments: &mut Vec<String>, flag: &str) -> Option<usize> {
+    let at = arguments.iter().position(|argument| argument == flag)?;
+    arguments.remove(at);
+    Some(at)
+}
+
+fn number(arguments: &mut Vec<String>, flag: &str) -> Result<Option<usize>, Box<dyn Error>> {
+    match take(arguments, flag) {
+        Some(at) if at < arguments.len() => Ok(Some(arguments.remove(at).parse()?)),
+        Some(_) => Err(format!("{flag} wants a number").into()),
+        None => Ok(None),
+    }
+}
+
+fn specs(model: &Model) -> Vec<InputSpec> {
+    let inputs = model.graph.inputs.iter();
+    let spec = |input| {
+        let declared = tensor_type_of(input)?;
+        Some(InputSpec {
+            name: input.name.clone()?,
+            element: declared.element,
+            shape: declared.shape.unwrap_or_default(),
+        })
+    };
+    inputs.filter_map(spec).collect()
+}
+
+/// A tensor in numpy's format: a header padded to 64 bytes, then the values.
+fn npy(tensor: &Tensor) -> Vec<u8> {
+    macro_rules! bytes {
+        ($values:expr) => {
+            $values.iter().flat_map(|v| v.to_le_bytes()).collect()
+        };
+    }
+    let (kind, values): (&str, Vec<u8>) = match tensor.values() {
+        Values::F32(v) => ("<f4", bytes!(v)),
+        Values::F64(v) => ("<f8", bytes!(v)),
+        Values::I8(v) => ("|i1", bytes!(v)),
+        Values::I16(v) => ("<i2", bytes!(v)),
+        Values::I32(v) => ("<i4", bytes!(v)),
+        Values::I64(v) => ("<i8", bytes!(v)),
+        Values::U8(v) => ("|u1", v.clone()),
+        Values::U16(v) => ("<u2", bytes!(v)),
+        Values::U32(v) => ("<u4", bytes!(v)),
+        Values::U64(v) => ("<u8", bytes!(v)),
+        Values::Bool(v) => ("|b1", v.iter().map(|&v| u8::from(v)).collect()),
+    };
+    let sizes: String = tensor
+        .shape()
+        .iter()
+        .map(|size| format!("{size},"))
+        .collect();
+    let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sizes}), }}");
+    // Magic, version and length take 10 bytes, the newline one.
+    let padded = (10 + header.len() + 1).next_multiple_of(64) - 11;
+    header.push_str(&" ".repeat(padded - header.len()));
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.bytes());
+    file.extend(values);
+    file
+}

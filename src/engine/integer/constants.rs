@@ -1,0 +1,158 @@
+//! Constants that are quantized or dequantized: computed once, here.
+
+use crate::graph::{Graph, Model};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// Gives every QuantizeLinear of a constant its integers: weights that lie as floats in the file are constants
+/// of integers then, like those of other files.
+pub(super) fn fold_quantized(model: &mut Model, watched: &[String]) {
+    fold_with(model, watched, quantized);
+}
+
+/// Gives every DequantizeLinear of a constant its result as a float constant, so that weights of any integer
+/// type reach the engine.
+pub(super) fn fold(model: &mut Model, watched: &[String]) {
+    fold_with(model, watched, dequantized);
+}
+
+fn fold_with(
+    model: &mut Model,
+    watched: &[String],
+    result: fn(&Graph, &NodeProto) -> Option<TensorProto>,
+) {
+    let graph = &mut model.graph;
+    let uses = graph.uses();
+    let made: Vec<(usize, TensorProto)> = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, node)| Some((index, result(graph, node)?)))
+        // What is an output or watched keeps its node: the engine shows what nodes make.
+        .filter(|(_, tensor)| !uses.is_output(tensor.title()))
+        .filter(|(_, tensor)| !watched.iter().any(|name| name == tensor.title()))
+        .collect();
+    graph.remove_nodes(&made.iter().map(|(index, _)| *index).collect());
+    for (_, tensor) in made {
+        graph.initializers.insert(tensor);
+    }
+}
+
+/// The scales and zero points of a node on a constant, and which of them each element has.
+struct Linear {
+    scales: Vec<f32>,
+    zero_points: Vec<i64>,
+    block: usize,
+    size: usize,
+    inner: usize,
+}
+
+impl Linear {
+    fn of(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<Linear> {
+        let constant = |slot| graph.initializers.get(node.input_at(slot)?);
+        let scale = constant(1)?;
+        let scales = scale.to_f32().ok()?;
+        let zero_points = match node.input_at(2) {
+            Some(_) => constant(2)?.to_i64().ok()?,
+            None => vec![0; scales.len()],
+        };
+        let half = matches!(scale.element(), Ok(DataType::Float16 | DataType::Bfloat16));
+        if scales.is_empty() || zero_points.len() != scales.len() || half {
+            return None;
+        }
+        let block = usize::try_from(node.int("block_size").unwrap_or(0)).ok()?;
+        if scales.len() == 1 {
+            let (size, inner) = (1, 1);
+            return Some(Linear {
+                scales,
+                zero_points,
+                block,
+                size,
+                inner,
+            });
+        }
+        let axis = node.int("axis").unwrap_or(1);
+        let axis = if axis < 0 {
+            axis + shape.len() as i64
+        } else {
+            axis
+        };
+        let axis = usize::try_from(axis).ok().filter(|&a| a < shape.len())?;
+        let outer: usize = shape[..axis].iter().product();
+        let (size, inner) = (shape[axis], shape[axis + 1..].iter().product());
+        let wanted = match block {
+            0 => size,
+            _ => outer * size.div_ceil(block) * inner,
+        };
+        (scales.len() == wanted).then_some(Linear {
+            scales,
+            zero_points,
+            block,
+            size,
+            inner,
+        })
+    }
+
+    fn at(&self, index: usize) -> (f32, i64) {
+        let Linear {
+            block, size, inner, ..
+        } = *self;
+        let place = match (self.scales.len(), block) {
+            (1, _) => 0,
+            (_, 0) => index / inner % size,
+            _ => {
+                let along = index / inner % size / block;
+                (index / inner / size * size.div_ceil(block) + along) * inner + index % inner
+            }
+        };
+        (self.scales[place], self.zero_points[place])
+    }
+}
+
+/// What a DequantizeLinear makes of a constant, computed as it would; `None` where it reads no constant or its
+/// scales don't fit.
+pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+    if !node.is("DequantizeLinear") {
+        return None;
+    }
+    let tensor = graph.initializers.get(node.input_at(0)?)?;
+    let shape = tensor.shape().ok()?;
+    let linear = Linear::of(graph, node, &shape)?;
+    let integers = tensor.to_i64().ok()?;
+    let real = |(index, &integer): (usize, &i64)| {
+        let (scale, zero_point) = linear.at(index);
+        (integer - zero_point) as f32 * scale
+    };
+    let values: Vec<f32> = integers.iter().enumerate().map(real).collect();
+    let name = node.output.first()?;
+    (values.len() == shape.iter().product::<usize>())
+        .then(|| TensorProto::from_f32(name, &shape, &values))
+}
+
+/// The same of a QuantizeLinear that makes eight bits.
+fn quantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+    if !node.is("QuantizeLinear") || node.int("output_dtype").unwrap_or(0) != 0 {
+        return None;
+    }
+    let tensor = graph.initializers.get(node.input_at(0)?)?;
+    let shape = tensor.shape().ok()?;
+    let linear = Linear::of(graph, node, &shape)?;
+    let element = match node.input_at(2) {
+        Some(name) => graph.initializers.get(name)?.element().ok()?,
+        None => DataType::Uint8,
+    };
+    let (low, high) = match element {
+        DataType::Uint8 => (0.0, 255.0),
+        DataType::Int8 => (-128.0, 127.0),
+        _ => return None,
+    };
+    let integer = |(index, &real): (usize, &f32)| {
+        let (scale, zero_point) = linear.at(index);
+        let steps = (real / scale).round_ties_even() + zero_point as f32;
+        steps.clamp(low, high) as i64 as u8
+    };
+    let values = tensor.to_f32().ok()?;
+    let bytes: Vec<u8> = values.iter().enumerate().map(integer).collect();
+    let name = node.output.first()?;
+    (bytes.len() == shape.iter().product::<usize>())
+        .then(|| TensorProto::from_raw(name, element, &shape, bytes.into()))
+}

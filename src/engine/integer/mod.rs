@@ -1,0 +1,257 @@
+//! Quantized models as fused integer regions.
+//!
+//! [`fuse`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, whoever wrote it, and
+//! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
+//! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
+
+mod constants;
+mod expand;
+pub(super) mod linear;
+pub(super) mod operator;
+mod pattern;
+mod program;
+mod quantization;
+mod region;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::EngineError;
+use crate::graph::{Dim, Model, TensorType};
+use crate::onnx::schema::{AttributeProto, NodeProto};
+use crate::tensor::Tensor;
+use pattern::{Kind, Network, Operand, Step, Value};
+pub(super) use program::Program;
+
+/// What one node of a quantized model runs as.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FusedNode {
+    /// The node, by the name a person knows it by.
+    pub node: String,
+    /// Its operator.
+    pub operator: String,
+    /// The nodes that run with it: Relu, QuantizeLinear and the like.
+    pub fused: Vec<String>,
+    /// What it is inside a region; empty where it runs in float.
+    pub operation: String,
+    /// The region it runs in.
+    pub region: Option<usize>,
+    /// The form of the kernel, where it has several.
+    pub kernel: Option<String>,
+    /// Element types of what goes in.
+    pub inputs: Vec<String>,
+    /// Element type of what comes out.
+    pub output: String,
+    /// Shapes of what goes in.
+    pub input_shapes: Vec<Vec<usize>>,
+    /// Shape of what comes out.
+    pub output_shape: Vec<usize>,
+    /// Why it runs in float; `None` for what doesn't.
+    pub reason: Option<String>,
+}
+
+/// A model whose regions are single nodes, and what they run.
+pub(super) struct Fused {
+    pub(super) model: Model,
+    pub(super) programs: Vec<Arc<Program>>,
+    pub(super) nodes: Vec<FusedNode>,
+    /// For each region, the place in `nodes` of each of its steps.
+    pub(super) steps: Vec<Vec<usize>>,
+}
+
+/// Whether there is anything to fuse in a model.
+pub(super) fn has_integers(model: &Model) -> bool {
+    expand::has_integers(model)
+}
+
+/// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
+/// throughout.
+pub(super) fn in_float(model: &Model, watched: &[String]) -> Model {
+    let mut model = model.clone();
+    expand::expand(&mut model);
+    constants::fold_quantized(&mut model, watched);
+    constants::fold(&mut model, watched);
+    model
+}
+
+/// Fuses what matches, for inputs of these types and shapes.
+pub(super) fn fuse(
+    model: &Model,
+    inputs: &[Tensor],
+    watched: &[String],
+) -> Result<Fused, EngineError> {
+    let mut model = model.clone();
+    expand::expand(&mut model);
+    constants::fold_quantized(&mut model, watched);
+    let types = super::infer_types_of(&model, inputs)?;
+    let mut refused: HashMap<usize, String> = HashMap::new();
+    loop {
+        let network = pattern::network(&model, &types, watched, &refused);
+        let regions = region::regions(&model.graph, &network, watched);
+        let mut programs = Vec::with_capacity(regions.len());
+        let before = refused.len();
+        for region in &regions {
+            match Program::new(&network, region) {
+                Ok(program) => programs.push(Arc::new(program)),
+                Err(error) => {
+                    let nodes = &network.steps[error.step].nodes;
+                    refused.extend(nodes.iter().map(|&node| (node, error.reason.clone())));
+                }
+            }
+        }
+        // A step that can't be compiled runs in float, and the rest is cut anew.
+        if refused.len() == before {
+            return finished(model, &network, &regions, programs, (&types, watched));
+        }
+    }
+}
+
+/// The list of a model of which nothing is fused, for a reason that holds for all of it.
+pub(super) fn unfused(model: &Model, reason: &str) -> Vec<FusedNode> {
+    let nodes = model.graph.nodes.iter();
+    nodes
+        .map(|node| in_words(node, reason, &BTreeMap::new()))
+        .collect()
+}
+
+fn finished(
+    mut model: Model,
+    network: &Network,
+    regions: &[region::Region],
+    programs: Vec<Arc<Program>>,
+    (types, watched): (&BTreeMap<String, TensorType>, &[String]),
+) -> Result<Fused, EngineError> {
+    let mut nodes = Vec::new();
+    let mut steps = Vec::with_capacity(regions.len());
+    let taken = network
+        .steps
+        .iter()
+        .flat_map(|step| step.nodes.iter().copied())
+        .collect();
+    for (place, (region, program)) in regions.iter().zip(&programs).enumerate() {
+        let mut places = Vec::with_capacity(region.steps.len());
+        for &index in &region.steps {
+            places.push(nodes.len());
+            let step = &network.steps[index];
+            nodes.push(listed(step, place, program.form(index), &model, network));
+        }
+        steps.push(places);
+    }
+    for (index, reason) in &network.floats {
+        nodes.push(in_words(&model.graph.nodes[*index], reason, types));
+    }
+    model.graph.remove_nodes(&taken);
+    for (place, region) in regions.iter().enumerate() {
+        let name = |list: &[String]| list.iter().map(String::clone).collect();
+        model.graph.nodes.push(NodeProto {
+            name: Some(format!("{}/{place}", operator::OPERATOR)),
+            op_type: Some(operator::OPERATOR.into()),
+            input: name(&region.inputs),
+            output: name(&region.outputs),
+            attribute: vec![AttributeProto::int(operator::PLACE, place as i64)],
+            ..NodeProto::default()
+        });
+    }
+    model.graph.sweep();
+    constants::fold(&mut model, watched);
+    model.graph.sweep();
+    // In an order in which each node follows what it reads.
+    let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
+        detail: format!("the integer regions don't fit the graph: {error}"),
+    })?;
+    Ok(Fused {
+        model,
+        programs,
+        nodes,
+        steps,
+    })
+}
+
+fn type_name(value: Option<&Value>) -> String {
+    match value.map(|value| value.kind) {
+        Some(Kind::Byte { signed: true }) => "int8".into(),
+        Some(Kind::Byte { signed: false }) => "uint8".into(),
+        _ => "float32".into(),
+    }
+}
+
+fn listed(
+    step: &Step,
+    region: usize,
+    form: Option<&str>,
+    model: &Model,
+    network: &Network,
+) -> FusedNode {
+    let titles = step
+        .nodes
+        .iter()
+        .map(|&node| model.graph.nodes[node].title().to_owned());
+    let value = |operand: &Operand| match operand {
+        Operand::Constant(constant) => (
+            constant.quantization.type_name().to_owned(),
+            constant.shape.clone(),
+        ),
+        Operand::Integers(name, _) | Operand::Floats(name) => {
+            let value = network.values.get(name);
+            let shape = value.map(|value| value.shape.clone());
+            (type_name(value), shape.unwrap_or_default())
+        }
+    };
+    let (inputs, input_shapes) = step.inputs.iter().map(value).unzip();
+    let output = network.values.get(&step.output);
+    FusedNode {
+        node: step.node.clone(),
+        operator: step.operator.clone(),
+        fused: titles.filter(|title| *title != step.node).collect(),
+        operation: step.operation.name().to_owned(),
+        region: Some(region),
+        kernel: form.map(str::to_owned),
+        inputs,
+        output: type_name(output),
+        input_shapes,
+        output_shape: output.map(|value| value.shape.clone()).unwrap_or_default(),
+        reason: None,
+    }
+}
+
+fn in_words(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>) -> FusedNode {
+    let size = |dim: &Dim| match dim {
+        Dim::Known(size) => *size,
+        _ => 0,
+    };
+    let known = |name: &String| {
+        let found = types.get(name);
+        let shape = found.and_then(|found| found.shape.as_ref());
+        (
+            found.map_or("unknown".to_owned(), |found| {
+                found.element.name().to_owned()
+            }),
+            shape
+                .map(|shape| shape.iter().map(size).collect())
+                .unwrap_or_default(),
+        )
+    };
+    let (inputs, input_shapes) = node
+        .input
+        .iter()
+        .filter(|n| !n.is_empty())
+        .map(known)
+        .unzip();
+    let (output, output_shape) = node.output.first().map(known).unwrap_or_default();
+    FusedNode {
+        node: node.title().to_owned(),
+        operator: node.operator(),
+        fused: Vec::new(),
+        operation: String::new(),
+        region: None,
+        kernel: None,
+        inputs,
+        output,
+        input_shapes,
+        output_shape,
+        reason: Some(reason.to_owned()),
+    }
+}

@@ -1,0 +1,173 @@
+//! A region as one operator of tract's graph.
+
+use std::sync::Arc;
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::infer::{
+    InferenceOp, InferenceResult, InferenceRulesOp, Solver, TensorProxy,
+};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::to_typed;
+
+use super::pattern::{Kind, Value};
+use super::program::{Clock, Given, Made, Program};
+
+/// The operator's name in the graph that tract is given; never in a model that goes out.
+pub(in super::super) const OPERATOR: &str = "OctetIntegers";
+
+/// The attribute that says which region a node is.
+pub(in super::super) const PLACE: &str = "place";
+
+/// A region. Until its program is put in it only knows its place.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Integers {
+    pub(in super::super) place: usize,
+    pub(in super::super) program: Option<Arc<Program>>,
+}
+
+impl PartialEq for Integers {
+    fn eq(&self, other: &Integers) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Integers {}
+
+impl Integers {
+    fn program(&self) -> TractResult<&Program> {
+        self.program
+            .as_deref()
+            .context("an integer region without its program")
+    }
+
+    /// Runs the region; `clock` hears of each instruction.
+    pub(in super::super) fn run(
+        &self,
+        inputs: &[TValue],
+        clock: Option<Clock>,
+    ) -> TractResult<TVec<TValue>> {
+        let program = self.program()?;
+        let mut plain = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            plain.push((input.datum_type(), input.try_as_plain_ram()?));
+        }
+        let mut given = Vec::with_capacity(inputs.len());
+        for (datum, view) in &plain {
+            given.push(match datum {
+                DatumType::U8 => Given::Bytes(view.as_slice::<u8>()?),
+                DatumType::I8 => Given::Bytes(unsigned(view.as_slice::<i8>()?)),
+                DatumType::F32 => Given::Floats(view.as_slice::<f32>()?),
+                other => bail!("an integer region was given {other:?}"),
+            });
+        }
+        let made = program.run(&given, clock)?;
+        made.into_iter()
+            .zip(program.outputs())
+            .map(|(made, value)| tensor(made, value).map(IntoTValue::into_tvalue))
+            .collect()
+    }
+}
+
+/// The bytes of signed integers.
+fn unsigned(integers: &[i8]) -> &[u8] {
+    // SAFETY: i8 and u8 have one size and alignment, and every byte is a value of both.
+    unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
+}
+
+fn tensor(made: Made, value: &Value) -> TractResult<Tensor> {
+    match made {
+        Made::Floats(floats) => Tensor::from_shape(&value.shape, &floats),
+        Made::Bytes(bytes) => {
+            let tensor = Tensor::from_shape(&value.shape, &bytes)?;
+            match value.kind {
+                // The bits are those of the signed form already; only their name changes.
+                Kind::Byte { signed: true } => {
+                    let signed: Vec<i8> = bytes.iter().map(|&byte| byte as i8).collect();
+                    Tensor::from_shape(&value.shape, &signed)
+                }
+                _ => Ok(tensor),
+            }
+        }
+    }
+}
+
+fn datum(value: &Value) -> DatumType {
+    match value.kind {
+        Kind::Byte { signed: true } => DatumType::I8,
+        Kind::Byte { signed: false } => DatumType::U8,
+        Kind::Float => DatumType::F32,
+    }
+}
+
+impl Op for Integers {
+    fn name(&self) -> StaticName {
+        OPERATOR.into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Integers {
+    // What it is given is folded no further: a region of constants runs like any other.
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        self.run(&inputs, None)
+    }
+}
+
+impl TypedOp for Integers {
+    fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let outputs = self.program()?.outputs();
+        Ok(outputs
+            .map(|value| datum(value).fact(&value.shape))
+            .collect())
+    }
+
+    as_op!();
+}
+
+impl InferenceRulesOp for Integers {
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        _inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        for (output, value) in outputs.iter().zip(self.program()?.outputs()) {
+            solver.equals(&output.datum_type, datum(value))?;
+            solver.equals(&output.rank, value.shape.len() as i64)?;
+            for (axis, &size) in value.shape.iter().enumerate() {
+                solver.equals(&output.shape[axis], size.to_dim())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        Ok(self
+            .program
+            .as_ref()
+            .map_or(1, |program| program.outputs().count()))
+    }
+
+    as_op!();
+    to_typed!();
+}
+
+/// Builds the operator from its node; registered with tract under [`OPERATOR`].
+pub(in super::super) fn build(
+    _context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let place: usize = node.get_attr(PLACE)?;
+    Ok((
+        Box::new(Integers {
+            place,
+            program: None,
+        }),
+        vec![],
+    ))
+}

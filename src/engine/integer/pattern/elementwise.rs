@@ -1,0 +1,241 @@
+//! Functions of one integer as tables of 256 entries, and arithmetic of two.
+//!
+//! A table holds what the float nodes between a DequantizeLinear and a QuantizeLinear make of each of the 256
+//! integers: tract itself computes it, so any elementwise operator that tract has can be in it, and a chain of
+//! them costs what one costs.
+
+use std::collections::HashSet;
+
+use super::network::{Binary, Operand, Operation};
+use super::reader::{Reader, Reason};
+use super::weighted::Found;
+use crate::engine::Engine;
+use crate::graph::{Dim, Model, TensorType};
+use crate::onnx::schema::{
+    DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+};
+use crate::tensor::{Tensor, Values};
+
+use super::super::quantization::Quantization;
+
+/// Chains of more nodes than this stay float.
+const LONGEST: usize = 32;
+
+/// Operators that look at one element of each input at a time.
+pub(super) fn is_elementwise(node: &NodeProto) -> bool {
+    const NAMES: [&str; 45] = [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Cos",
+        "Cosh",
+        "Div",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "LeakyRelu",
+        "Log",
+        "Max",
+        "Min",
+        "Mish",
+        "Mul",
+        "Neg",
+        "PRelu",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Sub",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+    ];
+    matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"))
+        && NAMES.contains(&node.op_type.as_deref().unwrap_or_default())
+}
+
+/// The nodes of a function of one integer that ends in `real`, last first, and that integer.
+pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand), Reason> {
+    let mut nodes = Vec::new();
+    let mut seen = HashSet::new();
+    let mut root: Option<(Operand, Vec<usize>)> = None;
+    let mut open = vec![real.to_owned()];
+    while let Some(value) = open.pop() {
+        if !seen.insert(value.clone()) || reader.number(&value).is_some() {
+            continue;
+        }
+        if reader.dequantizer(&value).is_some() {
+            let operand = reader.operand(&value)?;
+            let shape = reader.shape(&value)?;
+            match &root {
+                None => root = Some((operand, shape)),
+                Some((known, _)) if same(known, &operand) => {}
+                Some(_) => return Err("it has two inputs that differ".into()),
+            }
+            continue;
+        }
+        let index = reader
+            .uses
+            .producer(&value)
+            .ok_or_else(|| format!("its input {value} is not quantized"))?;
+        let node = &reader.graph.nodes[index];
+        if !is_elementwise(node) {
+            let what = node.operator();
+            return Err(format!(
+                "its input comes in float, from {} ({what})",
+                node.title()
+            ));
+        }
+        let inside = value == real
+            || !reader.is_kept(&value)
+                && reader
+                    .uses
+                    .consumers(&value)
+                    .iter()
+                    .all(|(i, _)| nodes.contains(i));
+        if !inside {
+            return Err(format!("{value} is read in float elsewhere too"));
+        }
+        if nodes.len() == LONGEST {
+            return Err(format!(
+                "more than {LONGEST} float operators stand in a row"
+            ));
+        }
+        nodes.push(index);
+        open.splice(
+            0..0,
+            node.input.iter().filter(|name| !name.is_empty()).cloned(),
+        );
+    }
+    let (operand, shape) = root.ok_or("it computes a constant")?;
+    if operand.value().is_none() || reader.shape(real)? != shape {
+        return Err("it is no function of one quantized value of its own shape".into());
+    }
+    Ok((nodes, operand))
+}
+
+fn same(a: &Operand, b: &Operand) -> bool {
+    a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
+}
+
+/// The table of a chain of nodes.
+pub(super) fn table(
+    real: &str,
+    nodes: &[usize],
+    from: Quantization,
+    to: Quantization,
+    reader: &Reader,
+) -> Result<Box<[u8; 256]>, Reason> {
+    let mut sorted = nodes.to_vec();
+    sorted.sort_unstable();
+    let chain: Vec<NodeProto> = sorted
+        .iter()
+        .map(|&i| reader.graph.nodes[i].clone())
+        .collect();
+    let made: HashSet<&String> = chain.iter().flat_map(|node| &node.output).collect();
+    let read: Vec<&String> = chain.iter().flat_map(|node| &node.input).collect();
+    let mut constants: Vec<TensorProto> = Vec::new();
+    let mut inputs: Vec<ValueInfoProto> = Vec::new();
+    let one = |name: &str| {
+        let of = TensorType {
+            element: DataType::Float,
+            shape: Some(vec![Dim::Known(256)]),
+        };
+        ValueInfoProto::of(name, &of)
+    };
+    let mut known = HashSet::new();
+    for &name in read.iter().filter(|name| !name.is_empty()) {
+        if made.contains(name) || !known.insert(name) {
+            continue;
+        }
+        match reader.number(name) {
+            // A constant of any rank: here all have rank 0.
+            Some(number) => constants.push(TensorProto::from_f32(name, &[], &[number])),
+            None => inputs.push(one(name)),
+        }
+    }
+    let fed = inputs.len();
+    let model = Model::from_proto(ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![crate::onnx::schema::OperatorSetIdProto {
+            domain: None,
+            version: Some(reader.opset),
+        }],
+        graph: Some(GraphProto {
+            name: Some("table".into()),
+            node: chain,
+            initializer: constants,
+            input: inputs,
+            output: vec![one(real)],
+            ..GraphProto::default()
+        }),
+        ..ModelProto::default()
+    })
+    .map_err(|error| error.to_string())?;
+    let reals: Vec<f32> = (0..=255).map(|integer| from.real(integer)).collect();
+    let sample = Tensor::new(vec![256], Values::F32(reals)).ok_or("no table")?;
+    let outputs = Engine::new(model, Vec::new())
+        .run(&vec![sample; fed], |_, _| {}, || false)
+        .map_err(|error| error.to_string())?;
+    let values = outputs
+        .first()
+        .and_then(Tensor::as_f32)
+        .filter(|values| values.len() == 256)
+        .ok_or("it makes no floats")?;
+    let mut table = Box::new([0; 256]);
+    for (entry, &value) in table.iter_mut().zip(values) {
+        *entry = to.integer(value);
+    }
+    Ok(table)
+}
+
+/// Arithmetic of two quantized values, or of one and a quantized constant.
+pub(super) fn binary(node: &NodeProto, reader: &Reader) -> Found {
+    let operator = match node.op_type.as_deref() {
+        Some("Add") => Binary::Add,
+        Some("Sub") => Binary::Subtract,
+        Some("Mul") => Binary::Multiply,
+        _ => return Err("it has no integer form of two values here".into()),
+    };
+    if node.input.len() != 2 {
+        return Err(format!("it has {} inputs", node.input.len()));
+    }
+    let mut operands = Vec::new();
+    let output = reader.shape(super::weighted::slot_out(node)?)?;
+    for name in &node.input {
+        let shape = reader.shape(name)?;
+        let fits = shape.len() <= output.len()
+            && shape
+                .iter()
+                .rev()
+                .zip(output.iter().rev())
+                .all(|(a, b)| *a == 1 || a == b);
+        if !fits {
+            return Err(format!(
+                "its input {name} {shape:?} doesn't spread to {output:?}"
+            ));
+        }
+        operands.push(reader.operand(name)?);
+    }
+    Ok((Operation::Binary(operator), operands))
+}

@@ -1,0 +1,210 @@
+//! What matching finds: steps on eight-bit integers, and of every other node why it stays float.
+
+use std::collections::HashMap;
+
+use octet_kernels::int8::{Between, BlockOrder, Window};
+
+use super::super::quantization::Quantization;
+
+/// The steps that a model's quantized nodes become, in the order of the graph.
+#[derive(Debug, Default)]
+pub(in super::super) struct Network {
+    pub(in super::super) steps: Vec<Step>,
+    /// Type and shape of every value that a step reads or makes.
+    pub(in super::super) values: HashMap<String, Value>,
+    /// Every node that stays float, with the reason.
+    pub(in super::super) floats: Vec<(usize, String)>,
+}
+
+/// A value between steps.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Value {
+    pub(in super::super) shape: Vec<usize>,
+    pub(in super::super) kind: Kind,
+}
+
+/// What the elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    /// Bytes, unsigned inside a region; `signed` says what they are outside.
+    Byte { signed: bool },
+    /// 32-bit floats.
+    Float,
+}
+
+/// One operation of a region.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Step {
+    /// The name of the node that a person knows it by.
+    pub(in super::super) node: String,
+    pub(in super::super) operator: String,
+    /// The nodes of the graph that it stands for.
+    pub(in super::super) nodes: Vec<usize>,
+    pub(in super::super) operation: Operation,
+    pub(in super::super) inputs: Vec<Operand>,
+    pub(in super::super) output: String,
+    /// What the output's integers mean; `None` where the step makes floats.
+    pub(in super::super) quantization: Option<Quantization>,
+    /// Least and greatest integer that comes out: a fused Relu or Clip.
+    pub(in super::super) bounds: [u8; 2],
+}
+
+/// What a step reads.
+#[derive(Clone, Debug)]
+pub(in super::super) enum Operand {
+    /// A value, and what its integers mean here.
+    Integers(String, Quantization),
+    /// Integers that never change.
+    Constant(Constant),
+    /// Floats.
+    Floats(String),
+}
+
+/// Integers from the file, in the unsigned form.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Constant {
+    pub(in super::super) name: String,
+    pub(in super::super) shape: Vec<usize>,
+    pub(in super::super) integers: Vec<u8>,
+    pub(in super::super) quantization: Quantization,
+}
+
+impl Operand {
+    /// The value's name; `None` for a constant.
+    pub(in super::super) fn value(&self) -> Option<&str> {
+        match self {
+            Operand::Integers(name, _) | Operand::Floats(name) => Some(name),
+            Operand::Constant(_) => None,
+        }
+    }
+
+    /// What the integers mean; `None` for floats.
+    pub(in super::super) fn quantization(&self) -> Option<Quantization> {
+        match self {
+            Operand::Integers(_, quantization) => Some(*quantization),
+            Operand::Constant(constant) => Some(constant.quantization),
+            Operand::Floats(_) => None,
+        }
+    }
+}
+
+/// Weights, signed, with what they mean for each output channel.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Weights {
+    pub(in super::super) shape: Vec<usize>,
+    pub(in super::super) integers: Vec<i8>,
+    /// One, or one a channel.
+    pub(in super::super) scales: Vec<f32>,
+    /// Empty where all are 0; else one a channel.
+    pub(in super::super) zero_points: Vec<i8>,
+}
+
+/// What a step computes, with everything of it that doesn't depend on where its values lie.
+#[derive(Clone, Debug)]
+pub(in super::super) enum Operation {
+    /// Floats to integers.
+    Quantize,
+    /// Integers to floats.
+    Dequantize,
+    Convolution {
+        weights: Weights,
+        /// In steps of the input's scale times the weight's; may be empty.
+        bias: Vec<i32>,
+        window: Window,
+        groups: usize,
+        transposed: bool,
+    },
+    /// Rows times a constant matrix.
+    Product {
+        weights: Weights,
+        /// Whether the weights lie column after column.
+        columns_first: bool,
+        bias: Vec<i32>,
+        /// Gemm's alpha.
+        factor: f32,
+    },
+    /// A product of two values, matrix by matrix.
+    Pair,
+    Binary(Binary),
+    /// A function of one integer, with the shape kept.
+    Table(Box<[u8; 256]>),
+    /// The same for each channel of its own.
+    ChannelTables(Vec<[u8; 256]>),
+    Concat {
+        axis: usize,
+    },
+    MaxPool(Window),
+    AveragePool {
+        window: Window,
+        counts_padding: bool,
+    },
+    /// The mean over neighbouring axes.
+    Mean {
+        axes: std::ops::Range<usize>,
+    },
+    /// A linear resize of an image: the neighbours of each row and each column.
+    Resize {
+        rows: Vec<Between>,
+        columns: Vec<Between>,
+    },
+    /// Positions picked along each axis, or the filling: slices, padding, nearest resizes.
+    Select {
+        positions: Vec<Vec<Option<usize>>>,
+        fill: u8,
+    },
+    Transpose(Vec<usize>),
+    Reshape,
+    /// DepthToSpace and SpaceToDepth.
+    Blocks {
+        block: usize,
+        /// The order of the channels; `None` for SpaceToDepth.
+        to_space: Option<BlockOrder>,
+    },
+    Softmax {
+        axis: usize,
+    },
+    /// LayerNormalization over all axes from this one on.
+    Normalize {
+        axis: usize,
+        epsilon: f32,
+        scale: Vec<f32>,
+        shift: Vec<f32>,
+    },
+}
+
+/// Arithmetic of two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Binary {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+impl Operation {
+    /// A word for it, for a person.
+    pub(in super::super) fn name(&self) -> &'static str {
+        match self {
+            Operation::Quantize => "quantize",
+            Operation::Dequantize => "dequantize",
+            Operation::Convolution { transposed, .. } if *transposed => "transposed convolution",
+            Operation::Convolution { groups, .. } if *groups > 1 => "grouped convolution",
+            Operation::Convolution { .. } => "convolution",
+            Operation::Product { .. } => "product with weights",
+            Operation::Pair => "product of two values",
+            Operation::Binary(_) => "arithmetic of two values",
+            Operation::Table(_) => "table",
+            Operation::ChannelTables(_) => "table for each channel",
+            Operation::Concat { .. } => "join",
+            Operation::MaxPool(_) => "maximum pooling",
+            Operation::AveragePool { .. } => "average pooling",
+            Operation::Mean { .. } => "mean",
+            Operation::Resize { .. } => "linear resize",
+            Operation::Select { .. } => "selection",
+            Operation::Transpose(_) => "transpose",
+            Operation::Reshape => "reshape",
+            Operation::Blocks { .. } => "regrouping",
+            Operation::Softmax { .. } => "softmax",
+            Operation::Normalize { .. } => "normalization",
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Reading QuantizeLinear and DequantizeLinear as numbers: which integers stand behind a real value.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::quantization::{Quantization, SIGN};
+use super::network::{Constant, Operand, Weights};
+use crate::graph::{Dim, Graph, Model, TensorType, Uses};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// Why a node can't be an integer step, in words.
+pub(in super::super) type Reason = String;
+
+/// A graph with types, read for its integers.
+pub(super) struct Reader<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) uses: Uses,
+    pub(super) opset: i64,
+    types: &'a BTreeMap<String, TensorType>,
+    /// Values that somebody outside wants to see.
+    watched: HashSet<&'a str>,
+    dequantized: HashMap<&'a str, usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        types: &'a BTreeMap<String, TensorType>,
+        watched: &'a [String],
+    ) -> Reader<'a> {
+        let graph = &model.graph;
+        let nodes = graph.nodes.iter().enumerate();
+        Reader {
+            graph,
+            uses: graph.uses(),
+            opset: model.opset(),
+            types,
+            watched: watched.iter().map(String::as_str).collect(),
+            dequantized: nodes
+                .filter(|(_, node)| node.is("DequantizeLinear"))
+                .filter_map(|(index, node)| Some((node.output.first()?.as_str(), index)))
+                .collect(),
+        }
+    }
+
+    /// The shape of a value where every size is known.
+    pub(super) fn shape(&self, value: &str) -> Result<Vec<usize>, Reason> {
+        let found = match self.graph.initializers.get(value) {
+            Some(tensor) => tensor.shape().ok(),
+            None => self.types.get(value).and_then(known_shape),
+        };
+        found.ok_or_else(|| format!("the shape of {value} is only known when the model has run"))
+    }
+
+    pub(super) fn element(&self, value: &str) -> Option<DataType> {
+        match self.graph.initializers.get(value) {
+            Some(tensor) => tensor.element().ok(),
+            None => self.types.get(value).map(|found| found.element),
+        }
+    }
+
+    /// The constant of that name.
+    pub(super) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
+        self.graph.initializers.get(value)
+    }
+
+    /// Whether somebody outside the graph's nodes reads a value.
+    pub(super) fn is_kept(&self, value: &str) -> bool {
+        self.uses.is_output(value) || self.watched.contains(value)
+    }
+
+    /// The only node that reads a value, in its first slot.
+    pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
+        match *self.uses.consumers(value) {
+            [(reader, 0)] if !self.is_kept(value) => Some(reader),
+            _ => None,
+        }
+    }
+
+    /// Scale and zero point of a Q or DQ node with one scale and eight bits; `integers` is the integer side.
+    pub(super) fn quantization(
+        &self,
+        node: &NodeProto,
+        integers: &str,
+    ) -> Result<Quantization, Reason> {
+        let title = node.title();
+        let [scale] = self.numbers(node, 1)?[..] else {
+            return Err(format!("{title} has a scale for each channel"));
+        };
+        if !(scale.is_normal() && scale > 0.0) {
+            return Err(format!("the scale of {title} is {scale}"));
+        }
+        let element = self
+            .zero_point_type(node)
+            .or_else(|| self.element(integers))
+            .unwrap_or(DataType::Uint8);
+        let signed = match element {
+            DataType::Uint8 => false,
+            DataType::Int8 => true,
+            other => return Err(format!("{title} has integers of type {}", other.name())),
+        };
+        let zero_point = match node.input_at(2) {
+            None => 0,
+            Some(name) => match self.constant(name).map(TensorProto::to_i64) {
+                Some(Ok(values)) if values.len() == 1 => values[0],
+                Some(Ok(values)) => {
+                    return Err(format!(
+                        "{title} has {} zero points for one scale",
+                        values.len()
+                    ));
+                }
+                _ => return Err(format!("the zero point of {title} is no constant")),
+            },
+        };
+        Ok(Quantization {
+            scale,
+            zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
+            signed,
+        })
+    }
+
+    fn zero_point_type(&self, node: &NodeProto) -> Option<DataType> {
+        self.element(node.input_at(2)?)
+    }
+
+    fn numbers(&self, node: &NodeProto, slot: usize) -> Result<Vec<f32>, Reason> {
+        let name = node.input_at(slot).unwrap_or_default();
+        self.constant(name)
+            .and_then(|tensor| tensor.to_f32().ok())
+            .ok_or_else(|| format!("the scale of {} is no constant of floats", node.title()))
+    }
+
+    /// The DequantizeLinear that makes a real value.
+    pub(super) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
+        self.dequantized
+            .get(real)
+            .map(|&index| &self.graph.nodes[index])
+    }
+
+    /// The integers behind a real value: eight bits, one scale.
+    pub(super) fn operand(&self, real: &str) -> Result<Operand, Reason> {
+        let node = self
+            .dequantizer(real)
+            .ok_or_else(|| format!("its input {real} is not quantized"))?;
+        let integers = node.input_at(0).unwrap_or_default();
+        let quantization = self.quantization(node, integers)?;
+        let Some(tensor) = self.constant(integers) else {
+            if self.element(integers).is_none() {
+                return Err(format!("the type of {integers} is not known"));
+            }
+            return Ok(Operand::Integers(integers.to_owned(), quantization));
+        };
+        let flip = if quantization.signed { SIGN } else { 0 };
+        let values = tensor.to_i64().map_err(|error| error.to_string())?;
+        Ok(Operand::Constant(Constant {
+            name: integers.to_owned(),
+            shape: tensor.shape().map_err(|error| error.to_string())?,
+            integers: values.into_iter().map(|v| v as u8 ^ flip).collect(),
+            quantization,
+        }))
+    }
+
+    /// The constant weights behind a real value, with one scale or one for each index of `axis`.
+    pub(super) fn weights(&self, real: &str, axis: usize) -> Result<Weights, Reason> {
+        let node = self
+            .dequantizer(real)
+            .ok_or_else(|| format!("its weight {real} is not quantized"))?;
+        let title = node.title();
+        let tensor = node
+            .input_at(0)
+            .and_then(|name| self.constant(name))
+            .ok_or_else(|| format!("its weight {real} is made while the model runs"))?;
+        let text = |error: crate::onnx::tensor::TensorError| error.to_string();
+        let shape = tensor.shape().map_err(text)?;
+        let flip = match tensor.element().map_err(text)? {
+            DataType::Uint8 => 128,
+            DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
+            other => return Err(format!("its weight {real} is of type {}", other.name())),
+        };
+        if node.int("block_size").unwrap_or(0) != 0 {
+            return Err(format!("its weight {real} has a scale for each block"));
+        }
+        let scales = self.numbers(node, 1)?;
+        if scales.is_empty() || scales.iter().any(|s| !(s.is_finite() && *s >= 0.0)) {
+            return Err(format!("{title} has a scale that is no positive number"));
+        }
+        let zero_points = match node.input_at(2) {
+            None => vec![0; scales.len()],
+            Some(name) => self
+                .constant(name)
+                .ok_or_else(|| format!("the zero point of {title} is no constant"))?
+                .to_i64()
+                .map_err(text)?,
+        };
+        if zero_points.len() != scales.len() {
+            return Err(format!(
+                "{title} has {} zero points for {} scales",
+                zero_points.len(),
+                scales.len()
+            ));
+        }
+        let rank = shape.len() as i64;
+        let channels = *shape
+            .get(axis)
+            .ok_or_else(|| format!("its weight {real} has the shape {shape:?}"))?;
+        let per_channel = scales.len() > 1
+            || node.input_at(1).is_some_and(|name| {
+                self.constant(name).is_some_and(|t| t.dims.len() == 1) && scales.len() == channels
+            });
+        if per_channel && scales.len() > 1 {
+            let given = node.int("axis").unwrap_or(1);
+            let given = if given < 0 { given + rank } else { given };
+            if given != axis as i64 {
+                return Err(format!(
+                    "its weight has scales along axis {given}, not along its output channels"
+                ));
+            }
+            if scales.len() != channels {
+                return Err(format!(
+                    "its weight has {} scales for {channels} output channels",
+                    scales.len()
+                ));
+            }
+        }
+        let shifted: Vec<i64> = zero_points.into_iter().map(|z| z - flip).collect();
+        let zero_points = if shifted.iter().all(|&z| z == 0) {
+            Vec::new()
+        } else if shifted.len() == 1 {
+            vec![shifted[0] as i8; channels]
+        } else {
+            shifted.into_iter().map(|z| z as i8).collect()
+        };
+        let integers = tensor.to_i64().map_err(text)?;
+        Ok(Weights {
+            shape,
+            integers: integers.into_iter().map(|v| (v - flip) as i8).collect(),
+            scales,
+            zero_points,
+        })
+    }
+
+    /// The reals of a constant, from the file or dequantized.
+    pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
+        let tensor = match (self.constant(real), self.dequantizer(real)) {
+            (Some(tensor), _) => tensor.clone(),
+            (None, Some(node)) => super::super::constants::dequantized(self.graph, node)?,
+            _ => return None,
+        };
+        Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
+    }
+
+    /// The one number of a constant.
+    pub(super) fn number(&self, real: &str) -> Option<f32> {
+        match self.reals(real)?.1[..] {
+            [number] => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A list of integers, an attribute in old opsets and an input in new ones.
+    pub(super) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
+        match node.ints(key) {
+            Some(list) => Some(list.to_vec()),
+            None => self.constant(node.input_at(slot)?)?.to_i64().ok(),
+        }
+    }
+
+    /// A bias in integers of the accumulator: `scales[channel]` is the real value of one. Half a step of an
+    /// accumulator is far below a step of the output.
+    pub(super) fn bias(
+        &self,
+        real: &str,
+        scales: &[f32],
+        channels: usize,
+        factor: f64,
+    ) -> Result<Vec<i32>, Reason> {
+        let (_, values) = self
+            .reals(real)
+            .ok_or_else(|| format!("its bias {real} is no constant"))?;
+        if values.len() != channels && values.len() != 1 {
+            return Err(format!(
+                "its bias has {} values for {channels} channels",
+                values.len()
+            ));
+        }
+        // The integers of the file themselves, where their scale is the accumulator's.
+        let at = |list: &[f32], channel: usize| f64::from(list[channel.min(list.len() - 1)]);
+        (0..channels)
+            .map(|channel| {
+                let scale = at(scales, channel);
+                let real = at(&values, channel) * factor;
+                let steps = if real == 0.0 {
+                    0.0
+                } else {
+                    (real / scale).round_ties_even()
+                };
+                let fits = steps.abs() <= f64::from(i32::MAX);
+                fits.then_some(steps as i32)
+                    .ok_or_else(|| "its bias is too large for 32-bit sums".to_owned())
+            })
+            .collect()
+    }
+}
+
+fn known_shape(found: &TensorType) -> Option<Vec<usize>> {
+    let size = |dim: &Dim| match dim {
+        Dim::Known(size) => Some(*size),
+        _ => None,
+    };
+    found.shape.as_ref()?.iter().map(size).collect()
+}

@@ -1,0 +1,224 @@
+//! Products with weights: Conv, ConvTranspose, Gemm, MatMul.
+
+use super::super::quantization::Quantization;
+use super::network::{Operand, Operation, Weights};
+use super::reader::{Reader, Reason};
+use super::windows;
+use crate::onnx::schema::NodeProto;
+
+/// An operation and what it reads.
+pub(super) type Found = Result<(Operation, Vec<Operand>), Reason>;
+
+/// Conv and ConvTranspose on images of one or two dimensions.
+pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
+    let transposed = node.is("ConvTranspose");
+    let (input, real) = (slot(node, 0)?, slot(node, 1)?);
+    let operand = reader.operand(input)?;
+    let image = reader.shape(input)?;
+    let groups = usize::try_from(node.int("group").unwrap_or(1))
+        .ok()
+        .filter(|&groups| groups > 0)
+        .ok_or("its number of groups is no positive number")?;
+    if transposed && groups > 1 && reader.weights(real, 1)?.scales.len() > 1 {
+        return Err("its weight has scales that several groups share".into());
+    }
+    let mut weights = reader.weights(real, usize::from(transposed))?;
+    if weights.shape.len() != image.len() || !matches!(image.len(), 3 | 4) {
+        return Err(format!(
+            "its image has {} axes and its weight {}: 3 or 4 are known here",
+            image.len(),
+            weights.shape.len()
+        ));
+    }
+    let output = reader.shape(slot_out(node)?)?;
+    let window = windows::of_convolution(node, &weights.shape[2..], &image, &output, transposed)?;
+    let channels = match transposed {
+        true => weights.shape[1].saturating_mul(groups),
+        false => weights.shape[0],
+    };
+    let inputs = match transposed {
+        true => weights.shape[0],
+        false => weights.shape[1].saturating_mul(groups),
+    };
+    if inputs != image[1] || !channels.is_multiple_of(groups) || !inputs.is_multiple_of(groups) {
+        return Err(format!(
+            "its weight {:?} in {groups} groups doesn't fit its image {image:?}",
+            weights.shape
+        ));
+    }
+    if !windows::makes(&window, &image, channels, &output, transposed, false) {
+        return Err(format!(
+            "its result has the shape {output:?}, which its window doesn't make"
+        ));
+    }
+    if transposed && groups > 1 && weights.zero_points.len() > 1 {
+        let one = weights.zero_points[0];
+        weights.zero_points = vec![one; channels];
+    }
+    let bias = bias(node, reader, &operand, &weights, channels, 1.0)?;
+    // Images of one dimension have the height 1.
+    if weights.shape.len() == 3 {
+        weights.shape.insert(2, 1);
+    }
+    let operation = Operation::Convolution {
+        weights,
+        bias,
+        window,
+        groups,
+        transposed,
+    };
+    Ok((operation, vec![operand]))
+}
+
+/// Gemm with a constant matrix.
+pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
+    if node.int("transA").unwrap_or(0) != 0 {
+        return Err("its first factor is transposed".into());
+    }
+    let columns_first = node.int("transB").unwrap_or(0) != 0;
+    let (input, real) = (slot(node, 0)?, slot(node, 1)?);
+    let operand = reader.operand(input)?;
+    let rows = reader.shape(input)?;
+    let weights = reader.weights(real, usize::from(!columns_first))?;
+    let &[a, b] = weights.shape.as_slice() else {
+        return Err(format!("its weight has the shape {:?}", weights.shape));
+    };
+    let (depth, columns) = if columns_first { (b, a) } else { (a, b) };
+    if rows.len() != 2 || rows[1] != depth {
+        return Err(format!(
+            "its factors {rows:?} and {:?} don't fit",
+            weights.shape
+        ));
+    }
+    let factor = node.float("alpha").unwrap_or(1.0);
+    let beta = f64::from(node.float("beta").unwrap_or(1.0));
+    if !factor.is_normal() {
+        return Err(format!("its alpha is {factor}"));
+    }
+    let bias = bias(
+        node,
+        reader,
+        &operand,
+        &weights,
+        columns,
+        beta / f64::from(factor),
+    )?;
+    let operation = Operation::Product {
+        weights,
+        columns_first,
+        bias,
+        factor,
+    };
+    Ok((operation, vec![operand]))
+}
+
+/// MatMul: with a constant matrix, or of two values.
+pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
+    let (left, right) = (slot(node, 0)?, slot(node, 1)?);
+    let first = reader.operand(left)?;
+    let (rows, shape) = (reader.shape(left)?, reader.shape(right)?);
+    if shape.len() == 2 && !rows.is_empty() && reader.weights(right, 1).is_ok() {
+        let weights = reader.weights(right, 1)?;
+        if rows.last() != Some(&weights.shape[0]) {
+            return Err(format!("its factors {rows:?} and {shape:?} don't fit"));
+        }
+        let operation = Operation::Product {
+            weights,
+            columns_first: false,
+            bias: Vec::new(),
+            factor: 1.0,
+        };
+        return Ok((operation, vec![first]));
+    }
+    let second = reader.operand(right)?;
+    let (a, b) = (rows.len(), shape.len());
+    if a < 2 || b < 2 || rows[a - 1] != shape[b - 2] {
+        return Err(format!(
+            "its factors {rows:?} and {shape:?} are no matrices that fit"
+        ));
+    }
+    // Stacks of matrices: as many on both sides, or one on one side.
+    let (stack, other) = (many_of(&rows[..a - 2]), many_of(&shape[..b - 2]));
+    let many = |stack: &[usize]| stack.iter().product::<usize>();
+    if stack != other && many(stack) != 1 && many(other) != 1 {
+        return Err(format!(
+            "its stacks of matrices {stack:?} and {other:?} differ"
+        ));
+    }
+    Ok((Operation::Pair, vec![first, second]))
+}
+
+/// Sizes without the ones before them, which change nothing.
+fn many_of(sizes: &[usize]) -> &[usize] {
+    let first = sizes.iter().position(|&size| size != 1);
+    &sizes[first.unwrap_or(sizes.len())..]
+}
+
+/// BatchNormalization: each channel is a function of one integer.
+pub(super) fn normalization(
+    node: &NodeProto,
+    to: Quantization,
+    [low, high]: [u8; 2],
+    reader: &Reader,
+) -> Found {
+    let input = slot(node, 0)?;
+    let operand = reader.operand(input)?;
+    let from = operand.quantization().ok_or("its input is float")?;
+    let shape = reader.shape(input)?;
+    let channels = *shape.get(1).ok_or("its input has no channels")?;
+    let numbers = |at: usize| -> Result<Vec<f32>, Reason> {
+        let name = slot(node, at)?;
+        let found = reader.reals(name).map(|(_, values)| values);
+        found
+            .filter(|values| values.len() == channels)
+            .ok_or_else(|| format!("{name} is no constant of {channels} values"))
+    };
+    let (scale, shift, mean, variance) = (numbers(1)?, numbers(2)?, numbers(3)?, numbers(4)?);
+    let training = node.int("training_mode").unwrap_or(0) != 0;
+    if training || node.output.iter().skip(1).any(|name| !name.is_empty()) {
+        return Err("it is in training".into());
+    }
+    let epsilon = node.float("epsilon").unwrap_or(1e-5);
+    let table = |channel: usize| {
+        let factor = scale[channel] / (variance[channel] + epsilon).sqrt();
+        let mut table = [0; 256];
+        for (integer, entry) in (0..=255u8).zip(&mut table) {
+            let real = (from.real(integer) - mean[channel]) * factor + shift[channel];
+            *entry = to.integer(real).clamp(low, high.max(low));
+        }
+        table
+    };
+    let tables = (0..channels).map(table).collect();
+    Ok((Operation::ChannelTables(tables), vec![operand]))
+}
+
+fn bias(
+    node: &NodeProto,
+    reader: &Reader,
+    operand: &Operand,
+    weights: &Weights,
+    channels: usize,
+    factor: f64,
+) -> Result<Vec<i32>, Reason> {
+    let Some(real) = node.input_at(2) else {
+        return Ok(Vec::new());
+    };
+    let scale = operand.quantization().map_or(1.0, |q| q.scale);
+    let scales: Vec<f32> = weights.scales.iter().map(|s| s * scale).collect();
+    reader.bias(real, &scales, channels, factor)
+}
+
+/// The name in an input slot.
+pub(super) fn slot(node: &NodeProto, slot: usize) -> Result<&str, Reason> {
+    node.input_at(slot)
+        .ok_or_else(|| format!("it has no input {}", slot + 1))
+}
+
+/// The name of the first output.
+pub(super) fn slot_out(node: &NodeProto) -> Result<&str, Reason> {
+    node.output
+        .first()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| "it has no output".into())
+}

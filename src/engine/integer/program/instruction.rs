@@ -1,0 +1,200 @@
+//! What a program's instructions are: each reads some buffers and writes one.
+
+use std::sync::Arc;
+
+use octet_kernels::int8::{
+    Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Scale, Table, Target,
+    TransposedWeights, Weights, Window,
+};
+
+/// Where an instruction reads from.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Buffer(usize),
+    /// What the region is given, in ONNX's layout.
+    Input(usize),
+    Constant(Arc<[u8]>),
+}
+
+/// What a buffer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Element {
+    Byte,
+    Float,
+}
+
+/// One instruction: it writes `output` from `inputs`.
+#[derive(Debug)]
+pub(super) struct Instruction {
+    pub(super) work: Work,
+    pub(super) inputs: Vec<Source>,
+    pub(super) output: usize,
+    /// The place in the program's steps of what it belongs to.
+    pub(super) step: usize,
+}
+
+/// The weights of a convolution, by its kind.
+#[derive(Debug)]
+pub(super) enum Kernel {
+    Dense(ConvWeights),
+    Depthwise(DepthwiseWeights),
+    Transposed(TransposedWeights),
+}
+
+/// What becomes of sums: integers by a multiplier for each column, or floats by a scale for each.
+#[derive(Debug)]
+pub(super) struct Epilogue {
+    pub(super) factors: Vec<f32>,
+    /// `None` where floats come out.
+    pub(super) to: Option<Target>,
+}
+
+/// A convolution of several images of one size.
+#[derive(Debug)]
+pub(super) struct Convolution {
+    pub(super) kernel: Kernel,
+    pub(super) bias: Option<Vec<i32>>,
+    pub(super) window: Window,
+    pub(super) images: usize,
+    pub(super) from: Plane,
+    pub(super) to: Plane,
+    pub(super) zero_point: u8,
+    pub(super) epilogue: Epilogue,
+}
+
+/// An image's sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plane {
+    pub(super) height: usize,
+    pub(super) width: usize,
+    pub(super) channels: usize,
+}
+
+impl Plane {
+    pub(super) fn count(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+}
+
+/// One side of an arithmetic: how it is repeated over the output, and what its integers mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Side {
+    pub(super) each: usize,
+    pub(super) zero_point: u8,
+}
+
+/// What an instruction does.
+#[derive(Debug)]
+pub(super) enum Work {
+    Quantize(Scale),
+    Dequantize(Scale),
+    /// The same from floats with channels first, image by image: [channels, pixels].
+    QuantizeToLast(Scale, [usize; 2]),
+    DequantizeToFirst(Scale, [usize; 2]),
+    /// [channels, pixels] of each image.
+    ToLast([usize; 2]),
+    ToFirst([usize; 2]),
+    FloatsToFirst([usize; 2]),
+    /// Signed bytes from outside to unsigned.
+    Flip,
+    /// Bytes as they are.
+    Copy,
+    Convolution(Box<Convolution>),
+    Product {
+        weights: Weights,
+        bias: Option<Vec<i32>>,
+        rows: usize,
+        zero_point: u8,
+        epilogue: Epilogue,
+    },
+    /// Products of stacks of matrices: [rows, depth] times [depth, columns].
+    Pair {
+        stacks: usize,
+        /// Whether each side has a matrix for each, or one for all.
+        stacked: [bool; 2],
+        sizes: [usize; 3],
+        zero_points: [u8; 2],
+        factor: f32,
+        to: Target,
+    },
+    Add {
+        sides: [Side; 2],
+        factors: [f32; 2],
+        to: Target,
+    },
+    Multiply {
+        sides: [Side; 2],
+        factor: f32,
+        to: Target,
+    },
+    Table(Table),
+    /// A table for each channel, and how many elements of a channel lie together.
+    ChannelTables(Vec<Table>, usize),
+    /// Rows of these widths joined, each through its table.
+    Concat {
+        rows: usize,
+        parts: Vec<(usize, Option<Table>)>,
+    },
+    MaxPool(Window, usize, [Plane; 2]),
+    AveragePool(Window, usize, [Plane; 2], Average, u8),
+    /// The mean over the middle of [outer, middle, inner].
+    Mean {
+        sizes: [usize; 3],
+        zero_point: u8,
+        factor: f32,
+        to: Target,
+    },
+    Resize {
+        images: usize,
+        from: Plane,
+        rows: Vec<Between>,
+        columns: Vec<Between>,
+        zero_point: u8,
+        factor: f32,
+        to: Target,
+    },
+    Select {
+        sizes: Vec<usize>,
+        positions: Vec<Vec<Option<usize>>>,
+        fill: u8,
+    },
+    Permute {
+        sizes: Vec<usize>,
+        order: Vec<usize>,
+    },
+    Blocks {
+        images: usize,
+        from: Plane,
+        block: usize,
+        to_space: Option<BlockOrder>,
+    },
+    Softmax {
+        length: usize,
+        from: f32,
+        to: Scale,
+    },
+    Normalize {
+        length: usize,
+        from: Scale,
+        scale: Vec<f32>,
+        shift: Option<Vec<f32>>,
+        epsilon: f32,
+        to: Scale,
+    },
+}
+
+impl Work {
+    /// The form of the kernel that runs, where it has several.
+    pub(super) fn form(&self) -> Option<&'static str> {
+        Some(match self {
+            Work::Convolution(convolution) => match &convolution.kernel {
+                Kernel::Dense(weights) => weights.form().name(),
+                Kernel::Depthwise(weights) => weights.form().name(),
+                Kernel::Transposed(weights) => weights.form().name(),
+            },
+            Work::Product { weights, .. } => weights.form().name(),
+            Work::Pair { .. } => octet_kernels::int8::Form::best().name(),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! How a value lies in memory: as ONNX has it, or with its channels last.
+
+/// The order of a value's axes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Layout {
+    /// As ONNX has it.
+    Plain,
+    /// Axis 1 behind all others.
+    ChannelsLast,
+}
+
+impl Layout {
+    /// The axes in their order in memory.
+    pub(super) fn order(self, rank: usize) -> Vec<usize> {
+        match self {
+            Layout::ChannelsLast if rank >= 3 => {
+                let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != 1).collect();
+                order.push(1);
+                order
+            }
+            _ => (0..rank).collect(),
+        }
+    }
+
+    /// The place in memory of an axis.
+    pub(super) fn place(self, axis: usize, rank: usize) -> usize {
+        match self {
+            Layout::ChannelsLast if rank >= 3 => match axis {
+                0 => 0,
+                1 => rank - 1,
+                axis => axis - 1,
+            },
+            _ => axis,
+        }
+    }
+
+    /// The sizes in their order in memory.
+    pub(super) fn sizes(self, shape: &[usize]) -> Vec<usize> {
+        let order = self.order(shape.len());
+        order.into_iter().map(|axis| shape[axis]).collect()
+    }
+}
+
+/// Whether both layouts of a value are the same bytes: one channel, one pixel, or no image at all.
+pub(super) fn coincide(shape: &[usize]) -> bool {
+    shape.len() < 3 || shape[1] == 1 || shape[2..].iter().all(|&size| size == 1)
+}
+
+/// Whether axes put in this order lie as before, sizes of 1 left out.
+pub(super) fn is_still(sizes: &[usize], order: &[usize]) -> bool {
+    let moved: Vec<usize> = order
+        .iter()
+        .copied()
+        .filter(|&axis| sizes[axis] != 1)
+        .collect();
+    moved.is_sorted()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_an_axis_is_where_the_order_names_it() {
+        for rank in 1..6 {
+            for layout in [Layout::Plain, Layout::ChannelsLast] {
+                for (place, &axis) in layout.order(rank).iter().enumerate() {
+                    assert_eq!(layout.place(axis, rank), place, "{layout:?} {rank}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_pixel_or_one_channel_lies_the_same_in_both() {
+        for (shape, same) in [
+            (&[2, 3, 1, 1][..], true),
+            (&[2, 1, 4, 5], true),
+            (&[2, 3, 4, 5], false),
+            (&[7, 8], true),
+        ] {
+            assert_eq!(coincide(shape), same, "{shape:?}");
+            let order = Layout::ChannelsLast.order(shape.len());
+            assert_eq!(is_still(shape, &order), same, "{shape:?}");
+        }
+    }
+}

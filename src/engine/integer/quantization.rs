@@ -1,0 +1,89 @@
+//! Scale and zero point of eight-bit integers, and the one form integers have inside a region.
+//!
+//! ONNX has `real = (integer - zero_point) * scale` for unsigned and for signed integers. Inside a region
+//! all are unsigned: a signed integer has its top bit flipped, which adds 128, and so does its zero point.
+//! Differences, and with them the reals, stay what they were.
+
+/// What the top bit of a signed integer is flipped with.
+pub(super) const SIGN: u8 = 0x80;
+
+/// Scale and zero point of a tensor, in the unsigned form.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantization {
+    /// The real value of one step.
+    pub scale: f32,
+    /// The integer that stands for zero, signed or not.
+    pub zero_point: u8,
+    /// Whether the integers are signed outside the region.
+    pub signed: bool,
+}
+
+impl Quantization {
+    /// The real that an integer stands for, computed as DequantizeLinear computes it.
+    pub(super) fn real(&self, integer: u8) -> f32 {
+        f32::from(i16::from(integer) - i16::from(self.zero_point)) * self.scale
+    }
+
+    /// The integer of a real, computed as QuantizeLinear computes it; what is no number becomes the zero
+    /// point.
+    pub(super) fn integer(&self, real: f32) -> u8 {
+        let steps = (real / self.scale).round_ties_even() + f32::from(self.zero_point);
+        if steps.is_nan() {
+            return self.zero_point;
+        }
+        steps.clamp(0.0, 255.0) as u8
+    }
+
+    /// Whether the same integers stand for the same reals.
+    pub(super) fn is_same(&self, other: &Quantization) -> bool {
+        self.scale == other.scale && self.zero_point == other.zero_point
+    }
+
+    /// The integers in `to` of all 256 integers of `self`; `None` where they are what they were.
+    pub(super) fn table_to(&self, to: &Quantization) -> Option<Box<[u8; 256]>> {
+        if self.is_same(to) {
+            return None;
+        }
+        let mut table = Box::new([0; 256]);
+        for (integer, entry) in (0..=255u8).zip(table.iter_mut()) {
+            *entry = to.integer(self.real(integer));
+        }
+        Some(table)
+    }
+
+    /// The name of the integers' type, for a person.
+    pub(super) fn type_name(&self) -> &'static str {
+        if self.signed { "int8" } else { "uint8" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_and_reals_are_each_others_inverse() {
+        let quantization = Quantization {
+            scale: 0.05,
+            zero_point: 131,
+            signed: true,
+        };
+        for integer in 0..=255 {
+            assert_eq!(quantization.integer(quantization.real(integer)), integer);
+        }
+        assert_eq!(quantization.integer(f32::INFINITY), 255);
+        assert_eq!(quantization.integer(f32::NEG_INFINITY), 0);
+        assert_eq!(quantization.integer(f32::NAN), 131);
+    }
+
+    #[test]
+    fn ties_go_to_the_even_step() {
+        let quantization = Quantization {
+            scale: 1.0,
+            zero_point: 10,
+            signed: false,
+        };
+        let found = [0.5, 1.5, 2.5, -0.5].map(|real| quantization.integer(real));
+        assert_eq!(found, [10, 12, 12, 10]);
+    }
+}

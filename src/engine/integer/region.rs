@@ -1,0 +1,377 @@
+//! Connected steps become regions: as large as can be without a float node on a way out and back in.
+//!
+//! A region runs as one operator, so nothing outside may need one of its results and give it something back.
+//! Beginning with every step alone, two neighbouring regions are joined wherever no other way leads from the
+//! first to the second: joining them then makes no cycle. What stays apart has a float node in between.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::pattern::{Network, Step};
+use crate::graph::Graph;
+
+/// Steps that run as one operator.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Region {
+    /// Places in the network's steps, in order.
+    pub(super) steps: Vec<usize>,
+    /// Values from outside.
+    pub(super) inputs: Vec<String>,
+    /// Values that the outside reads.
+    pub(super) outputs: Vec<String>,
+}
+
+/// Cuts a network into regions. Steps whose results nobody needs any more are left out.
+pub(super) fn regions(graph: &Graph, network: &Network, watched: &[String]) -> Vec<Region> {
+    let taken: HashSet<usize> = network
+        .steps
+        .iter()
+        .flat_map(|s| s.nodes.iter().copied())
+        .collect();
+    let outside = readers(graph, &taken);
+    let kept: HashSet<&str> = graph
+        .outputs
+        .iter()
+        .filter_map(|output| output.name.as_deref())
+        .chain(watched.iter().map(String::as_str))
+        .chain(outside.values().flatten().map(String::as_str))
+        .collect();
+    let live = live(&network.steps, &kept);
+    let mut parts = Parts::new(&network.steps, &live, graph, &outside);
+    parts.join();
+    parts.regions(&kept)
+}
+
+/// What each node reads that no step stands for; a DequantizeLinear that nobody outside needs is none of them.
+fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>> {
+    let uses = graph.uses();
+    let mut needed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (index, node) in graph.nodes.iter().enumerate().rev() {
+        let read = node.output.iter().any(|name| {
+            uses.is_output(name)
+                || uses
+                    .consumers(name)
+                    .iter()
+                    .any(|(reader, _)| needed.contains_key(reader))
+        });
+        if taken.contains(&index) || node.is("DequantizeLinear") && !read {
+            continue;
+        }
+        let mut names: Vec<String> = node
+            .input
+            .iter()
+            .filter(|n| !n.is_empty())
+            .cloned()
+            .collect();
+        names.extend(node.captured());
+        needed.insert(index, names);
+    }
+    needed
+}
+
+fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
+    let mut wanted: HashSet<&str> = HashSet::new();
+    let mut live = Vec::new();
+    for (index, step) in steps.iter().enumerate().rev() {
+        if kept.contains(step.output.as_str()) || wanted.contains(step.output.as_str()) {
+            live.push(index);
+            wanted.extend(step.inputs.iter().filter_map(|operand| operand.value()));
+        }
+    }
+    live.reverse();
+    live
+}
+
+/// Parts of the graph that run as one: steps joined so far, and float nodes by themselves.
+struct Parts<'a> {
+    steps: &'a [Step],
+    live: &'a [usize],
+    /// The part of each item: live steps first, then float nodes.
+    part: Vec<usize>,
+    /// Items that read what an item makes.
+    next: Vec<Vec<usize>>,
+    /// Where an item stands in the graph.
+    position: Vec<usize>,
+}
+
+impl<'a> Parts<'a> {
+    fn new(
+        steps: &'a [Step],
+        live: &'a [usize],
+        graph: &Graph,
+        outside: &BTreeMap<usize, Vec<String>>,
+    ) -> Parts<'a> {
+        let mut makers: HashMap<&str, usize> = HashMap::new();
+        let mut position = Vec::new();
+        for (item, &index) in live.iter().enumerate() {
+            makers.insert(&steps[index].output, item);
+            position.push(steps[index].nodes.iter().copied().max().unwrap_or(0));
+        }
+        for (offset, &node) in outside.keys().enumerate() {
+            for output in graph.nodes[node]
+                .output
+                .iter()
+                .filter(|name| !name.is_empty())
+            {
+                makers.insert(output, live.len() + offset);
+            }
+            position.push(node);
+        }
+        let mut next = vec![Vec::new(); position.len()];
+        for (item, &index) in live.iter().enumerate() {
+            let read = steps[index]
+                .inputs
+                .iter()
+                .filter_map(|operand| operand.value());
+            for maker in read.filter_map(|name| makers.get(name)) {
+                next[*maker].push(item);
+            }
+        }
+        for (offset, names) in outside.values().enumerate() {
+            for maker in names.iter().filter_map(|name| makers.get(name.as_str())) {
+                next[*maker].push(live.len() + offset);
+            }
+        }
+        Parts {
+            steps,
+            live,
+            part: (0..position.len()).collect(),
+            next,
+            position,
+        }
+    }
+
+    fn join(&mut self) {
+        let mut members: Vec<Vec<usize>> = (0..self.part.len()).map(|item| vec![item]).collect();
+        for item in 0..self.live.len() {
+            for reader in self.next[item].clone() {
+                if reader >= self.live.len() {
+                    continue;
+                }
+                let (from, to) = (self.part[item], self.part[reader]);
+                if from == to || self.other_way(&members, from, to) {
+                    continue;
+                }
+                // The smaller one moves.
+                let (keep, gone) = match members[from].len() >= members[to].len() {
+                    true => (from, to),
+                    false => (to, from),
+                };
+                let moved = std::mem::take(&mut members[gone]);
+                for &member in &moved {
+                    self.part[member] = keep;
+                }
+                members[keep].extend(moved);
+            }
+        }
+    }
+
+    /// Whether a way leads from one part to another through a third. Nothing that stands behind all of `to`
+    /// in the graph can lead to it.
+    fn other_way(&self, members: &[Vec<usize>], from: usize, to: usize) -> bool {
+        let last = members[to]
+            .iter()
+            .map(|&m| self.position[m])
+            .max()
+            .unwrap_or(0);
+        let mut seen: HashSet<usize> = HashSet::from([from]);
+        let mut open: Vec<usize> = Vec::new();
+        let leave =
+            |part: usize, direct: bool, seen: &mut HashSet<usize>, open: &mut Vec<usize>| {
+                for &member in &members[part] {
+                    for &reader in &self.next[member] {
+                        let reached = self.part[reader];
+                        if reached == to {
+                            if !direct {
+                                return true;
+                            }
+                            continue;
+                        }
+                        let first = members[reached].iter().map(|&m| self.position[m]).min();
+                        if first.is_some_and(|first| first <= last) && seen.insert(reached) {
+                            open.push(reached);
+                        }
+                    }
+                }
+                false
+            };
+        leave(from, true, &mut seen, &mut open);
+        while let Some(part) = open.pop() {
+            if leave(part, false, &mut seen, &mut open) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn regions(&self, kept: &HashSet<&str>) -> Vec<Region> {
+        let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for item in 0..self.live.len() {
+            found.entry(self.part[item]).or_default().push(item);
+        }
+        let mut regions: Vec<Region> = found
+            .values()
+            .map(|items| {
+                let inside: HashSet<usize> = items.iter().copied().collect();
+                let steps: Vec<usize> = items.iter().map(|&item| self.live[item]).collect();
+                let made: HashSet<&str> = steps
+                    .iter()
+                    .map(|&s| self.steps[s].output.as_str())
+                    .collect();
+                let read = steps.iter().flat_map(|&s| &self.steps[s].inputs);
+                let inputs: BTreeSet<&str> = read
+                    .filter_map(|operand| operand.value())
+                    .filter(|name| !made.contains(name))
+                    .collect();
+                let outputs = items.iter().filter(|&&item| {
+                    kept.contains(self.steps[self.live[item]].output.as_str())
+                        || self.next[item]
+                            .iter()
+                            .any(|reader| !inside.contains(reader))
+                });
+                Region {
+                    inputs: inputs.into_iter().map(str::to_owned).collect(),
+                    outputs: outputs
+                        .map(|&item| self.steps[self.live[item]].output.clone())
+                        .collect(),
+                    steps,
+                }
+            })
+            .collect();
+        regions.sort_by_key(|region| region.steps.first().copied());
+        regions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::integer::pattern::{Operand, Operation};
+    use crate::engine::integer::quantization::Quantization;
+    use crate::graph::Model;
+    use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+    use proptest::prelude::*;
+
+    const UNIT: Quantization = Quantization {
+        scale: 1.0,
+        zero_point: 0,
+        signed: false,
+    };
+
+    /// Node i makes `v<i>` of the values of earlier nodes, or of the input; `integer` says which are steps.
+    fn built(nodes: &[(bool, Vec<usize>)]) -> (Graph, Network) {
+        let name = |i: usize| {
+            if i == 0 {
+                "x".to_owned()
+            } else {
+                format!("v{}", i - 1)
+            }
+        };
+        let port = |name: String| ValueInfoProto {
+            name: Some(name),
+            ..ValueInfoProto::default()
+        };
+        let mut network = Network::default();
+        let mut made = Vec::new();
+        for (i, (integer, reads)) in nodes.iter().enumerate() {
+            let inputs: Vec<String> = reads.iter().map(|&r| name(r % (i + 1))).collect();
+            let output = name(i + 1);
+            let refs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+            made.push(NodeProto::new("Any", &output, &refs, &[&output]));
+            if *integer {
+                network.steps.push(Step {
+                    node: output.clone(),
+                    operator: "Any".into(),
+                    nodes: vec![i],
+                    operation: Operation::Reshape,
+                    inputs: inputs
+                        .into_iter()
+                        .map(|n| Operand::Integers(n, UNIT))
+                        .collect(),
+                    output,
+                    quantization: Some(UNIT),
+                    bounds: [0, 255],
+                });
+            }
+        }
+        let last = name(nodes.len());
+        let graph = GraphProto {
+            node: made,
+            input: vec![port("x".into())],
+            output: vec![port(last)],
+            ..GraphProto::default()
+        };
+        let model = ModelProto {
+            graph: Some(graph),
+            ..ModelProto::default()
+        };
+        (Model::from_proto(model).unwrap().graph, network)
+    }
+
+    #[test]
+    fn a_chain_is_one_region_and_a_float_node_in_it_makes_two() {
+        let step = |reads: &[usize]| (true, reads.to_vec());
+        let (graph, network) = built(&[step(&[0]), step(&[1]), step(&[2, 1])]);
+        let found = regions(&graph, &network, &[]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (&found[0].inputs[..], &found[0].outputs[..]),
+            (&["x".to_owned()][..], &["v2".to_owned()][..])
+        );
+
+        let (graph, network) = built(&[step(&[0]), (false, vec![1]), step(&[2, 1])]);
+        let found = regions(&graph, &network, &[]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!(found[1].inputs, ["v0", "v1"]);
+    }
+
+    #[test]
+    fn a_float_reader_beside_the_way_cuts_nothing() {
+        let (graph, network) = built(&[(true, vec![0]), (false, vec![1]), (true, vec![1])]);
+        let found = regions(&graph, &network, &["v1".to_owned()]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].outputs, ["v0", "v2"]);
+    }
+
+    #[test]
+    fn what_nobody_needs_is_in_no_region() {
+        let (graph, network) = built(&[(true, vec![0]), (true, vec![0]), (true, vec![1])]);
+        let found = regions(&graph, &network, &[]);
+        assert_eq!(found[0].steps, [0, 2], "{found:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn regions_can_be_run_one_after_the_other(
+            nodes in prop::collection::vec((any::<bool>(), prop::collection::vec(0usize..40, 1..4)), 1..24)
+        ) {
+            let (graph, network) = built(&nodes);
+            let found = regions(&graph, &network, &[]);
+            // As operators of a graph: values become available, until all are or nothing moves on.
+            let mut known: HashSet<String> = HashSet::from(["x".to_owned()]);
+            let taken: HashSet<usize> = network.steps.iter().flat_map(|s| s.nodes.iter().copied()).collect();
+            let mut waiting: Vec<(Vec<String>, Vec<String>)> = found
+                .iter()
+                .map(|region| (region.inputs.clone(), region.outputs.clone()))
+                .collect();
+            let floats = graph.nodes.iter().enumerate().filter(|(i, _)| !taken.contains(i));
+            waiting.extend(floats.map(|(_, node)| (node.input.clone(), node.output.clone())));
+            loop {
+                let before = waiting.len();
+                waiting.retain(|(inputs, outputs)| {
+                    let ready = inputs.iter().all(|name| known.contains(name));
+                    if ready {
+                        known.extend(outputs.iter().cloned());
+                    }
+                    !ready
+                });
+                if waiting.len() == before {
+                    break;
+                }
+            }
+            prop_assert!(waiting.is_empty(), "a cycle or a value that nobody hands out: {waiting:?}");
+            prop_assert!(known.contains(&format!("v{}", nodes.len() - 1)));
+            let mut seen = HashSet::new();
+            prop_assert!(found.iter().flat_map(|region| &region.steps).all(|step| seen.insert(*step)));
+        }
+    }
+}
