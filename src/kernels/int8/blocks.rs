@@ -151,6 +151,9 @@ pub fn block_gemm(
         span("the output", count, stride, weights.columns)?,
     )?;
     bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
+    if count == 0 || weights.columns == 0 {
+        return Ok(());
+    }
     // Eight columns at a time as floats, [depth, columns]: a sum is a lane, so its order is that of the depth.
     let depth = weights.depth;
     let mut unpacked = vec![0.0; product("the weights", &[depth, WIDE])?];

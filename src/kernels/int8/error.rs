@@ -111,14 +111,7 @@ pub(super) fn equal(what: &'static str, expected: usize, found: usize) -> Result
 /// Holds factors to magnitudes whose products with sums of bytes stay finite, so that no NaN comes about: what
 /// comparisons do with one is not the same in every vector form.
 pub(super) fn finite(what: &'static str, factors: &[f32]) -> Result<(), Error> {
-    let largest = factors.iter().fold(0.0f32, |largest, factor| {
-        if factor.abs() <= largest {
-            largest
-        } else {
-            factor.abs()
-        }
-    });
-    if largest <= 1e28 {
+    if factors.iter().all(|factor| factor.abs() <= 1e28) {
         Ok(())
     } else {
         Err(Error::NotFinite { what })

@@ -147,9 +147,10 @@ pub fn permute<T: Copy>(
     let count = product("the tensor", shape)?;
     at_least("the input", values.len(), count)?;
     at_least("the output", output.len(), count)?;
-    let mut strides = vec![1; shape.len()];
+    let mut strides = vec![1usize; shape.len()];
     for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis] * shape[axis].max(1);
+        // Wraps only where another size is zero, and nothing is moved.
+        strides[axis - 1] = strides[axis].wrapping_mul(shape[axis]);
     }
     let mut named = vec![false; shape.len()];
     for &axis in order {
@@ -224,7 +225,13 @@ pub fn select<T: Copy>(
             });
         }
     }
-    selected(values, shape, positions, fill, &mut output[..total]);
+    selected(
+        &values[..count],
+        shape,
+        positions,
+        fill,
+        &mut output[..total],
+    );
     Ok(())
 }
 

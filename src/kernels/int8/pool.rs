@@ -103,6 +103,9 @@ pub fn average_pool(
 ) -> Result<(), Error> {
     check(image, window, size, &rows, output.len(), stride)?;
     finite("the multiplier", &[how.multiplier])?;
+    if rows.is_empty() || size[1] == 0 {
+        return Ok(());
+    }
     let mut sums = vec![0i32; image.channels];
     for y in rows.clone() {
         for x in 0..size[1] {

@@ -46,7 +46,8 @@ impl Coordinates {
     }
 }
 
-/// The pixel of the input for each pixel of the output, along one axis of `[from, to]` pixels.
+/// The pixel of the input for each pixel of the output, along one axis of `[from, to]` pixels (as many as the caller has
+/// room for).
 pub fn nearest_pixels(
     coordinates: Coordinates,
     rounding: Nearest,
@@ -79,7 +80,7 @@ pub struct Between {
     pub share: f32,
 }
 
-/// The neighbours for each pixel of the output, along one axis of `[from, to]` pixels.
+/// The neighbours for each pixel of the output, along one axis of `[from, to]` pixels (as many as the caller has room for).
 pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f64) -> Vec<Between> {
     let last = from.saturating_sub(1);
     (0..to)

@@ -8,7 +8,7 @@ use octet_kernels::int8::Window;
 use proptest::prelude::*;
 
 fn gemms() -> impl Strategy<Value = Gemm> {
-    let sizes = [0..40usize, 0..80, 0..40];
+    let sizes = [0..40usize, 1..80, 0..40];
     (
         sizes,
         [0..9usize, 0..9],

@@ -56,6 +56,9 @@ impl DepthwiseWeights {
             &[channels.div_ceil(WIDE), WIDE, kernel[0], kernel[1], 8],
         )?;
         let taps = kernel[0] * kernel[1];
+        if taps == 0 {
+            return Err(Error::Zero { what: "the kernel" });
+        }
         let mut turned = vec![0i16; count];
         let mut sums = vec![0i32; channels];
         for channel in 0..channels {
@@ -248,11 +251,9 @@ pub fn depthwise(
     if count == 0 || weights.channels == 0 {
         return Ok(());
     }
-    if weights.taps() == 0 || image.height * image.width == 0 {
-        // Nothing but zero points is seen.
-        return Err(Error::Zero {
-            what: "the image or the kernel",
-        });
+    if image.height == 0 || image.width == 0 {
+        // Its rows, of which the taps see padding only, would have no length.
+        return Err(Error::Zero { what: "the image" });
     }
     product("the window's table", &[width, window.kernel[1], 16])?;
     let columns = (0..width)

@@ -53,6 +53,9 @@ pub fn gemm(
     at_least("the activations", rows.values.len(), needed)?;
     bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
     output.check(rows.count, weights.columns)?;
+    if rows.count == 0 || weights.columns == 0 {
+        return Ok(());
+    }
     let beginnings = weights.beginnings(rows.zero_point, bias);
     let at_once = block_rows(weights);
     // Bytes in whole steps are read where they are.
@@ -61,17 +64,13 @@ pub fn gemm(
     let mut row_sums = Vec::new();
     for first in (0..rows.count).step_by(at_once) {
         let count = at_once.min(rows.count - first);
-        let row = |row: usize| match weights.depth {
-            0 => &[],
-            depth => &rows.values[(first + row) * rows.stride..][..depth],
-        };
+        let row = |row: usize| &rows.values[(first + row) * rows.stride..][..weights.depth];
         if weights.wants_row_sums() {
             row_sums.clear();
             row_sums.extend((0..count).map(|at| sum(row(at))));
         }
         let (values, stride) = if direct {
-            let start = first * rows.stride;
-            (rows.values.get(start..).unwrap_or_default(), rows.stride)
+            (&rows.values[first * rows.stride..], rows.stride)
         } else {
             for at in 0..count {
                 panel.put(at, 0, row(at));
@@ -100,7 +99,7 @@ pub(super) fn sum(row: &[u8]) -> i32 {
 /// of whole steps.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
     let whole = weights.steps() * 4;
-    // Once more here, since the vector forms read and write by pointers. A depth of 0 reads nothing.
+    // Once more here, since the vector forms read by pointers.
     let needed = match block.rows {
         0 => 0,
         rows => (rows - 1) * block.stride + whole,

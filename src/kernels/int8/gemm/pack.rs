@@ -62,6 +62,11 @@ impl Weights {
         let count = product("the weights", &[depth, columns])?;
         at_least("the weights", values.len(), count)?;
         zero_points(zero_points_of_columns, columns)?;
+        if depth == 0 && columns > 0 {
+            return Err(Error::Zero {
+                what: "the depth of the weights",
+            });
+        }
         let tiles = columns.div_ceil(WIDE);
         // Up to twice the bytes and filled up to whole tiles and steps.
         product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;

@@ -26,7 +26,7 @@ impl Gemm {
         Gemm {
             sizes: [
                 random.within(0, 37),
-                random.within(0, 70),
+                random.within(1, 70),
                 random.within(0, 40),
             ],
             gaps: [random.within(0, 9), random.within(0, 9)],

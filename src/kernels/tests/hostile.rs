@@ -1,0 +1,327 @@
+//! Arguments that don't fit together are an error with a reason, never a panic, and nothing is written.
+#![cfg(not(target_family = "wasm"))]
+
+use octet_kernels::int8::*;
+
+const HUGE: usize = usize::MAX / 2;
+
+fn requantized<'a>(values: &'a mut [u8], stride: usize, multipliers: &'a [f32]) -> Output<'a> {
+    Output::Requantized {
+        values,
+        stride,
+        by: Requantize {
+            multipliers,
+            zero_point: 0,
+            low: 0,
+            high: 255,
+        },
+    }
+}
+
+fn image(values: &[u8], height: usize, width: usize, channels: usize) -> Image<'_> {
+    Image {
+        values,
+        height,
+        width,
+        channels,
+        stride: channels,
+        zero_point: 0,
+    }
+}
+
+#[test]
+fn weights_that_are_not_there_are_not_packed() {
+    let values = [1i8; 64];
+    for sizes in [
+        [HUGE, 2],
+        [2, HUGE],
+        [HUGE, HUGE],
+        [65, 1],
+        [0, 5],
+        [0, HUGE],
+    ] {
+        for layout in [Layout::ColumnAfterColumn, Layout::DepthFirst] {
+            let packed = Weights::pack(Form::best(), &values, layout, sizes, &[]);
+            assert!(packed.is_err(), "{sizes:?}");
+        }
+    }
+    assert!(Weights::pack(Form::best(), &values, Layout::DepthFirst, [8, 8], &[0; 7]).is_err());
+    let shape = |inputs, outputs, kernel, groups| ConvShape {
+        inputs,
+        outputs,
+        kernel,
+        groups,
+    };
+    for bad in [
+        shape(4, 4, [3, 3], 0),
+        shape(4, 4, [3, 3], 3),
+        shape(HUGE, HUGE, [3, 3], 1),
+        shape(4, 4, [HUGE, HUGE], 1),
+        shape(0, 4, [1, 1], 1),
+        shape(0, HUGE, [1, 1], HUGE),
+        shape(0, 0, [1, 1], HUGE),
+        shape(8, 9, [1, 1], 1),
+    ] {
+        assert!(
+            ConvWeights::pack(Form::best(), &values, bad, &[]).is_err(),
+            "{bad:?}"
+        );
+        let window = Window::of(bad.kernel);
+        assert!(
+            TransposedWeights::pack(Form::best(), &values, bad, &window, &[]).is_err(),
+            "{bad:?}"
+        );
+    }
+    for (channels, kernel) in [
+        (HUGE, [1, 1]),
+        (4, [HUGE, HUGE]),
+        (HUGE, [0, 0]),
+        (65, [1, 1]),
+    ] {
+        assert!(DepthwiseWeights::pack(Form::best(), &values, channels, kernel, &[]).is_err());
+    }
+    for form in Form::ALL.into_iter().filter(|form| !form.is_available()) {
+        let packed = Weights::pack(form, &values, Layout::DepthFirst, [8, 8], &[]);
+        assert_eq!(packed.err(), Some(Error::Unavailable(form)));
+        assert_eq!(Form::set_best(form), Err(Error::Unavailable(form)));
+    }
+}
+
+#[test]
+fn slices_too_short_are_refused() {
+    let weights = Weights::pack(Form::best(), &[1; 64], Layout::DepthFirst, [8, 8], &[])
+        .expect("a good shape");
+    let rows = |values, count, stride| Rows {
+        values,
+        count,
+        stride,
+        zero_point: 0,
+    };
+    let (bytes, multipliers) = ([1u8; 64], [1.0f32; 8]);
+    for (case, (rows, length, stride, multipliers)) in [
+        (rows(&bytes[..63], 8, 8), 64, 8, &multipliers[..]),
+        (rows(&bytes, 9, 8), 72, 8, &multipliers),
+        (rows(&bytes, HUGE, 8), 64, 8, &multipliers),
+        (rows(&bytes, 2, HUGE), 64, 8, &multipliers),
+        (rows(&bytes, 9, 7), 72, 8, &multipliers),
+        (rows(&bytes, 8, 8), 63, 8, &multipliers),
+        (rows(&bytes, 8, 8), 64, 7, &multipliers),
+        (rows(&bytes, 8, 8), 64, HUGE, &multipliers),
+        (rows(&bytes, 8, 8), 64, 8, &multipliers[..7]),
+        (rows(&bytes, 8, 8), 64, 8, &[f32::NAN; 8]),
+        (rows(&bytes, 8, 8), 64, 8, &[f32::INFINITY; 8]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut output = vec![7; length];
+        let error = gemm(
+            &rows,
+            &weights,
+            None,
+            requantized(&mut output, stride, multipliers),
+        )
+        .expect_err("a bad shape");
+        assert!(error.to_string().len() > 10, "{error}");
+        assert!(
+            output.iter().all(|&byte| byte == 7),
+            "case {case} wrote: {error}"
+        );
+    }
+    let mut output = [0; 64];
+    let bias = Some(&[1; 7][..]);
+    assert!(
+        gemm(
+            &rows(&bytes, 8, 8),
+            &weights,
+            bias,
+            requantized(&mut output, 8, &multipliers)
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn windows_that_do_not_fit_are_refused() {
+    let bytes = [1u8; 64];
+    let shape = ConvShape {
+        inputs: 4,
+        outputs: 4,
+        kernel: [2, 2],
+        groups: 1,
+    };
+    let weights = ConvWeights::pack(Form::best(), &[1; 64], shape, &[]).expect("a good shape");
+    let by_channel =
+        DepthwiseWeights::pack(Form::best(), &[1; 16], 4, [2, 2], &[]).expect("a good shape");
+    let multipliers = [1.0; 4];
+    let good = Window::of([2, 2]);
+    let bad = |change: fn(&mut Window)| {
+        let mut window = good.clone();
+        change(&mut window);
+        window
+    };
+    for (image, window, rows) in [
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.strides[0] = 0),
+            0..1,
+        ),
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.dilations[1] = 0),
+            0..1,
+        ),
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.kernel = [3, 2]),
+            0..1,
+        ),
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.kernel = [0, 2]),
+            0..1,
+        ),
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.dilations[0] = HUGE),
+            0..1,
+        ),
+        (
+            image(&bytes, 4, 4, 4),
+            bad(|window| window.pads = [HUGE; 4]),
+            0..1,
+        ),
+        (image(&bytes, 4, 4, 4), good.clone(), 0..4),
+        (image(&bytes, 4, 4, 4), good.clone(), HUGE..HUGE + 1),
+        (image(&bytes, 4, 4, 5), good.clone(), 0..3),
+        (image(&bytes, 5, 4, 4), good.clone(), 0..3),
+        (image(&bytes, HUGE, HUGE, 4), good.clone(), 0..1),
+        (image(&bytes[..63], 4, 4, 4), good.clone(), 0..1),
+    ] {
+        let mut output = [7; 64];
+        let result = conv(
+            &image,
+            &window,
+            &weights,
+            None,
+            rows.clone(),
+            requantized(&mut output, 4, &multipliers),
+        );
+        assert!(result.is_err(), "{window:?} {rows:?}");
+        let result = depthwise(
+            &image,
+            &window,
+            &by_channel,
+            None,
+            rows.clone(),
+            requantized(&mut output, 4, &multipliers),
+        );
+        assert!(result.is_err(), "{window:?} {rows:?}");
+        assert_eq!(output, [7; 64]);
+    }
+    let mut output = [7; 64];
+    for (size, rows, stride) in [
+        ([4, 3], 0..3, 4),
+        ([3, HUGE], 0..3, 4),
+        ([3, 3], 0..4, 4),
+        ([3, 3], 0..3, 3),
+        ([3, 3], 0..3, HUGE),
+    ] {
+        let image = image(&bytes, 4, 4, 4);
+        assert!(max_pool(&image, &good, size, rows.clone(), &mut output, stride).is_err());
+        let how = Average {
+            multiplier: 1.0,
+            to: Target::whole(0),
+            count_pads: false,
+        };
+        assert!(average_pool(&image, &good, size, rows, how, &mut output, stride).is_err());
+    }
+    assert_eq!(output, [7; 64]);
+    // An output that no image of this size gives.
+    let weights =
+        TransposedWeights::pack(Form::best(), &[1; 64], shape, &good, &[]).expect("a good shape");
+    for size in [[4, 4], [6, 5], [HUGE, HUGE], [0, 0]] {
+        let mut output = [0; 128];
+        let output = requantized(&mut output, 4, &multipliers);
+        assert!(transposed(&image(&bytes, 4, 4, 4), size, &weights, None, 0..1, output).is_err());
+    }
+}
+
+#[test]
+fn the_rest_refuses_too() {
+    let (bytes, mut output) = ([1u8; 12], [0u8; 12]);
+    let operand = |length: usize| Operand::new(&bytes[..length], 0);
+    let whole = Target::whole(0);
+    assert!(add((&operand(12), 1.0), (&operand(5), 1.0), whole, &mut output).is_err());
+    assert!(
+        add(
+            (&operand(12), f32::NAN),
+            (&operand(12), 1.0),
+            whole,
+            &mut output
+        )
+        .is_err()
+    );
+    assert!(multiply(&operand(0), &operand(12), 1.0, whole, &mut output).is_err());
+    let scale = Scale {
+        scale: 1.0,
+        zero_point: 0,
+    };
+    assert!(quantize(&[0.0; 11], scale, &mut output).is_err());
+    assert!(dequantize(&bytes, scale, &mut [0.0; 11]).is_err());
+    assert!(softmax(&bytes, 5, 1.0, scale, &mut output).is_err());
+    assert!(softmax(&bytes, 0, 1.0, scale, &mut output).is_err());
+    assert!(permute(&bytes, &[3, 4], &[0, 0], &mut output).is_err());
+    assert!(permute(&bytes, &[3, 4], &[0, 2], &mut output).is_err());
+    assert!(permute(&bytes, &[3, 5], &[1, 0], &mut output).is_err());
+    assert!(permute(&bytes, &[HUGE, HUGE], &[1, 0], &mut output).is_err());
+    assert!(permute(&bytes, &[HUGE, HUGE, 0], &[1, 0, 2], &mut output).is_err());
+    assert!(select(&bytes, &[12], &[vec![Some(12)]], 0, &mut output).is_err());
+    assert!(select(&bytes, &[12], &[vec![None; 13]], 0, &mut output).is_err());
+    assert!(padded(4, HUGE, HUGE, Padding::Edge).is_err());
+    assert!(depth_to_space(&bytes, [1, 1, 12], 5, BlockOrder::BlockFirst, &mut output).is_err());
+    assert!(depth_to_space(&bytes, [1, 1, 12], 0, BlockOrder::BlockFirst, &mut output).is_err());
+    assert!(space_to_depth(&bytes, [3, 4, 1], 2, &mut output).is_err());
+    assert!(resize_nearest(&image(&bytes, 3, 4, 1), &[3], &[0], &mut output).is_err());
+    assert!(copy_rows(&bytes, 4, [3, 5], None, &mut output, 5).is_err());
+    assert!(to_channels_first(&bytes, 3, [4, 4], &mut output).is_err());
+    let weights = Blocks {
+        bits: 3,
+        block: 16,
+        depth: 16,
+        columns: 1,
+        integers: &bytes,
+        scales: &[1.0],
+        zero_points: ZeroPoints::Middle,
+    };
+    for weights in [
+        weights,
+        Blocks {
+            bits: 4,
+            block: 0,
+            ..weights
+        },
+        Blocks {
+            bits: 4,
+            block: 32,
+            ..weights
+        },
+        Blocks {
+            bits: 4,
+            columns: 2,
+            ..weights
+        },
+        Blocks {
+            bits: 4,
+            depth: HUGE,
+            ..weights
+        },
+        Blocks {
+            bits: 4,
+            zero_points: ZeroPoints::Packed(&[]),
+            ..weights
+        },
+    ] {
+        assert!(block_gemm((&[0.0; 16], 16, 1), &weights, None, &mut [0.0], 1).is_err());
+    }
+}
