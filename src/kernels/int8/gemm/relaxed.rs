@@ -22,6 +22,8 @@ mod available {
     pub(in crate::int8) struct Split<const SIGNED: bool>;
 
     impl<const SIGNED: bool> Dot for Split<SIGNED> {
+        const STEPS: usize = 2;
+
         #[inline(always)]
         fn dot(self, sums: v128, row: v128, weights: v128) -> v128 {
             let pairs = i16x8_relaxed_dot_i8x16_i7x16(weights, lowered::<SIGNED>(row));

@@ -17,6 +17,11 @@ const VECTORS: usize = WIDE / 4;
 
 /// Adds products of a row's four bytes (broadcast) and four columns' weights.
 pub(in crate::int8) trait Dot: Copy {
+    /// Steps in a turn of gemm's loop. More than one makes the loop cheaper, but the compiler then loads ahead, and
+    /// only where the product itself takes several instructions do registers suffice for that (with two, simd128 and
+    /// the fused form were measured at half their speed).
+    const STEPS: usize = 1;
+
     fn dot(self, sums: v128, row: v128, weights: v128) -> v128;
 }
 
@@ -50,7 +55,7 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
         // SAFETY: `multiply` of the module above has checked that the block holds its rows of whole steps.
         unsafe {
             while row + 4 <= block.rows {
-                rows::<4>(
+                rows::<4, _>(
                     dot,
                     block,
                     row,
@@ -63,7 +68,7 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
                 row += 4;
             }
             match block.rows - row {
-                3 => rows::<3>(
+                3 => rows::<3, _>(
                     dot,
                     block,
                     row,
@@ -73,7 +78,7 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
                     factors,
                     &mut finish,
                 ),
-                2 => rows::<2>(
+                2 => rows::<2, _>(
                     dot,
                     block,
                     row,
@@ -83,7 +88,7 @@ pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut
                     factors,
                     &mut finish,
                 ),
-                1 => rows::<1>(
+                1 => rows::<1, _>(
                     dot,
                     block,
                     row,
@@ -137,8 +142,8 @@ unsafe fn step<const HIGH: usize>(
 /// The block holds `first .. first + HIGH` rows of `steps` · 4 bytes.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn rows<const HIGH: usize>(
-    dot: impl Dot,
+unsafe fn rows<const HIGH: usize, D: Dot>(
+    dot: D,
     block: &Block,
     first: usize,
     packed: &[u8],
@@ -166,22 +171,21 @@ unsafe fn rows<const HIGH: usize>(
             .cast()
     });
     let mut weights: *const Columns = packed.as_ptr().cast();
-    // Two steps a turn: the loop itself is not free.
-    for _ in 0..steps / 2 {
+    for _ in 0..steps / D::STEPS {
         // SAFETY: `packed` holds `steps` columns' weights, each row `steps` times four bytes.
         unsafe {
-            for at in 0..2 {
+            for at in 0..D::STEPS {
                 step(dot, &rows, &*weights.add(at), at, &mut sums);
             }
-            weights = weights.add(2);
+            weights = weights.add(D::STEPS);
             for row in &mut rows {
-                *row = row.add(2);
+                *row = row.add(D::STEPS);
             }
         }
     }
-    if steps % 2 == 1 {
+    for at in 0..steps % D::STEPS {
         // SAFETY: the last of them.
-        unsafe { step(dot, &rows, &*weights, 0, &mut sums) };
+        unsafe { step(dot, &rows, &*weights.add(at), at, &mut sums) };
     }
     for (row, &sums) in sums.iter().enumerate() {
         finish.put(first + row, sums);
