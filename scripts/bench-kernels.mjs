@@ -2,28 +2,74 @@
 // scripts/bench.mjs. A module of its own, so that they are measured in seconds.
 
 import { spawnSync } from 'node:child_process';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** Where the server of the bench offers the module, and its file below. */
+export const path = '/kernels/';
+const file = 'octet_kernel_bench.wasm';
+
+/** The folder to offer there. @param {string} cache Octet's cache folder */
+export const folder = (cache) => join(cache, 'target', 'threads', 'wasm32-unknown-unknown', 'release');
+
 /** Forms by their number in `Form`. */
 export const forms = /** @type {const} */ ({ simd128: 2, 'relaxed-split': 3, 'relaxed-fused': 4 });
 
+/** Rows, depth, columns; the first two stay in the caches, the others are layers of real models. */
+const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
+
 /**
  * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_depthwise', arguments: number[] }} Job
- * @typedef {{ seconds: number[][] }} Times for each job the seconds a call took, a round each
+ * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  */
 
-/** Builds both variants' modules and says where they lie. @returns {{ threads: string, baseline: string }} */
-export function built() {
-  const { status, stdout } = spawnSync(process.execPath, [join(checkout, 'scripts/wasm.mjs'), 'kernels'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    encoding: 'utf8',
-  });
+/** Builds the module. */
+function build() {
+  const { status } = spawnSync(process.execPath, [join(checkout, 'scripts/wasm.mjs'), 'kernels'], { stdio: 'inherit' });
   if (status !== 0) throw new Error('the kernels\' bench was not built');
-  const [threads, baseline] = stdout.trim().split('\n');
-  return { threads, baseline };
+}
+
+/**
+ * All rows.
+ *
+ * @param {import('puppeteer-core').Page} page on a page of the server
+ * @param {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} record
+ */
+export async function kernels(page, record) {
+  build();
+  for (const sizes of gemms) {
+    const floats = [1, 0].map((wide) => /** @type {Job} */ ({ make: 'new_floats', arguments: [wide, ...sizes] }));
+    const ours = Object.values(forms).map((form) => /** @type {Job} */ ({ make: 'new_gemm', arguments: [form, ...sizes] }));
+    const [two, four, ...integers] = await times(page, path + file, [...floats, ...ours]);
+    const best = ratio(two, four) < 1 ? two : four;
+    const whole = sizes === gemms[0] || sizes === gemms[1];
+    // The relaxed form is the better of the two, as `Form::choose` has it.
+    const relaxed = integers.slice(1).filter((times) => times.length > 0).sort((a, b) => Math.min(...a) - Math.min(...b))[0];
+    for (const [name, seconds, wanted] of /** @type {const} */ ([['simd128', integers[0], 2.3], ['relaxed', relaxed, 2.9]])) {
+      const target = whole ? wanted : wanted * 0.8;
+      const times = seconds ? ratio(best, seconds) : 0;
+      const speed = (/** @type {number[]} */ all) => sizes.reduce((a, b) => a * b) / Math.min(...all) / 1e9;
+      record('kernels', `gemm ${sizes.join('×')}, ${name}`, seconds ? speed(seconds) : 0, 'GMAC/s', {
+        peer: 'the best float tile', peer_value: speed(best), ratio: times, target: `at least ${target.toFixed(1)} times`, holds: times >= target,
+      });
+    }
+  }
+  for (const [name, form] of Object.entries(forms)) {
+    for (const kernel of [3, 5]) {
+      const jobs = [1, 2, 5].map((dilation) => /** @type {Job} */ ({ make: 'new_depthwise', arguments: [form, 28, 96, kernel, dilation] }));
+      const [plain, ...dilated] = await times(page, path + file, jobs);
+      if (plain.length === 0) continue;
+      const speed = (/** @type {number[]} */ all) => 28 * 28 * 96 * kernel * kernel / Math.min(...all) / 1e9;
+      dilated.forEach((seconds, at) => {
+        const slower = ratio(seconds, plain);
+        record('kernels', `depthwise ${kernel}×${kernel}, 28×28×96, dilation ${[2, 5][at]}, ${name}`, speed(seconds), 'GMAC/s', {
+          peer: 'the same with dilation 1', peer_value: speed(plain), ratio: slower, target: 'at most 1.1 of its time', holds: slower <= 1.1,
+        });
+      });
+    }
+  }
 }
 
 /**
@@ -74,6 +120,3 @@ export function ratio(over, under) {
   const sorted = over.map((value, at) => value / under[at]).sort((a, b) => a - b);
   return sorted[sorted.length >> 1];
 }
-
-/** Mounts for the server and the address of a module. @param {string} file @param {string} name */
-export const mounted = (file, name) => ({ mount: { [`/${name}/`]: dirname(file) }, address: `/${name}/${basename(file)}` });

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page]      all of them where none is named
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [kernels]      all of them where none is named
 //
 // Call it through `make bench`, which builds what it measures. A row that misses its target says so
 // (`holds: false`) and the program still ends well: a bench is a measurement, not a test. Runs of ours
@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import puppeteer from 'puppeteer-core';
+import * as bench from './bench-kernels.mjs';
 import { benchPage } from './bench-page.mjs';
 import { serve } from './serve.mjs';
 
@@ -74,7 +75,7 @@ class Browser {
   }
 
   static async start() {
-    const server = await serve({ port: 0, mounts: { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS') } });
+    const server = await serve({ port: 0, mounts: { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(required('OCTET_CACHE')) } });
     const browser = await puppeteer.launch({
       executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
@@ -265,6 +266,17 @@ const benches = {
     record('open', 'wasm memory of the same', pages / MiB, 'MiB', {
       peer: 'the file', peer_value: size / MiB, ratio: pages / size, target: 'at most 1.5 of the file', holds: pages <= 1.5 * size,
     });
+  },
+
+  /** The int8 kernels by themselves. */
+  async kernels(browser) {
+    const page = await browser.browser.newPage();
+    try {
+      await page.goto(`${browser.server.url}bench/blank.html`);
+      await bench.kernels(page, record);
+    } finally {
+      await page.close();
+    }
   },
 };
 

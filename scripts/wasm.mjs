@@ -3,7 +3,7 @@
 //
 //   node scripts/wasm.mjs build [VARIANT]...          into pkg/VARIANT/
 //   node scripts/wasm.mjs test VARIANT chrome|firefox  tests/wasm in a headless browser
-//   node scripts/wasm.mjs kernels                      the kernels' bench of each variant: where it lies, a line each
+//   node scripts/wasm.mjs kernels                      the kernels' bench, for scripts/bench-kernels.mjs
 //   node scripts/wasm.mjs size                         what the built variants weigh
 //
 // Run it through `make` or scripts/with-environment.sh: it takes the cache folder and the toolchain from
@@ -90,7 +90,6 @@ function build(variant) {
 /** @param {import('./variants.mjs').Variant} variant */
 function buildKernelBench(variant) {
   run('cargo', ['build', '--package', 'octet-kernel-bench', '--release', '--locked', '--target', triple], { env: environment(variant) });
-  console.log(join(targetFolder(variant), triple, 'release', 'octet_kernel_bench.wasm'));
 }
 
 /** @param {string} file */
@@ -128,7 +127,7 @@ switch (command) {
     test(variantNamed(names[0]), names[1]);
     break;
   case 'kernels':
-    variants.forEach(buildKernelBench);
+    buildKernelBench(variantNamed('threads'));
     break;
   case 'size':
     variants.forEach(weigh);
