@@ -56,6 +56,7 @@ fn values_one_by_one_follow_the_definition() {
     for _ in 0..300 {
         checks::elementwise(&mut random);
         checks::block_gemm(&mut random);
+        checks::layouts(&mut random);
     }
 }
 

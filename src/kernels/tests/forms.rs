@@ -87,6 +87,11 @@ proptest! {
     }
 
     #[test]
+    fn moves_and_normalizations_follow_the_definition(seed: u64) {
+        checks::layouts(&mut Random(seed));
+    }
+
+    #[test]
     fn weights_in_blocks_follow_the_definition(seed: u64) {
         checks::block_gemm(&mut Random(seed));
     }

@@ -1,10 +1,12 @@
 //! Cases for the int8 kernels: each makes its own data from a seed and holds every form that runs here against the
 //! plain one, bit for bit. Used natively with proptest (`forms.rs`) and in browsers (`tests/wasm/kernels.rs`).
 
+mod layouts;
 mod products;
 mod values;
 mod windows;
 
+pub use layouts::layouts;
 pub use products::{Gemm, block_gemm};
 pub use values::elementwise;
 pub use windows::Windowed;
