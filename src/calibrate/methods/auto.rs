@@ -26,7 +26,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     let Some(values) = Distribution::of(seen) else {
         return all;
     };
-    let percentiles = PERCENTILES.map(|percent| percentile::range(seen, percent, target));
+    let percentiles = percentile::ranges(seen, PERCENTILES, target);
     let any_scale = [all, entropy::range(seen, target)]
         .into_iter()
         .chain(percentiles);
