@@ -15,8 +15,8 @@ use super::{entropy, mse, percentile};
 const PERCENTILES: [f64; 4] = [99.9, 99.99, 99.999, 99.9999];
 /// How much more than the least squared error is nearly the least: 0.4 dB.
 const NEARLY: f64 = 1.1;
-/// The same where half of the values have this many integers or more: 1.8 dB. Chosen by the tasks of the corpus, but
-/// for two models that were held out (docs/accuracy.md).
+/// The same where half of the values have this many integers or more: 1.8 dB. Chosen by the tasks of the corpus
+/// (docs/accuracy.md).
 const NEARLY_OF_PLENTY: f64 = 1.5;
 const PLENTY: f64 = 20.0;
 
