@@ -3,9 +3,8 @@
 
     peer.py MODEL.onnx SAMPLES OUT.onnx [--count N]
 
-Prints one JSON object: `seconds` of the call on the file as it is, which is what Octet is given too;
-`prepared_seconds` of the call after the preparation its authors recommend, which itself is not counted;
-`peak_bytes`, the largest the process was. The imports (half a second) are not counted.
+Prints one JSON object: `seconds` of the call on the file as it is, which is what Octet is given too; `peak_bytes`, the
+largest the process was. The imports (half a second) are not counted.
 """
 
 import argparse
@@ -31,17 +30,11 @@ def main():
 
     onnxruntime.set_default_logger_severity(3)
     samples = judge.load_samples(args.samples)[: args.count]
-    prepared = args.out.with_suffix(".prepared.onnx")
-
-    def seconds(model):
-        began = time.perf_counter()
-        judge.ort_quantize(model, args.out, samples, args.method)
-        return time.perf_counter() - began
-
-    as_it_is = seconds(args.model)
+    began = time.perf_counter()
+    judge.ort_quantize(args.model, args.out, samples, args.method)
+    seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    judge.ort_prepare(args.model, prepared)
-    told = {"seconds": as_it_is, "prepared_seconds": seconds(prepared), "peak_bytes": peak, "samples": len(samples)}
+    told = {"seconds": seconds, "peak_bytes": peak, "samples": len(samples)}
     print(json.dumps(told))
 
 

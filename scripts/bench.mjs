@@ -159,66 +159,67 @@ function peer(name, folder, method = 'minmax') {
   return JSON.parse(done.stdout.trim().split('\n').at(-1) ?? '');
 }
 
+/**
+ * EfficientNet-Lite0, 16 samples, 2 threads: open → calibrated → quantized, in turns with ONNX Runtime's calibration.
+ *
+ * @param {Browser} browser @param {string} method ours @param {string} theirMethod ONNX Runtime's
+ */
+async function against(browser, method, theirMethod) {
+  const job = { model: 'models/efficientnet_lite0.onnx', samples: samplesOf('efficientnet_lite0'), threads: 2, method };
+  const folder = mkdtempSync(join(tmpdir(), 'octet-bench-'));
+  try {
+    /** @type {Run[]} */
+    const ours = [];
+    /** @type {ReturnType<typeof peer>[]} */
+    const theirs = [];
+    for (let round = 0; round < rounds; round++) {
+      ours.push(await browser.run(job));
+      theirs.push(peer('efficientnet_lite0', folder, theirMethod));
+    }
+    return {
+      samples: job.samples.length,
+      threads: ours[0].threads,
+      seconds: median(ours.map((run) => run.ms)) / 1000,
+      again: median(ours.map((run) => run.again)),
+      pages: Math.max(...ours.map((run) => run.pages)),
+      their_seconds: median(theirs.map((run) => run.seconds)),
+      their_peaks: theirs.map((run) => run.peak_bytes),
+      ratio: median(ours.map((run, index) => run.ms / 1000 / theirs[index].seconds)),
+    };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 /** @type {Record<string, (browser: Browser) => Promise<void>>} */
 const benches = {
-  /** EfficientNet-Lite0, 16 samples, 2 threads: open → calibrated → quantized. */
+  /** The whole way by minmax. */
   async speed(browser) {
-    const job = { model: 'models/efficientnet_lite0.onnx', samples: samplesOf('efficientnet_lite0'), threads: 2 };
-    const folder = mkdtempSync(join(tmpdir(), 'octet-bench-'));
-    try {
-      /** @type {Run[]} */
-      const ours = [];
-      /** @type {ReturnType<typeof peer>[]} */
-      const theirs = [];
-      for (let round = 0; round < rounds; round++) {
-        ours.push(await browser.run(job));
-        theirs.push(peer('efficientnet_lite0', folder));
-      }
-      const name = `EfficientNet-Lite0, ${job.samples.length} samples, ${ours[0].threads} threads`;
-      const ratio = median(ours.map((run, index) => run.ms / 1000 / theirs[index].seconds));
-      record('speed', name, median(ours.map((run) => run.ms)) / 1000, 's', {
-        peer: 'onnxruntime 1.31.1 quantize_static, native', peer_value: median(theirs.map((run) => run.seconds)), ratio,
-        target: 'at most 0.25 of the peer', holds: ratio <= 0.25,
-      });
-      const pages = Math.max(...ours.map((run) => run.pages)) / MiB;
-      const peak = Math.max(...theirs.map((run) => run.peak_bytes)) / MiB;
-      record('speed', 'wasm memory of the same', pages, 'MiB', {
-        peer: 'peak memory of the Python process', peer_value: peak, ratio: pages / peak,
-        target: 'at most 120 MB', holds: pages * MiB <= 120e6,
-      });
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
+    const { samples, threads, seconds, their_seconds, pages, their_peaks, ratio } = await against(browser, 'minmax', 'minmax');
+    record('speed', `EfficientNet-Lite0, ${samples} samples, ${threads} threads`, seconds, 's', {
+      peer: 'onnxruntime 1.31.1 quantize_static, native', peer_value: their_seconds, ratio,
+      target: 'at most 0.25 of the peer', holds: ratio <= 0.25,
+    });
+    const peak = Math.max(...their_peaks);
+    record('speed', 'wasm memory of the same', pages / MiB, 'MiB', {
+      peer: 'peak memory of the Python process', peer_value: peak / MiB, ratio: pages / peak,
+      target: 'at most 120 MB', holds: pages <= 120e6,
+    });
   },
 
   /** The methods that need histograms, against ONNX Runtime's percentile; and other settings without a new calibration. */
   async methods(browser) {
-    const job = { model: 'models/efficientnet_lite0.onnx', samples: samplesOf('efficientnet_lite0'), threads: 2 };
-    const folder = mkdtempSync(join(tmpdir(), 'octet-bench-'));
-    try {
-      for (const method of ['minmax', 'percentile:99.999', 'mse', 'auto', 'entropy']) {
-        /** @type {Run[]} */
-        const ours = [];
-        /** @type {ReturnType<typeof peer>[]} */
-        const theirs = [];
-        for (let round = 0; round < rounds; round++) {
-          ours.push(await browser.run({ ...job, method }));
-          theirs.push(peer('efficientnet_lite0', folder, 'percentile'));
-        }
-        const ratio = median(ours.map((run, index) => run.ms / 1000 / theirs[index].seconds));
-        record('methods', `${method}, as in speed`, median(ours.map((run) => run.ms)) / 1000, 's', {
-          peer: "onnxruntime 1.31.1's percentile, native", peer_value: median(theirs.map((run) => run.seconds)), ratio,
-          target: 'at most 1/6 of the peer', holds: ratio <= 1 / 6,
-        });
-        const [pages, peak] = [Math.max(...ours.map((run) => run.pages)), Math.min(...theirs.map((run) => run.peak_bytes))];
-        record('methods', `${method}, wasm memory`, pages / MiB, 'MiB', {
-          peer: 'peak memory of the Python process', peer_value: peak / MiB, ratio: pages / peak, target: 'at most 1/5 of the peer', holds: pages <= peak / 5,
-        });
-        const again = median(ours.map((run) => run.again));
-        record('methods', `${method}, other settings`, again, 'ms', { target: 'under 300 ms', holds: again < 300 });
-      }
-    } finally {
-      rmSync(folder, { recursive: true });
+    for (const method of ['minmax', 'percentile:99.999', 'mse', 'auto', 'entropy']) {
+      const { seconds, again, their_seconds, pages, their_peaks, ratio } = await against(browser, method, 'percentile');
+      record('methods', `${method}, as in speed`, seconds, 's', {
+        peer: "onnxruntime 1.31.1's percentile, native", peer_value: their_seconds, ratio,
+        target: 'at most 1/6 of the peer', holds: ratio <= 1 / 6,
+      });
+      const peak = Math.min(...their_peaks);
+      record('methods', `${method}, wasm memory`, pages / MiB, 'MiB', {
+        peer: 'peak memory of the Python process', peer_value: peak / MiB, ratio: pages / peak, target: 'at most 1/5 of the peer', holds: pages <= peak / 5,
+      });
+      record('methods', `${method}, other settings`, again, 'ms', { target: 'under 300 ms', holds: again < 300 });
     }
   },
 

@@ -4,8 +4,7 @@
 //! A handful can't carry what a layer found, however small the error of the few large values is. What a Concat
 //! joins is asked for part by part: boxes in pixels leave nothing of probabilities.
 
-use super::QuantizeError;
-use super::plan::{Form, Plan, RangeSource};
+use super::plan::{Plan, RangeSource};
 use super::ranges::Ranges;
 use super::settings::ElementType;
 use crate::calibrate::Bulk;
@@ -18,34 +17,26 @@ const ENOUGH: f64 = 6.0;
 /// and do no harm.)
 const ENOUGH_OF_A_PART: f64 = 1.0;
 
-/// Widens or frees what would be too coarse, and says so: a sentence each. Needs a calibration; ranges alone
-/// don't tell where the values lie.
+/// Widens or frees what of these tensors, whose ranges are found, would be too coarse, and says so: a sentence each.
+/// Needs a calibration; ranges alone don't tell where the values lie.
 pub(super) fn guard(
     model: &Model,
     plan: &mut Plan,
+    found: &[String],
     ranges: Ranges<'_>,
-) -> Result<Vec<String>, QuantizeError> {
+) -> Vec<String> {
     let Ranges::Seen(observations, _) = ranges else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut said = Vec::new();
     let uses = model.graph.uses();
-    let names: Vec<String> = plan
-        .forms
-        .iter()
-        .filter(|(_, form)| *form == Form::Activation)
-        .map(|(name, _)| name.clone())
-        .collect();
-    for name in names {
+    for name in found {
         let (Some(represented), Some(RangeSource::Observed(source))) =
-            (plan.representations.get(&name), plan.ranges.get(&name))
+            (plan.representations.get(name), plan.ranges.get(name))
         else {
             continue;
         };
-        if represented.is_chosen() {
-            continue;
-        }
-        let joined = uses.producer(&name).map(|node| &model.graph.nodes[node]);
+        let joined = uses.producer(name).map(|node| &model.graph.nodes[node]);
         let parts = joined
             .filter(|node| node.is("Concat"))
             .map_or(&[][..], |node| &node.input);
@@ -62,7 +53,7 @@ pub(super) fn guard(
         let Some((bulk, of, enough)) = found else {
             continue;
         };
-        let Some(range) = ranges.of(source, represented)? else {
+        let Some(range) = represented.range else {
             continue;
         };
         let steps = |element: ElementType| {
@@ -75,10 +66,6 @@ pub(super) fn guard(
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         if steps(now) >= enough {
-            // Found once: some methods search long for it.
-            if let Some(represented) = plan.representations.get_mut(&name) {
-                represented.range = Some(range);
-            }
             continue;
         }
         let whose = match of == source {
@@ -93,15 +80,16 @@ pub(super) fn guard(
         );
         if bulk.resolved && steps(wide) >= enough {
             said.push(format!("`{name}` has 16 bits: {why}"));
-            if let Some(represented) = plan.representations.get_mut(&name) {
-                represented.element = wide;
+            if let Some(represented) = plan.representations.get_mut(name) {
+                // The range of 16 bits is another: less need be cut off.
+                (represented.element, represented.range) = (wide, None);
             }
         } else {
             said.push(format!("`{name}` stays float: {why}"));
-            plan.free(&name);
+            plan.free(name);
         }
     }
-    Ok(said)
+    said
 }
 
 #[cfg(test)]
@@ -173,12 +161,9 @@ mod tests {
         let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
             .map(|name| (name.to_string(), seen(if name == "a" { far } else { 1.0 })))
             .into();
-        let said = guard(
-            &model,
-            &mut plan,
-            Ranges::Seen(&observations, Method::MinMax),
-        )
-        .unwrap();
+        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        let found = plan.find_ranges(ranges).unwrap();
+        let said = guard(&model, &mut plan, &found, ranges);
         (plan, said)
     }
 
@@ -232,7 +217,8 @@ mod tests {
         .map(|(name, seen)| (name.to_string(), seen))
         .into();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let said = guard(&model, &mut plan, ranges).unwrap();
+        let found = plan.find_ranges(ranges).unwrap();
+        let said = guard(&model, &mut plan, &found, ranges);
         assert!(said.len() == 1 && said[0].contains("part `x`"), "{said:?}");
         assert_eq!(plan.representations["b"].element, ElementType::U16);
         assert_eq!(plan.representations["a"].element, ElementType::U8);

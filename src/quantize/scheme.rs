@@ -89,8 +89,9 @@ fn quantize_static(
     ranges: Ranges<'_>,
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
+    let found = plan.find_ranges(ranges)?;
     let guarded = match settings.guard {
-        true => guard(model, &mut plan, ranges)?,
+        true => guard(model, &mut plan, &found, ranges),
         false => Vec::new(),
     };
     let mut quantized = quantize(model, &plan, ranges)?;

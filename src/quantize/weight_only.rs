@@ -59,49 +59,59 @@ pub fn quantize_weights(
                 gather::rewrite(graph, node, Form { axis, ..form })
             }
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
-                dequantized(graph, node, form, &mut written)
+                dequantized(graph, node, &[1], form, &mut written)
             }
+            "LSTM" | "GRU" | "RNN" => dequantized(graph, node, &RECURRENT, form, &mut written),
             operator => Err(reason(operator).into()),
         }
     })
 }
 
 /// The names of weights that are floats again, by the name of the weight and the axis of its scales.
-type Written = HashMap<(String, Option<usize>), String>;
+pub(super) type Written = HashMap<(String, Option<usize>), String>;
 
-/// Lets a node read its weight through a DequantizeLinear.
-fn dequantized<'a>(
+/// Where the weights of a recurrent layer are: those of its input and those of its state, `[directions, gates · hidden,
+/// inputs]`.
+pub(super) const RECURRENT: [usize; 2] = [1, 2];
+
+/// Lets a node read the weights in these slots through a DequantizeLinear each.
+pub(super) fn dequantized<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
+    slots: &[usize],
     form: Form,
     written: &mut Written,
 ) -> Result<(), Stop> {
-    let weight = graph.weight(node, 1)?;
-    if weight.shape.len() < 2 {
+    let weights = slots.iter().map(|&slot| graph.weight(node, slot));
+    let weights = weights.collect::<Result<Vec<_>, Stop>>()?;
+    if weights.iter().any(|weight| weight.shape.len() < 2) {
         return Err("its weight is no matrix".into());
     }
-    let key = (weight.name.to_owned(), form.axis);
-    let floats = match written.get(&key) {
-        Some(floats) => floats.clone(),
-        None => {
-            let name = weight.name;
-            let found = parameters(weight.tensor, form)?;
-            let made = graph.write_constant(name, weight.tensor, &found)?;
-            let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
-            let title = graph.fresh(&format!("{name}_DequantizeLinear"));
-            let inputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
-            let mut dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
-            if let Some(axis) = form.axis {
-                dequantize.set(AttributeProto::int("axis", axis as i64));
+    let mut rewritten = node.clone();
+    for (&slot, weight) in slots.iter().zip(weights) {
+        let key = (weight.name.to_owned(), form.axis);
+        let floats = match written.get(&key) {
+            Some(floats) => floats.clone(),
+            None => {
+                let name = weight.name;
+                let found = parameters(weight.tensor, form)?;
+                let made = graph.write_constant(name, weight.tensor, &found)?;
+                let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
+                let title = graph.fresh(&format!("{name}_DequantizeLinear"));
+                let inputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+                let mut dequantize =
+                    NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
+                if let Some(axis) = form.axis {
+                    dequantize.set(AttributeProto::int("axis", axis as i64));
+                }
+                graph.push(dequantize);
+                written.insert(key, floats.clone());
+                floats
             }
-            graph.push(dequantize);
-            written.insert(key, floats.clone());
-            floats
-        }
-    };
-    let mut node = node.clone();
-    node.input[1] = floats;
-    graph.push(node);
+        };
+        rewritten.input[slot] = floats;
+    }
+    graph.push(rewritten);
     Ok(())
 }
 
@@ -120,8 +130,5 @@ fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
 
 /// Why nodes of an operator stay as they are.
 fn reason(operator: &str) -> &'static str {
-    match operator {
-        "LSTM" | "GRU" | "RNN" => "weights of recurrent layers stay float in this form",
-        _ => float_reason(operator).unwrap_or("it has no weight"),
-    }
+    float_reason(operator).unwrap_or("it has no weight")
 }

@@ -40,7 +40,7 @@ class Task:
     unit: str
     folds: list[Fold]
     right: Callable
-    held_out: bool = False  # no threshold of ours was chosen by looking at this model
+    held_out: bool = False  # its results decided no threshold of ours
 
 
 def each(right):
@@ -101,7 +101,7 @@ def faces(corpus):
 # --- text ----------------------------------------------------------------------------------------
 
 
-def written_lines(name, size, to_keys, to_pixels, corpus, held_out=False):
+def written_lines(name, size, to_keys, to_pixels, corpus):
     """Two words in a line."""
     keys = to_keys(corpus)
 
@@ -114,7 +114,7 @@ def written_lines(name, size, to_keys, to_pixels, corpus, held_out=False):
         scores = first(outputs)
         return int(spelt(scores.reshape(-1, scores.shape[-1]).argmax(-1), keys) == truth), 1
 
-    return Task("lines", fold(sample, range(16), range(100, 160)), right, held_out)
+    return Task("lines", fold(sample, range(16), range(100, 160)), right)
 
 
 def paddle_keys(corpus):
@@ -267,6 +267,6 @@ TASKS = {
     "centerface": faces,
     "magika": file_types,
     "minilm": sentences,
-    "ddddocr": partial(written_lines, "input1", (64, 400), ddddocr_keys, ddddocr_pixels, held_out=True),
+    "ddddocr": partial(written_lines, "input1", (64, 400), ddddocr_keys, ddddocr_pixels),
     "ddddocr_det": clicked_characters,
 }

@@ -31,6 +31,7 @@ NEAR = {
     "captcha_crnn": {"logits": (25.5, 0.98)},  # [29.4, 0.994]; ours 26.5: why ORT keeps 3 dB more is not known yet
     "centerface": {"537": (18.0, 0.0), "538": (31.5, 0.0), "539": (16.5, 0.0), "540": (31.0, 0.0)},  # [19.1 32.9 17.8 32.1]
     "minilm": {"onnx::Shape_422": (16.0, 0.90), "461": (17.0, 0.0)},  # [3.6, 0.763; 2.1]
+    "ddddocr_det": {"output": (24.0, 0.0)},  # [20.2]
     "resnet50": {"logits": (33.0, 1.0)},  # [34.2, 1.0]
 }
 
@@ -90,8 +91,9 @@ def test_quantized_model_is_int8_and_smaller(quantized, name):
     operators = [node.op_type for node in onnx.load(result.model).graph.node]
     assert "QuantizeLinear" in operators and "DequantizeLinear" in operators
     ratio = result.model.stat().st_size / result.source.stat().st_size
-    # The direction classifier has 0.6 MB in channels of 8 to 200: names, scales and zero points weigh as much.
-    assert ratio < (0.6 if name == "ppocr_cls" else 0.4), f"{name}: {ratio:.2f} of the float file"
+    # The direction classifier has 0.6 MB in channels of 8 to 200: names, scales and zero points weigh as much. A third
+    # of ddddocr is an LSTM, which stays float.
+    assert ratio < (0.6 if name in ("ppocr_cls", "ddddocr") else 0.4), f"{name}: {ratio:.2f} of the float file"
 
 
 @pytest.mark.parametrize("name", FLOAT)
@@ -143,7 +145,7 @@ def test_quantized_model_runs_in_onnxruntime_web(corpus, quantized, outputs, nam
     assert set(web) == set(native)
     for output, values in native.items():
         assert web[output].shape == values.shape
-        assert judge.sqnr([values], [web[output]]) >= {"minilm": 12, "ppocr_rec": 20}.get(name, 25), output
+        assert judge.sqnr([values], [web[output]]) >= {"minilm": 12, "ppocr_rec": 20, "ddddocr": 20}.get(name, 25), output
 
 
 # --- the report ----------------------------------------------------------------------------------

@@ -252,3 +252,25 @@ def test_a_real_model_runs_and_keeps_its_results(program, corpus, tmp_path, name
     inputs = dict(np.load(sorted(corpus.samples(name).glob("*.npz"))[0]))
     found = sqnr(run(model, inputs, optimized=True), run(mine, inputs, optimized=True))
     assert found >= wanted, f"{found:.1f} dB"
+
+
+@pytest.mark.parametrize("scheme", ["dynamic", "weights"])
+@pytest.mark.parametrize("operator, gates", [("GRU", 3), ("RNN", 1)])
+def test_recurrent_layers_without_a_dynamic_form_have_integer_weights(program, tmp_path, operator, gates, scheme):
+    # ONNX Runtime has a dynamic operator for LSTM only, and its `quantize_dynamic` leaves these as they are.
+    model = build(
+        [helper.make_node(operator, ["x", "w", "r", "b"], ["y"], name="the_y", hidden_size=16, direction="bidirectional")],
+        [weight("w", 2, 16 * gates, 12), weight("r", 2, 16 * gates, 16), weight("b", 2, 32 * gates)],
+        [("x", [7, 2, 12])], [("y", [7, 2, 2, 16])],
+    )  # fmt: skip
+    onnx.save(model, tmp_path / "float.onnx")
+    quantize_dynamic(tmp_path / "float.onnx", tmp_path / "theirs.onnx")
+    assert [n.op_type for n in onnx.load(tmp_path / "theirs.onnx").graph.node] == [operator]
+    mine, _ = quantized(program, tmp_path, model, {scheme: {}})
+    onnx.checker.check_model(mine, full_check=True)
+    assert [n.op_type for n in mine.graph.node] == ["DequantizeLinear", "DequantizeLinear", operator]
+    integers = [values for values in constants(mine).values() if values.dtype == np.int8 and values.ndim == 3]
+    assert sorted(values.shape for values in integers) == [(2, 16 * gates, 12), (2, 16 * gates, 16)]
+    inputs = feeds(model)
+    assert sqnr(run(model, inputs), run(mine, inputs)) > 35
+    assert sqnr(run(model, inputs), run(mine, inputs, optimized=True)) > 35

@@ -14,7 +14,7 @@ pub(super) fn range(seen: &Observation, measure: Measure, target: &Target) -> Ra
         Measure::Mae => Power::Absolute,
         Measure::Mse => Power::Squared,
     };
-    let candidates = PERCENTILES.map(|percent| percentile::range(seen, percent, target));
+    let candidates = percentile::ranges(seen, PERCENTILES, target);
     let Some(values) = Distribution::of(seen) else {
         return Range::new(0.0, 0.0);
     };

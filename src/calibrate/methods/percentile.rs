@@ -6,22 +6,39 @@ use super::super::{Observation, Range, Target};
 /// The range that holds `percent` per cent of the values: half of the others are cut below and half above,
 /// or, for a symmetric target, those of the greatest magnitude. Inside a bin values lie evenly.
 pub(super) fn range(seen: &Observation, percent: f64, target: &Target) -> Range {
+    let [range] = ranges(seen, [percent], target);
+    range
+}
+
+/// The same for several at once, which look at the distribution made once.
+pub(super) fn ranges<const N: usize>(
+    seen: &Observation,
+    percents: [f64; N],
+    target: &Target,
+) -> [Range; N] {
     let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
-    let outside = (1.0 - percent / 100.0).max(0.0);
-    let found = if target.symmetric {
-        Distribution::of_magnitudes(seen).map(|magnitudes| {
-            let end = magnitudes.cut_above(outside * magnitudes.total) as f32;
-            Range::new(-end, end)
-        })
-    } else {
-        Distribution::of(seen).map(|values| {
-            let cut = outside * values.total / 2.0;
-            Range::new(values.cut_below(cut) as f32, values.cut_above(cut) as f32)
-        })
+    let values = match target.symmetric {
+        true => Distribution::of_magnitudes(seen),
+        false => Distribution::of(seen),
     };
-    let found = found.unwrap_or(all).within(all);
-    // With most values outside, the cuts may pass each other inside one bin.
-    Range::new(found.min.min(found.max), found.max)
+    percents.map(|percent| {
+        let outside = (1.0 - percent / 100.0).max(0.0);
+        let found = values
+            .as_ref()
+            .map_or(all, |values| match target.symmetric {
+                true => {
+                    let end = values.cut_above(outside * values.total) as f32;
+                    Range::new(-end, end)
+                }
+                false => {
+                    let cut = outside * values.total / 2.0;
+                    Range::new(values.cut_below(cut) as f32, values.cut_above(cut) as f32)
+                }
+            });
+        let found = found.within(all);
+        // With most values outside, the cuts may pass each other inside one bin.
+        Range::new(found.min.min(found.max), found.max)
+    })
 }
 
 #[cfg(test)]

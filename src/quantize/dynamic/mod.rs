@@ -17,6 +17,7 @@ use super::integers::{Form, Quantity, parameters};
 use super::operators::float_reason;
 use super::rewrite::{Rewriter, Stop, Weight};
 use super::settings::ElementType;
+use super::weight_only::{RECURRENT, Written, dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, gather};
 use crate::graph::Model;
@@ -64,11 +65,22 @@ pub fn quantize_dynamic(
     }
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let dynamic = Dynamic { settings };
+    let mut written = Written::new();
     rewriter.run(|graph, node| match node.operator().as_str() {
         "MatMul" => dynamic.matmul(graph, node),
         "Gemm" => dynamic.gemm(graph, node),
         "Conv" => dynamic.conv(graph, node),
         "LSTM" => dynamic.lstm(graph, node),
+        // No runtime has a dynamic form of these: their weights are integers in the file only.
+        "GRU" | "RNN" => {
+            let axis = Some(1).filter(|_| settings.per_channel);
+            let form = Form {
+                element: ElementType::I8,
+                symmetric: true,
+                ..dynamic.form(axis)
+            };
+            dequantized(graph, node, &RECURRENT, form, &mut written)
+        }
         "Gather" => dynamic.gather(graph, node),
         operator => Err(reason(operator).into()),
     })
@@ -77,7 +89,6 @@ pub fn quantize_dynamic(
 /// Why nodes of an operator stay float under this scheme.
 fn reason(operator: &str) -> &'static str {
     match operator {
-        "GRU" | "RNN" => "ONNX Runtime has no dynamic form of it",
         "ConvTranspose" => "ONNX has no integer form of it",
         _ => float_reason(operator)
             .unwrap_or("only products with a weight are quantized dynamically"),

@@ -10,10 +10,14 @@ mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use rayon::prelude::*;
+
 use super::composed::{Composed, composed};
 use super::operators::is_quantized_operator;
+use super::ranges::Ranges;
 use super::settings::{Layers, Operators, Representation};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
+use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use visit::Planner;
@@ -141,6 +145,37 @@ impl Plan {
             })
             .collect();
         Ok(names.into_iter().cloned().collect())
+    }
+
+    /// Finds the ranges that the settings don't give, many tensors at a time since some methods search long; names those
+    /// that were found.
+    pub(super) fn find_ranges(&mut self, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
+        let wanted: Vec<(&String, &String, &Representation)> = self
+            .forms
+            .iter()
+            .filter(|(_, form)| *form == Form::Activation)
+            .filter_map(|(name, _)| {
+                let represented = self.representations.get(name)?;
+                match self.ranges.get(name)? {
+                    RangeSource::Observed(source) if !represented.is_chosen() => {
+                        Some((name, source, represented))
+                    }
+                    _ => None,
+                }
+            })
+            .collect();
+        let found: Vec<(String, Option<Range>)> = wanted
+            .into_par_iter()
+            .map(|(name, source, represented)| Ok((name.clone(), ranges.of(source, represented)?)))
+            .collect::<Result<_, SecondPassMissing>>()?;
+        let mut names = Vec::with_capacity(found.len());
+        for (name, range) in found {
+            if let (Some(represented), Some(range)) = (self.representations.get_mut(&name), range) {
+                represented.range = Some(range);
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     /// Takes the integers from a value and from all that share its scale.
