@@ -268,6 +268,24 @@ impl Session {
         to_js(&found)
     }
 
+    /// What was measured as a file: `csv`, `trace`, `speedscope`, `modelExplorer` or `html`.
+    pub fn export(&self, kind: JsValue) -> Result<String, JsValue> {
+        let kind: session::Export = from_js(kind, "kind of file")?;
+        self.inner.export(kind).map_err(error)
+    }
+
+    /// Begins a scope of the caller's own in the report.
+    #[wasm_bindgen(js_name = beginScope)]
+    pub fn begin_scope(&mut self, message: &str) {
+        self.inner.begin_scope(message);
+    }
+
+    /// Ends the scope that was begun last.
+    #[wasm_bindgen(js_name = endScope)]
+    pub fn end_scope(&mut self) {
+        self.inner.end_scope();
+    }
+
     /// The report so far, as YAML.
     pub fn report(&self) -> String {
         self.inner.report()

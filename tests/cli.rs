@@ -7,6 +7,8 @@
 mod models;
 #[path = "cli/profile.rs"]
 mod profile;
+#[path = "cli/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -146,6 +146,24 @@ export class Octet {
     return (await this.engine()).call('graphOf', { blob });
   }
 
+  /**
+   * Does something as a step of its own in the reports of all models that are open.
+   *
+   * @template T
+   * @param {string} message
+   * @param {() => T | Promise<T>} work
+   * @returns {Promise<T>}
+   */
+  async scope(message, work) {
+    await (await this.engine()).call('beginScope', { message });
+    try {
+      return await work();
+    } finally {
+      // Where the worker has ended meanwhile, so has the scope.
+      if (this.#engine.alive) await this.#engine.call('endScope', {});
+    }
+  }
+
   /** What the engine holds. @returns {Promise<Memory>} */
   async memory() {
     return (await this.engine()).call('memory', {});
@@ -336,6 +354,17 @@ export class Model {
   /** The report so far, as YAML. @returns {Promise<string>} */
   async report() {
     return (await this.reach()).call('report', { key: this.#key });
+  }
+
+  /**
+   * What was measured as a file: the table of layers as CSV, a Chrome trace, speedscope's profile, Model Explorer's node data, or
+   * one page with everything that opens without a network.
+   *
+   * @param {'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html'} kind
+   * @returns {Promise<string>}
+   */
+  async export(kind) {
+    return (await this.reach()).call('export', { key: this.#key, kind });
   }
 
   /** Frees what the worker holds of this model. */

@@ -164,6 +164,18 @@ const calls = {
   /** @param {{ key: number }} which @returns {string} */
   report: ({ key }) => session(key).report(),
 
+  /** @param {{ key: number, kind: string }} wanted @returns {string} */
+  export: ({ key, kind }) => session(key).export(kind),
+
+  /** @param {{ message: string }} scope */
+  beginScope({ message }) {
+    for (const open of sessions.values()) open.beginScope(message);
+  },
+
+  endScope() {
+    for (const open of sessions.values()) open.endScope();
+  },
+
   /** @param {{ key: number }} which */
   close({ key }) {
     sessions.get(key)?.free();

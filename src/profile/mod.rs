@@ -40,6 +40,8 @@ pub struct Environment {
     pub instructions: Vec<&'static str>,
     /// How many threads ran samples.
     pub threads: usize,
+    /// The smallest step of the clock: browsers make theirs coarse.
+    pub clock_resolution_ms: f64,
 }
 
 /// What this build is and runs on.
@@ -64,5 +66,14 @@ pub fn environment(threads: usize) -> Environment {
             .map(|(name, _)| *name)
             .collect(),
         threads,
+        clock_resolution_ms: clock_resolution_ms(),
     }
+}
+
+/// Measured once: a coarse clock takes a while.
+static RESOLUTION: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
+
+/// The smallest step of this machine's clock, in milliseconds.
+pub fn clock_resolution_ms() -> f64 {
+    *RESOLUTION.get_or_init(|| clock::resolution_ms(&SystemClock))
 }

@@ -22,7 +22,10 @@ pub struct Profiler {
     clock: Box<dyn Clock>,
     began: f64,
     before: Usage,
-    open: Vec<String>,
+    /// The steps that are open, and whether they are a person's own scopes.
+    open: Vec<(String, bool)>,
+    /// Whether the run ended inside a scope, so that its end is yet to be noted.
+    late: bool,
     records: Vec<Record>,
 }
 
@@ -35,6 +38,7 @@ impl Profiler {
             began,
             before,
             open: vec![],
+            late: false,
             records: vec![],
         };
         profiler.note("Start".into());
@@ -43,13 +47,43 @@ impl Profiler {
 
     /// Begins a step.
     pub fn begin(&mut self, step: &str) {
+        self.open(step, false);
+    }
+
+    /// Begins a scope of a person's own around whatever follows; the run's own steps end inside it.
+    pub fn begin_scope(&mut self, message: &str) {
+        self.resume();
+        self.open(message, true);
+    }
+
+    /// Ends the scope that was begun last, and the steps that are still open in it.
+    pub fn end_scope(&mut self) {
+        if self.scoped() {
+            while let Some((_, scope)) = self.open.last() {
+                let scope = *scope;
+                self.end();
+                if scope {
+                    break;
+                }
+            }
+            if self.late && !self.scoped() {
+                self.finish();
+            }
+        }
+    }
+
+    fn open(&mut self, step: &str, scope: bool) {
         self.note(format!("{step} Start"));
-        self.open.push(step.into());
+        self.open.push((step.into(), scope));
+    }
+
+    fn scoped(&self) -> bool {
+        self.open.iter().any(|(_, scope)| *scope)
     }
 
     /// Ends the step that was begun last.
     pub fn end(&mut self) {
-        if let Some(step) = self.open.pop() {
+        if let Some((step, _)) = self.open.pop() {
             self.note(format!("{step} End"));
         }
     }
@@ -70,10 +104,20 @@ impl Profiler {
         self.note(message.into());
     }
 
-    /// Ends the run, and with it all steps still open.
+    /// Notes moments that other threads took with [`Profiler::moment`], in the order of their time.
+    pub fn passed(&mut self, mut moments: Vec<Record>) {
+        moments.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        self.records.extend(moments);
+    }
+
+    /// Ends the run, and with it all steps still open. Inside a person's scope it ends with that.
     pub fn finish(&mut self) {
-        while !self.open.is_empty() {
+        while self.open.last().is_some_and(|(_, scope)| !scope) {
             self.end();
+        }
+        self.late = self.scoped();
+        if self.late {
+            return;
         }
         if !self.is_finished() {
             self.note("End".into());
@@ -108,9 +152,15 @@ impl Profiler {
     }
 
     fn note(&mut self, step: String) {
+        let record = self.moment(step);
+        self.records.push(record);
+    }
+
+    /// This moment, from any thread; for [`Profiler::passed`].
+    pub fn moment(&self, step: String) -> Record {
         let now = usage();
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        self.records.push(Record {
+        Record {
             step,
             timestamp: self.clock.unix_seconds(),
             seconds: (self.clock.now_ms() - self.began) / 1e3,
@@ -119,7 +169,7 @@ impl Profiler {
                 disk_write: since(now.disk_write, self.before.disk_write),
                 ..now
             },
-        });
+        }
     }
 }
 
@@ -160,5 +210,20 @@ mod tests {
         assert_eq!(profiler.records()[8].seconds, 9.0);
         profiler.resume();
         assert!(!profiler.is_finished());
+    }
+
+    #[test]
+    fn a_scope_holds_the_steps_inside_it_and_the_end_comes_after() {
+        let mut profiler = Profiler::start(Box::new(Ticking::default()));
+        profiler.begin("Calibration");
+        profiler.begin_scope("mine");
+        profiler.begin("Quantization");
+        profiler.finish();
+        assert!(!profiler.is_finished());
+        profiler.end_scope();
+        profiler.end_scope();
+        let steps: Vec<&str> = profiler.records().iter().map(|r| r.step.as_str()).collect();
+        let wanted = "Start,Calibration Start,mine Start,Quantization Start,Quantization End,mine End,Calibration End,End";
+        assert_eq!(steps.join(","), wanted);
     }
 }

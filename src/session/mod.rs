@@ -17,6 +17,7 @@ mod warm_up;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -249,13 +250,32 @@ impl Session {
     /// Runs some samples; may be called again and again, with the same result however they are cut.
     pub fn feed(&mut self, samples: &[Encoded], watch: &dyn Watch) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let profiler = &self.profiler;
+        let passed = Mutex::new(Vec::new());
         let finished = |name: &str, done| {
+            let moment = profiler.moment(format!("Calibration sample {name} done"));
+            let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.push(moment);
+            drop(passed);
             watch.event(&Event::Sample {
                 done,
                 name: name.to_string(),
             })
         };
-        Ok(calibration.feed(samples, finished, || watch.cancelled())?)
+        let fed = calibration.feed(samples, finished, || watch.cancelled());
+        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.profiler.passed(passed);
+        Ok(fed?)
+    }
+
+    /// Begins a scope of the caller's own in the report, around whatever follows.
+    pub fn begin_scope(&mut self, message: &str) {
+        self.profiler.begin_scope(message);
+    }
+
+    /// Ends the scope that was begun last.
+    pub fn end_scope(&mut self) {
+        self.profiler.end_scope();
     }
 
     /// Begins a second pass over the samples if this method needs one; says whether it does. If so, the

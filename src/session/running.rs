@@ -7,11 +7,10 @@ use crate::engine::{self, Engine, EngineError};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::prepare;
-use crate::profile::clock::resolution_ms;
 use crate::profile::layers::{LayerTable, Measured, Port, Values};
 use crate::profile::recording::{Recording, Repeats, Run};
 use crate::profile::trace::Traced;
-use crate::profile::{Clock, SystemClock};
+use crate::profile::{SystemClock, clock_resolution_ms};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
@@ -162,20 +161,10 @@ impl Runner {
         repeats: Repeats,
         watch: &dyn Watch,
     ) -> Result<Profile, Error> {
-        self.profile_by(&SystemClock, inputs, repeats, watch)
-    }
-
-    fn profile_by(
-        &self,
-        clock: &dyn Clock,
-        inputs: &[Tensor],
-        repeats: Repeats,
-        watch: &dyn Watch,
-    ) -> Result<Profile, Error> {
         let steps = self.engine.steps(inputs).map_err(stopped)?;
         let known = Known::new(&self.model, inputs)?;
-        let resolution_ms = resolution_ms(clock);
-        let mut recording = Recording::start(clock, steps.steps.len(), repeats);
+        let resolution_ms = clock_resolution_ms();
+        let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
         let outputs = self
             .engine
             .run_timed(inputs, &mut recording, Recording::again, || {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{QUANTIZE, octet, prepared, refused};
+use super::{QUANTIZE, octet, prepared, refused, schema};
 
 /// What the program printed; it must have succeeded.
 #[track_caller]
@@ -52,6 +52,109 @@ fn run_tells_the_outputs_and_with_profile_every_layer() {
         nodes.contains(&"conv") && nodes.contains(&"relu"),
         "{table}"
     );
+}
+
+#[test]
+fn every_report_is_as_its_schema_says() {
+    let folder = prepared("schema");
+    let report = |arguments: &[&str]| {
+        said(&folder, &[arguments, &["--report", "r.yaml"]].concat());
+        let text = fs::read_to_string(folder.join("r.yaml")).unwrap();
+        schema::check(&text);
+        text
+    };
+    report(&QUANTIZE);
+    report(
+        &[
+            &QUANTIZE[..],
+            &["--method", "percentile", "--keep-float", "relu"],
+        ]
+        .concat(),
+    );
+    report(&["quantize", "m.onnx", "--demo", "2", "--out", "q.onnx"]);
+    report(&[
+        "quantize", "m.onnx", "--scheme", "weights", "--out", "w.onnx",
+    ]);
+    assert!(report(&RUN).contains("\nprofiles:"));
+    let compare = ["compare", "m.onnx", "q.onnx", "--data", "data", "--profile"];
+    let both = report(&compare);
+    assert!(
+        both.contains("profile: \"float\"") && both.contains("profile: \"int8\""),
+        "{both}"
+    );
+}
+
+#[test]
+fn files_for_other_tools_are_written_and_the_page_asks_nobody() {
+    let folder = prepared("files");
+    let files = [
+        "--html",
+        "r.html",
+        "--trace",
+        "t.json",
+        "--speedscope",
+        "s.json",
+        "--model-explorer",
+        "e.json",
+    ];
+    said(&folder, &[&RUN[..], &files].concat());
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let json = |name: &str| -> Value { serde_json::from_str(&read(name)).unwrap() };
+    assert!(json("t.json")["traceEvents"].as_array().unwrap().len() > 10);
+    assert_eq!(json("s.json")["profiles"][0]["name"], "float");
+    assert!(json("e.json")["results"]["conv"]["value"].is_number());
+    let page = read("r.html");
+    assert!(
+        page.contains("default-src 'none'") && page.contains(">conv<"),
+        "{page}"
+    );
+    for outside in ["http:", "https:", "src=", "href=", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+/// The program is ended without warning while it calibrates: what it had written by then is a whole report.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_killed_leaves_a_report_up_to_there() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let folder = prepared("killed");
+    // A sample that never comes to its end: the program waits for it, with the report of what came before written.
+    let made = Command::new("mkfifo")
+        .arg(folder.join("data/s9.npz"))
+        .status();
+    assert!(made.unwrap().success());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_octet"))
+        .args(QUANTIZE)
+        .args(["--report", "r.yaml", "--threads", "1"])
+        .current_dir(&folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let report = folder.join("r.yaml");
+    let began = Instant::now();
+    while !report.exists() && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut errors = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut errors)
+        .unwrap();
+    let text = fs::read_to_string(report).unwrap_or_else(|_| panic!("no report: {errors}"));
+    schema::check(&text);
+    assert!(
+        text.contains("\"Calibration Start\"") && text.contains("data/s3.npz done"),
+        "{text}"
+    );
+    assert!(!text.contains("\"End\""), "{text}");
 }
 
 #[test]
