@@ -20,7 +20,7 @@ use super::integer::{Program, linear};
 use super::{EngineError, Watched, chain, observe, steps};
 use crate::graph::Model;
 use crate::onnx::schema::{
-    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto,
+    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
 /// Constants up to this size are always given whole: shapes, axes and the like steer inference.
@@ -252,6 +252,13 @@ fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
             if output == value {
                 output.clone_from(&seen);
             }
+        }
+        // What only the observer reads would not be run: it leaves the graph, behind the model's own outputs.
+        if uses.consumers(value).is_empty() && !uses.is_output(value) {
+            outputs.push(ValueInfoProto {
+                name: Some(seen.clone()),
+                ..ValueInfoProto::default()
+            });
         }
         observers.push((producer, observer));
     }

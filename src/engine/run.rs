@@ -210,8 +210,10 @@ impl Engine {
                 })
             })
             .map_err(run_error)?;
+        // Behind the model's own are values that are watched only.
         outputs
             .iter()
+            .take(self.model.graph.outputs.len())
             .map(values::from_tract)
             .collect::<TractResult<_>>()
             .map_err(run_error)
