@@ -1,5 +1,8 @@
 //! Small graphs for tests, and what makes a graph valid.
 
+// Each test file is compiled with it and uses its own part.
+#![allow(dead_code)]
+
 use std::collections::HashSet;
 
 use octet::graph::{Model, TensorType};

@@ -369,7 +369,8 @@ mod tests {
                 }
             }
             prop_assert!(waiting.is_empty(), "a cycle or a value that nobody hands out: {waiting:?}");
-            prop_assert!(known.contains(&format!("v{}", nodes.len() - 1)));
+            let last = format!("v{}", nodes.len() - 1);
+            prop_assert!(known.contains(&last), "nobody makes the output");
             let mut seen = HashSet::new();
             prop_assert!(found.iter().flat_map(|region| &region.steps).all(|step| seen.insert(*step)));
         }
