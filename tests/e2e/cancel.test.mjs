@@ -24,7 +24,8 @@ const cancel = (visit) => visit.tab.evaluate(() => new Promise((resolve) => {
 inBrowsers('cancel', (visit) => {
   for (const plain of [false, true]) {
     test(`a run is cancelled at once and run again, ${plain ? 'plain' : 'isolated'}`, (t) => visit({ plain }, async (visit) => {
-      await visit.ready(16);
+      // Enough of them that a run is still under way at the last moment.
+      await visit.ready(96);
       const took = [];
       for (const moment of moments) {
         await visit.tab.click('#run');

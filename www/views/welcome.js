@@ -47,6 +47,6 @@ function demoCard(about) {
       h('p', {}, what),
       h('p', { class: 'note' }, `${bytes(model.bytes)}, ${plural(samples.length, 'sample')}, from this server. `, source ?? '', license ? ` (${license})` : ''),
     ),
-    h('button', { type: 'button', id: `demo-${id}`, 'aria-label': `Try ${name}`, onclick: () => void openDemo(about) }, 'Try it'),
+    h('button', { type: 'button', id: `demo-${id}`, 'aria-label': `Try it: ${name}`, onclick: () => void openDemo(about) }, 'Try it'),
   );
 }
