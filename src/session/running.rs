@@ -1,11 +1,8 @@
 //! Running a model, float or quantized, as it is: its outputs and its table of layers.
 
 use std::collections::BTreeMap;
-use std::sync::Once;
 
-use octet_kernels::int8::Form;
-
-use super::{Error, Session, Watch};
+use super::{Error, Session, Watch, warm_up};
 use crate::engine::{self, Engine, EngineError};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
@@ -13,7 +10,7 @@ use crate::prepare::prepare;
 use crate::profile::layers::{LayerTable, Measured, Port, Values};
 use crate::profile::recording::{Recording, Repeats, Run};
 use crate::profile::trace::Traced;
-use crate::profile::{Clock, SystemClock, clock_resolution_ms};
+use crate::profile::{SystemClock, clock_resolution_ms};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
@@ -128,7 +125,7 @@ impl Runner {
             let nodes = model.graph.nodes.iter();
             nodes.map(|n| n.title().to_string()).collect()
         };
-        choose_form();
+        warm_up::form_chosen();
         let all = titles(&model);
         let model = prepare(model.clone()).map_or(model, |prepared| prepared.model);
         let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
@@ -200,14 +197,6 @@ impl Runner {
         let names = names.map(|o| o.name.clone().unwrap_or_default());
         names.zip(outputs).collect()
     }
-}
-
-/// Finds out once which form of the integer kernels is the fastest here.
-fn choose_form() {
-    static CHOSEN: Once = Once::new();
-    CHOSEN.call_once(|| {
-        Form::choose(|| SystemClock.now_ms() / 1000.0);
-    });
 }
 
 fn stopped(error: EngineError) -> Error {
