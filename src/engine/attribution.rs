@@ -204,6 +204,7 @@ mod tests {
             node: Some(node),
             kernel: String::new(),
             product,
+            on_integers: false,
             inputs: vec![],
             outputs: vec![],
         }

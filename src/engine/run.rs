@@ -11,7 +11,7 @@ use super::integer::operator::Integers;
 use super::integer::{self, FusedNode};
 use super::load::{Weights, load};
 use super::observe::Observe;
-use super::steps::{self, Steps, Timing, Untimed};
+use super::steps::{self, Regions, Steps, Timing, Untimed};
 use super::{EngineError, Watched, chain, float, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
@@ -22,6 +22,15 @@ struct Plan {
     fused: Vec<FusedNode>,
     /// For each integer region, the place in `fused` of each of its steps.
     steps: Vec<Vec<usize>>,
+}
+
+impl Plan {
+    fn regions(&self) -> Regions<'_> {
+        Regions {
+            fused: &self.fused,
+            steps: &self.steps,
+        }
+    }
 }
 
 /// Called when a step of an integer region is done, with its place in [`Engine::fused`]'s list.
@@ -132,7 +141,7 @@ impl Engine {
     /// The steps that samples of these shapes take, in their order.
     pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
         let plan = self.plan(inputs)?;
-        Ok(steps::of_plan(&plan.run, &self.model.graph))
+        Ok(steps::of_plan(&plan.run, &self.model.graph, plan.regions()))
     }
 
     /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
@@ -144,7 +153,7 @@ impl Engine {
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let plan = self.plan(inputs)?;
-        let places = steps::places(&plan.run);
+        let places = steps::places(&plan.run, plan.regions());
         loop {
             let outputs = self.execute(inputs, |_, _| {}, &stop, (&places, timing), None)?;
             if !again(timing) {
@@ -203,6 +212,9 @@ impl Engine {
                     let Some(&step) = places.get(&node.id) else {
                         return plan::eval(context, op_state, node, inputs);
                     };
+                    if let Some(region) = node.op_as::<Integers>() {
+                        return timed(region, &inputs, step, timing);
+                    }
                     timing.begin(step);
                     let outputs = plan::eval(context, op_state, node, inputs);
                     timing.end(step);
@@ -293,6 +305,32 @@ impl Engine {
             detail: chain(&error),
         })
     }
+}
+
+/// Runs a region whose first step is `first`.
+fn timed(
+    region: &Integers,
+    inputs: &[TValue],
+    first: usize,
+    timing: &mut impl Timing,
+) -> TractResult<TVec<TValue>> {
+    // The clock hears which step an instruction was of when it is done: then the next begins.
+    let mut left = region.instructions();
+    timing.begin(first);
+    let outputs = region.run(
+        inputs,
+        Some(&mut |step| {
+            timing.end(first + step);
+            left = left.saturating_sub(1);
+            if left > 0 {
+                timing.begin(first + step);
+            }
+        }),
+    );
+    if left > 0 {
+        timing.end(first);
+    }
+    outputs
 }
 
 #[derive(Debug)]

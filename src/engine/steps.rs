@@ -7,6 +7,9 @@ use tract_onnx::prelude::{TypedFact, TypedNode, TypedSimplePlan};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::attribution;
+use super::float::Convolution;
+use super::integer::FusedNode;
+use super::integer::operator::Integers;
 use super::observe::Observe;
 use super::types::element_type;
 use crate::graph::Graph;
@@ -31,15 +34,46 @@ pub struct Step {
     pub kernel: String,
     /// Whether it multiplies matrices: the main work of a convolution or fully connected layer.
     pub product: bool,
+    /// Whether it works on integers in a region, so that what it reads and makes is not what the model's values are.
+    pub on_integers: bool,
     /// What it reads, without constants.
     pub inputs: Vec<StepValue>,
     /// What it makes.
     pub outputs: Vec<StepValue>,
 }
 
+impl Step {
+    /// A step of an integer region.
+    fn of_integers(fused: &FusedNode, known: &HashMap<&str, usize>) -> Step {
+        let value = |element: &String, shape: &Vec<usize>| {
+            let elements: u64 = shape.iter().map(|&size| size as u64).product();
+            let width = if element.ends_with("int8") { 1 } else { 4 };
+            StepValue {
+                element: element.clone(),
+                shape: shape.clone(),
+                bytes: elements.saturating_mul(width),
+            }
+        };
+        let inputs = fused.inputs.iter().zip(&fused.input_shapes);
+        let kernel = fused.kernel.as_deref().unwrap_or_default();
+        Step {
+            node: known.get(fused.node.as_str()).copied(),
+            kernel: format!("{} {kernel}", fused.operation)
+                .trim_end()
+                .to_string(),
+            product: fused.kernel.is_some(),
+            on_integers: true,
+            inputs: inputs
+                .map(|(element, shape)| value(element, shape))
+                .collect(),
+            outputs: vec![value(&fused.output, &fused.output_shape)],
+        }
+    }
+}
+
 /// Hears when steps run. Steps are named by their place in [`super::Engine::steps`].
 pub trait Timing {
-    /// A step begins.
+    /// A step begins. Inside an integer region it is only known at its end which one.
     fn begin(&mut self, step: usize);
 
     /// The step ended; what it read for the last time is freed.
@@ -82,21 +116,40 @@ pub struct Steps {
     pub layers: Vec<Option<usize>>,
 }
 
-/// The place among the steps of each of tract's nodes; sources only hand on what is fed, and observers belong to
-/// a calibration.
-pub(super) fn places(plan: &TypedSimplePlan) -> HashMap<usize, usize> {
+/// What of a plan runs in integer regions.
+#[derive(Clone, Copy)]
+pub(super) struct Regions<'a> {
+    pub(super) fused: &'a [FusedNode],
+    /// For each region, the place in `fused` of each of its steps.
+    pub(super) steps: &'a [Vec<usize>],
+}
+
+impl Regions<'_> {
+    /// The steps of a region, if the node is one.
+    fn of(&self, node: &TypedNode) -> Option<&[usize]> {
+        let region = node.op_as::<Integers>()?;
+        self.steps.get(region.place).map(Vec::as_slice)
+    }
+}
+
+/// The place among the steps of the first step of each of tract's nodes: one, but for a region, which has several. Sources only hand on what is fed, and observers belong to a calibration.
+pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<usize, usize> {
     let model = plan.model();
-    let order = plan.order_without_consts().iter().copied();
-    order
-        .filter(|&id| {
-            !model.nodes[id].op_is::<TypedSource>() && !model.nodes[id].op_is::<Observe>()
-        })
-        .zip(0..)
-        .collect()
+    let mut places = HashMap::new();
+    let mut next = 0;
+    for &id in plan.order_without_consts() {
+        let node = &model.nodes[id];
+        if node.op_is::<TypedSource>() || node.op_is::<Observe>() {
+            continue;
+        }
+        places.insert(id, next);
+        next += regions.of(node).map_or(1, <[usize]>::len);
+    }
+    places
 }
 
 /// What the steps of a plan are, and which nodes of the graph each stands for.
-pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph) -> Steps {
+pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_>) -> Steps {
     let names = unique_names(graph);
     let known: HashMap<&str, usize> = names
         .iter()
@@ -104,11 +157,16 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph) -> Steps {
         .map(|(i, n)| (n.as_str(), i))
         .collect();
     let model = plan.model();
-    let mut order: Vec<(usize, usize)> = places(plan).into_iter().collect();
+    let mut order: Vec<(usize, usize)> = places(plan, regions).into_iter().collect();
     order.sort_by_key(|&(_, place)| place);
     let mut steps = Vec::new();
     for (id, _) in order {
         let node = &model.nodes[id];
+        if let Some(inside) = regions.of(node) {
+            let fused = inside.iter().map(|&at| &regions.fused[at]);
+            steps.extend(fused.map(|fused| Step::of_integers(fused, &known)));
+            continue;
+        }
         let inputs = node.inputs.iter().filter_map(|&outlet| {
             let fact = model.outlet_fact(outlet).ok()?;
             fact.konst.is_none().then(|| value(fact))
@@ -117,11 +175,20 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph) -> Steps {
             node: node_of(&node.name, &known),
             kernel: kernel(node),
             product: is_product(node),
+            on_integers: false,
             inputs: inputs.collect(),
             outputs: node.outputs.iter().map(|o| value(&o.fact)).collect(),
         });
     }
-    let layers = attribution::layers_of(graph, &steps);
+    let mut layers = attribution::layers_of(graph, &steps);
+    for fused in regions.fused.iter().filter(|f| f.region.is_some()) {
+        let layer = known.get(fused.node.as_str()).copied();
+        for name in &fused.fused {
+            if let (Some(&node), Some(layer)) = (known.get(name.as_str()), layer) {
+                layers[node] = Some(layer);
+            }
+        }
+    }
     attribution::in_layers(&layers, &mut steps);
     Steps { steps, layers }
 }
@@ -140,7 +207,7 @@ fn node_of(name: &str, known: &HashMap<&str, usize>) -> Option<usize> {
 /// Packing for a product is no product.
 fn is_product(node: &TypedNode) -> bool {
     let name = node.op.name();
-    name.contains("MatMul") && !name.contains("Pack")
+    node.op_is::<Convolution>() || (name.contains("MatMul") && !name.contains("Pack"))
 }
 
 fn kernel(node: &TypedNode) -> String {

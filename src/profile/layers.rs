@@ -243,6 +243,14 @@ fn layer(
     found.nodes = members.iter().map(|n| n.title().to_string()).collect();
     found.conversion = conversion(node, values);
     (found.inputs, found.outputs) = edges(&members, values);
+    if let Some(step) = places.iter().map(|&at| &all[at]).find(|s| s.on_integers) {
+        for (port, real) in found.inputs.iter_mut().zip(&step.inputs) {
+            port.element.clone_from(&real.element);
+        }
+        for (port, real) in found.outputs.iter_mut().zip(&step.outputs) {
+            port.element.clone_from(&real.element);
+        }
+    }
     found.macs = members
         .iter()
         .map(|n| super::macs::macs(n, |name| values.shape(name)))
@@ -351,6 +359,7 @@ mod tests {
             node,
             kernel: kernel.into(),
             product: false,
+            on_integers: false,
             inputs: vec![],
             outputs: vec![crate::engine::StepValue {
                 element: "float32".into(),

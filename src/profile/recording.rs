@@ -126,9 +126,10 @@ impl Timing for Recording<'_> {
         }
     }
 
-    fn end(&mut self, _step: usize) {
+    fn end(&mut self, step: usize) {
         let now = self.clock.now_ms() - self.began;
         if let Some(moment) = self.current.moments.last_mut() {
+            moment.step = step;
             moment.ms = now - moment.begin_ms;
             moment.peak = memory::peak().saturating_sub(self.resident) as u64;
             moment.live = memory::live().saturating_sub(self.resident) as u64;

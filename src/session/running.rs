@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Error, Session, Watch};
+use super::{Error, Session, Watch, warm_up};
 use crate::engine::{self, Engine, EngineError};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
@@ -125,12 +125,13 @@ impl Runner {
             let nodes = model.graph.nodes.iter();
             nodes.map(|n| n.title().to_string()).collect()
         };
+        warm_up::form_chosen();
         let all = titles(&model);
         let model = prepare(model.clone()).map_or(model, |prepared| prepared.model);
         let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
         let dropped = all.into_iter().filter(|n| !kept.contains(n)).collect();
         Runner {
-            engine: Engine::new(model.clone(), Vec::new()),
+            engine: Engine::new(model.clone(), Vec::new()).on_integers(),
             model,
             dropped,
         }

@@ -1,7 +1,10 @@
 //! A run of everything on a little model, so that a browser has compiled the loops that matter before a
 //! person's model comes: it compiles a function well only once it has seen it work.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
+use octet_kernels::int8::Form;
 
 use super::{Error, Event, Session, Source, Watch};
 use crate::calibrate::Method;
@@ -12,6 +15,7 @@ use crate::onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     ValueInfoProto,
 };
+use crate::profile::{Clock, SystemClock};
 use crate::quantize::Settings;
 use crate::samples;
 
@@ -19,8 +23,10 @@ use crate::samples;
 const CHANNELS: usize = 32;
 const SIDE: usize = 28;
 
-/// Opens, calibrates and quantizes the little model once: a few milliseconds.
+/// Opens, calibrates and quantizes the little model once, and times the forms of the integer kernels: some
+/// milliseconds.
 pub fn warm_up() -> Result<(), Error> {
+    choose_form();
     let mut session = Session::open(Source::new("warm-up", Bytes::from(model()?)))?;
     session.begin_calibration(samples::Settings::default())?;
     let samples = session.demo_samples(1, 0)?;
@@ -28,6 +34,21 @@ pub fn warm_up() -> Result<(), Error> {
     session.finish_calibration(Method::default())?;
     session.quantize(&Settings::default())?;
     Ok(())
+}
+
+/// Sees to it that the form of the integer kernels was chosen by its speed.
+pub(super) fn form_chosen() {
+    if !CHOSEN.load(Ordering::Relaxed) {
+        choose_form();
+    }
+}
+
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// Chooses anew: what was slow may have been compiled meanwhile.
+fn choose_form() {
+    Form::choose(|| SystemClock.now_ms() / 1000.0);
+    CHOSEN.store(true, Ordering::Relaxed);
 }
 
 struct Unwatched;

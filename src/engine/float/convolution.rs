@@ -13,7 +13,7 @@ use super::clamp::Clamp;
 
 /// Stands where tract's convolution stood.
 #[derive(Clone, Debug)]
-pub(super) struct Convolution {
+pub(in crate::engine) struct Convolution {
     kernel: Arc<float::Convolution>,
     clamp: Clamp,
     /// The picture that goes out, with batch and channels.

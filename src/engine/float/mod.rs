@@ -16,7 +16,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::math::{Max, Min};
 
 use clamp::Clamp;
-use convolution::Convolution;
+pub(super) use convolution::Convolution;
 
 /// The same model with our kernels.
 pub(super) fn with_kernels(model: &TypedModel) -> TractResult<TypedModel> {

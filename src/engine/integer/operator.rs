@@ -42,6 +42,13 @@ impl Integers {
             .context("an integer region without its program")
     }
 
+    /// How many instructions a run takes.
+    pub(in super::super) fn instructions(&self) -> usize {
+        self.program
+            .as_ref()
+            .map_or(0, |program| program.instructions())
+    }
+
     /// Runs the region; `clock` hears of each instruction.
     pub(in super::super) fn run(
         &self,

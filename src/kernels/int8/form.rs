@@ -168,8 +168,10 @@ fn timed(mut clock: impl FnMut() -> f64) -> Vec<(Form, f64)> {
             Some((form, packed.ok()?, f64::INFINITY))
         })
         .collect();
-    // In turns, since a machine's speed drifts, and the least of each: what disturbs only adds.
-    for _ in 0..3 {
+    // In turns, since a machine's speed drifts, and the least of each: what disturbs only adds. Often enough for a
+    // browser to compile meanwhile what it first ran in a simple form.
+    let rounds = if cfg!(target_family = "wasm") { 8 } else { 3 };
+    for _ in 0..rounds {
         for (_, weights, least) in &mut times {
             // A first run for the caches and for an engine that compiles what is hot.
             let _ = run(weights);

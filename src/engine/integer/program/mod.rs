@@ -68,6 +68,11 @@ pub(super) struct Refused {
 }
 
 impl Program {
+    /// How many instructions a run takes.
+    pub(in crate::engine) fn instructions(&self) -> usize {
+        self.instructions.len()
+    }
+
     /// Compiles a region.
     pub(super) fn new(network: &Network, region: &Region) -> Result<Program, Refused> {
         let refused = |(step, error): (usize, Error)| Refused {
