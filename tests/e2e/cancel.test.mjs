@@ -18,7 +18,10 @@ const cancel = (visit) => visit.tab.evaluate(() => new Promise((resolve) => {
     resolve(performance.now() - began);
   });
   gone.observe(document.body, { childList: true, subtree: true });
-  /** @type {HTMLElement} */ (document.querySelector('#cancel')).click();
+  /** @type {HTMLElement | null} */
+  const button = document.querySelector('#cancel');
+  if (!button) throw new Error('the run has ended by itself');
+  button.click();
 }));
 
 inBrowsers('cancel', (visit) => {

