@@ -71,9 +71,13 @@ fn model(operator: &str) -> Model {
         output: vec![port("z", &[-1, 2])],
         ..Default::default()
     };
+    of_graph(graph, 13)
+}
+
+fn of_graph(graph: GraphProto, opset: i64) -> Model {
     let opset = OperatorSetIdProto {
         domain: None,
-        version: Some(13),
+        version: Some(opset),
     };
     Model::from_proto(ModelProto {
         ir_version: Some(8),
@@ -96,6 +100,27 @@ fn a_run_gives_the_numbers_of_the_operators() {
     let outputs = engine.run(&sample(2), |_, _| {}, || false).unwrap();
     assert_eq!(outputs[0].shape(), [2, 2]);
     assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
+}
+
+#[test]
+fn the_fourier_transform_in_rustffts_place_is_the_one_that_runs() {
+    let graph = GraphProto {
+        node: vec![node("DFT", &["x"], "y")],
+        input: vec![port("x", &[1, 6, 2])],
+        output: vec![port("y", &[1, 6, 2])],
+        ..Default::default()
+    };
+    // A wave that goes round twice: all of it is in the second place.
+    let third = std::f32::consts::TAU / 3.0;
+    let wave = (0..6).flat_map(|k| [(k as f32 * third).cos(), (k as f32 * third).sin()]);
+    let sample = Tensor::new(vec![1, 6, 2], Values::F32(wave.collect())).unwrap();
+    let outputs = Engine::new(of_graph(graph, 17), vec![])
+        .run(&[sample], |_, _| {}, || false)
+        .unwrap();
+    for (place, &found) in outputs[0].as_f32().unwrap().iter().enumerate() {
+        let expected = if place == 4 { 6.0 } else { 0.0 };
+        assert!((found - expected).abs() < 1e-5, "{place}: {found}");
+    }
 }
 
 #[test]

@@ -1,0 +1,229 @@
+//! The discrete Fourier transform of any length, small in code.
+//!
+//! Computed in f64 whatever goes in, so there is one copy of it. A length of small primes is taken apart prime by prime; any other is
+//! turned into a convolution of a length that is a power of two.
+
+use std::f64::consts::PI;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use num_complex;
+pub use num_traits;
+
+use num_complex::Complex;
+use num_traits::{FromPrimitive, ToPrimitive};
+
+/// A number that can be transformed.
+pub trait FftNum: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static {}
+
+impl<T: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static> FftNum for T {}
+
+/// The sign of the exponent. Neither direction scales.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FftDirection {
+    /// exp(−2πi·jk/n).
+    Forward,
+    /// exp(+2πi·jk/n).
+    Inverse,
+}
+
+/// A transform of one length and direction.
+pub trait Fft<T: FftNum>: Send + Sync + Debug {
+    /// Transforms each stretch of the planned length in place; what is left over at the end stays.
+    fn process(&self, buffer: &mut [Complex<T>]);
+}
+
+/// Makes transforms.
+#[derive(Debug)]
+pub struct FftPlanner<T>(PhantomData<T>);
+
+impl<T: FftNum> FftPlanner<T> {
+    /// A planner. It keeps nothing.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// The transform of `length` values.
+    pub fn plan_fft(&mut self, length: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
+        Arc::new(Transform::new(length, direction))
+    }
+
+    /// The forward transform of `length` values.
+    pub fn plan_fft_forward(&mut self, length: usize) -> Arc<dyn Fft<T>> {
+        self.plan_fft(length, FftDirection::Forward)
+    }
+
+    /// The inverse transform of `length` values.
+    pub fn plan_fft_inverse(&mut self, length: usize) -> Arc<dyn Fft<T>> {
+        self.plan_fft(length, FftDirection::Inverse)
+    }
+}
+
+impl<T: FftNum> Fft<T> for Transform {
+    fn process(&self, buffer: &mut [Complex<T>]) {
+        let of = |value: T| value.to_f64().unwrap_or(f64::NAN);
+        let into = |value: f64| T::from_f64(value).expect("a float takes any f64");
+        for stretch in buffer.chunks_exact_mut(self.length.max(1)) {
+            let values: Vec<_> = stretch.iter().map(|value| Complex::new(of(value.re), of(value.im))).collect();
+            for (place, value) in stretch.iter_mut().zip(self.of(&values)) {
+                *place = Complex::new(into(value.re), into(value.im));
+            }
+        }
+    }
+}
+
+/// The largest prime a length is taken apart by; its steps cost as many operations a value.
+const LARGEST_FACTOR: usize = 31;
+
+#[derive(Debug)]
+struct Transform {
+    length: usize,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// By the prime factors of the length, with the roots of unity of the whole length.
+    Factors { factors: Vec<usize>, roots: Vec<Complex<f64>> },
+    /// As a convolution with a chirp: jk = (j² + k² − (k − j)²) / 2.
+    Chirp { chirp: Vec<Complex<f64>>, spectrum: Vec<Complex<f64>>, longer: Box<Transform> },
+}
+
+impl Transform {
+    fn new(length: usize, direction: FftDirection) -> Self {
+        let sign = match direction {
+            FftDirection::Forward => -1.0,
+            FftDirection::Inverse => 1.0,
+        };
+        let factors = factors(length);
+        let way = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
+            let roots = (0..length).map(|k| Complex::cis(sign * 2.0 * PI * k as f64 / length as f64)).collect();
+            Way::Factors { factors, roots }
+        } else {
+            // k² modulo 2n keeps the angle small, and so exact.
+            let angle = |k: usize| (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64;
+            let chirp: Vec<_> = (0..length).map(|k| Complex::cis(sign * angle(k))).collect();
+            let longer = Box::new(Transform::new((2 * length - 1).next_power_of_two(), FftDirection::Forward));
+            let mut around = vec![Complex::new(0.0, 0.0); longer.length];
+            for (k, turn) in chirp.iter().enumerate() {
+                around[k] = turn.conj();
+                around[(longer.length - k) % longer.length] = turn.conj();
+            }
+            Way::Chirp { spectrum: longer.of(&around), chirp, longer }
+        };
+        Self { length, way }
+    }
+
+    fn of(&self, values: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        match &self.way {
+            Way::Factors { factors, roots } => {
+                let mut out = vec![Complex::new(0.0, 0.0); self.length];
+                by_factors(values, 1, &mut out, factors, roots);
+                out
+            }
+            Way::Chirp { chirp, spectrum, longer } => {
+                let mut turned: Vec<_> = values.iter().zip(chirp).map(|(value, turn)| value * turn).collect();
+                turned.resize(longer.length, Complex::new(0.0, 0.0));
+                // The inverse of the longer transform is its forward transform between two conjugations.
+                let product: Vec<_> = longer.of(&turned).iter().zip(spectrum).map(|(a, b)| (a * b).conj()).collect();
+                let scale = 1.0 / longer.length as f64;
+                longer.of(&product).iter().zip(chirp).map(|(value, turn)| value.conj() * turn * scale).collect()
+            }
+        }
+    }
+}
+
+/// The transform of every `step`th of `values`, as many as `out` has: one transform for each remainder by the first factor, then
+/// their combination. `roots` are those of the whole length.
+fn by_factors(values: &[Complex<f64>], step: usize, out: &mut [Complex<f64>], factors: &[usize], roots: &[Complex<f64>]) {
+    let Some((&factor, others)) = factors.split_first() else {
+        if let Some(place) = out.first_mut() {
+            *place = values[0];
+        }
+        return;
+    };
+    let part = out.len() / factor;
+    for (remainder, out) in out.chunks_exact_mut(part).enumerate() {
+        by_factors(&values[remainder * step..], step * factor, out, others, roots);
+    }
+    let mut terms = [Complex::new(0.0, 0.0); LARGEST_FACTOR];
+    for k in 0..part {
+        for (remainder, term) in terms[..factor].iter_mut().enumerate() {
+            *term = out[remainder * part + k] * roots[remainder * k * step];
+        }
+        for quotient in 0..factor {
+            let root = |remainder: usize| roots[quotient * remainder % factor * part * step];
+            out[quotient * part + k] = terms[..factor].iter().enumerate().map(|(remainder, term)| term * root(remainder)).sum();
+        }
+    }
+}
+
+/// The primes of a number, smallest first.
+fn factors(mut number: usize) -> Vec<usize> {
+    let mut factors = Vec::new();
+    let mut candidate = 2;
+    while number > 1 {
+        if candidate * candidate > number {
+            candidate = number;
+        }
+        while number.is_multiple_of(candidate) {
+            factors.push(candidate);
+            number /= candidate;
+        }
+        candidate += 1;
+    }
+    factors
+}
+
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn by_definition(values: &[Complex<f64>], sign: f64) -> Vec<Complex<f64>> {
+        let n = values.len();
+        let root = |jk: usize| Complex::cis(sign * 2.0 * PI * (jk % n) as f64 / n as f64);
+        (0..n).map(|k| values.iter().enumerate().map(|(j, value)| value * root(j * k)).sum()).collect()
+    }
+
+    fn apart(found: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
+        found.iter().zip(expected).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_the_sum_that_defines_it(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
+            let values: Vec<_> = values.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
+            for (direction, sign) in [(FftDirection::Forward, -1.0), (FftDirection::Inverse, 1.0)] {
+                let mut found = values.clone();
+                FftPlanner::new().plan_fft(values.len(), direction).process(&mut found);
+                prop_assert!(apart(&found, &by_definition(&values, sign)) < 1e-10);
+            }
+        }
+    }
+
+    #[test]
+    fn there_and_back_is_the_length_times_what_was() {
+        // A power of two, a product of small primes, a prime, twice a prime.
+        for length in [1, 1024, 1000, 997, 2 * 401] {
+            let values: Vec<_> = (0..length).map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos())).collect();
+            let mut found = values.clone();
+            FftPlanner::new().plan_fft_forward(length).process(&mut found);
+            FftPlanner::new().plan_fft_inverse(length).process(&mut found);
+            for (found, value) in found.iter().zip(&values) {
+                assert!((found / length as f32 - value).norm() < 1e-6, "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_in_a_row_are_each_transformed_and_none_is_an_answer() {
+        let mut two = [1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0].map(|re| Complex::new(re, 0.0));
+        FftPlanner::new().plan_fft_forward(3).process(&mut two);
+        assert!(two[..3].iter().all(|value| (value - Complex::new(1.0, 0.0)).norm() < 1e-6));
+        assert!((two[4] - Complex::cis(-2.0 * std::f32::consts::PI / 3.0)).norm() < 1e-6);
+        FftPlanner::<f32>::new().plan_fft_forward(0).process(&mut []);
+    }
+}
