@@ -66,7 +66,10 @@ impl<T: FftNum> Fft<T> for Transform {
         let of = |value: T| value.to_f64().unwrap_or(f64::NAN);
         let into = |value: f64| T::from_f64(value).expect("a float takes any f64");
         for stretch in buffer.chunks_exact_mut(self.length.max(1)) {
-            let values: Vec<_> = stretch.iter().map(|value| Complex::new(of(value.re), of(value.im))).collect();
+            let values: Vec<_> = stretch
+                .iter()
+                .map(|value| Complex::new(of(value.re), of(value.im)))
+                .collect();
             for (place, value) in stretch.iter_mut().zip(self.of(&values)) {
                 *place = Complex::new(into(value.re), into(value.im));
             }
@@ -86,9 +89,16 @@ struct Transform {
 #[derive(Debug)]
 enum Way {
     /// By the prime factors of the length, with the roots of unity of the whole length.
-    Factors { factors: Vec<usize>, roots: Vec<Complex<f64>> },
+    Factors {
+        factors: Vec<usize>,
+        roots: Vec<Complex<f64>>,
+    },
     /// As a convolution with a chirp: jk = (j² + k² − (k − j)²) / 2.
-    Chirp { chirp: Vec<Complex<f64>>, spectrum: Vec<Complex<f64>>, longer: Box<Transform> },
+    Chirp {
+        chirp: Vec<Complex<f64>>,
+        spectrum: Vec<Complex<f64>>,
+        longer: Box<Transform>,
+    },
 }
 
 impl Transform {
@@ -99,19 +109,30 @@ impl Transform {
         };
         let factors = factors(length);
         let way = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
-            let roots = (0..length).map(|k| Complex::cis(sign * 2.0 * PI * k as f64 / length as f64)).collect();
+            let roots = (0..length)
+                .map(|k| Complex::cis(sign * 2.0 * PI * k as f64 / length as f64))
+                .collect();
             Way::Factors { factors, roots }
         } else {
             // k² modulo 2n keeps the angle small, and so exact.
-            let angle = |k: usize| (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64;
+            let angle = |k: usize| {
+                (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64
+            };
             let chirp: Vec<_> = (0..length).map(|k| Complex::cis(sign * angle(k))).collect();
-            let longer = Box::new(Transform::new((2 * length - 1).next_power_of_two(), FftDirection::Forward));
+            let longer = Box::new(Transform::new(
+                (2 * length - 1).next_power_of_two(),
+                FftDirection::Forward,
+            ));
             let mut around = vec![Complex::new(0.0, 0.0); longer.length];
             for (k, turn) in chirp.iter().enumerate() {
                 around[k] = turn.conj();
                 around[(longer.length - k) % longer.length] = turn.conj();
             }
-            Way::Chirp { spectrum: longer.of(&around), chirp, longer }
+            Way::Chirp {
+                spectrum: longer.of(&around),
+                chirp,
+                longer,
+            }
         };
         Self { length, way }
     }
@@ -123,13 +144,31 @@ impl Transform {
                 by_factors(values, 1, &mut out, factors, roots);
                 out
             }
-            Way::Chirp { chirp, spectrum, longer } => {
-                let mut turned: Vec<_> = values.iter().zip(chirp).map(|(value, turn)| value * turn).collect();
+            Way::Chirp {
+                chirp,
+                spectrum,
+                longer,
+            } => {
+                let mut turned: Vec<_> = values
+                    .iter()
+                    .zip(chirp)
+                    .map(|(value, turn)| value * turn)
+                    .collect();
                 turned.resize(longer.length, Complex::new(0.0, 0.0));
                 // The inverse of the longer transform is its forward transform between two conjugations.
-                let product: Vec<_> = longer.of(&turned).iter().zip(spectrum).map(|(a, b)| (a * b).conj()).collect();
+                let product: Vec<_> = longer
+                    .of(&turned)
+                    .iter()
+                    .zip(spectrum)
+                    .map(|(a, b)| (a * b).conj())
+                    .collect();
                 let scale = 1.0 / longer.length as f64;
-                longer.of(&product).iter().zip(chirp).map(|(value, turn)| value.conj() * turn * scale).collect()
+                longer
+                    .of(&product)
+                    .iter()
+                    .zip(chirp)
+                    .map(|(value, turn)| value.conj() * turn * scale)
+                    .collect()
             }
         }
     }
@@ -137,7 +176,13 @@ impl Transform {
 
 /// The transform of every `step`th of `values`, as many as `out` has: one transform for each remainder by the first factor, then
 /// their combination. `roots` are those of the whole length.
-fn by_factors(values: &[Complex<f64>], step: usize, out: &mut [Complex<f64>], factors: &[usize], roots: &[Complex<f64>]) {
+fn by_factors(
+    values: &[Complex<f64>],
+    step: usize,
+    out: &mut [Complex<f64>],
+    factors: &[usize],
+    roots: &[Complex<f64>],
+) {
     let Some((&factor, others)) = factors.split_first() else {
         if let Some(place) = out.first_mut() {
             *place = values[0];
@@ -146,7 +191,13 @@ fn by_factors(values: &[Complex<f64>], step: usize, out: &mut [Complex<f64>], fa
     };
     let part = out.len() / factor;
     for (remainder, out) in out.chunks_exact_mut(part).enumerate() {
-        by_factors(&values[remainder * step..], step * factor, out, others, roots);
+        by_factors(
+            &values[remainder * step..],
+            step * factor,
+            out,
+            others,
+            roots,
+        );
     }
     let mut terms = [Complex::new(0.0, 0.0); LARGEST_FACTOR];
     for k in 0..part {
@@ -155,7 +206,11 @@ fn by_factors(values: &[Complex<f64>], step: usize, out: &mut [Complex<f64>], fa
         }
         for quotient in 0..factor {
             let root = |remainder: usize| roots[quotient * remainder % factor * part * step];
-            out[quotient * part + k] = terms[..factor].iter().enumerate().map(|(remainder, term)| term * root(remainder)).sum();
+            out[quotient * part + k] = terms[..factor]
+                .iter()
+                .enumerate()
+                .map(|(remainder, term)| term * root(remainder))
+                .sum();
         }
     }
 }
@@ -185,11 +240,23 @@ mod tests {
     fn by_definition(values: &[Complex<f64>], sign: f64) -> Vec<Complex<f64>> {
         let n = values.len();
         let root = |jk: usize| Complex::cis(sign * 2.0 * PI * (jk % n) as f64 / n as f64);
-        (0..n).map(|k| values.iter().enumerate().map(|(j, value)| value * root(j * k)).sum()).collect()
+        (0..n)
+            .map(|k| {
+                values
+                    .iter()
+                    .enumerate()
+                    .map(|(j, value)| value * root(j * k))
+                    .sum()
+            })
+            .collect()
     }
 
     fn apart(found: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
-        found.iter().zip(expected).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+        found
+            .iter()
+            .zip(expected)
+            .map(|(a, b)| (a - b).norm())
+            .fold(0.0, f64::max)
     }
 
     proptest! {
@@ -208,10 +275,16 @@ mod tests {
     fn there_and_back_is_the_length_times_what_was() {
         // A power of two, a product of small primes, a prime, twice a prime.
         for length in [1, 1024, 1000, 997, 2 * 401] {
-            let values: Vec<_> = (0..length).map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos())).collect();
+            let values: Vec<_> = (0..length)
+                .map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos()))
+                .collect();
             let mut found = values.clone();
-            FftPlanner::new().plan_fft_forward(length).process(&mut found);
-            FftPlanner::new().plan_fft_inverse(length).process(&mut found);
+            FftPlanner::new()
+                .plan_fft_forward(length)
+                .process(&mut found);
+            FftPlanner::new()
+                .plan_fft_inverse(length)
+                .process(&mut found);
             for (found, value) in found.iter().zip(&values) {
                 assert!((found / length as f32 - value).norm() < 1e-6, "{length}");
             }
@@ -222,8 +295,14 @@ mod tests {
     fn several_in_a_row_are_each_transformed_and_none_is_an_answer() {
         let mut two = [1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0].map(|re| Complex::new(re, 0.0));
         FftPlanner::new().plan_fft_forward(3).process(&mut two);
-        assert!(two[..3].iter().all(|value| (value - Complex::new(1.0, 0.0)).norm() < 1e-6));
+        assert!(
+            two[..3]
+                .iter()
+                .all(|value| (value - Complex::new(1.0, 0.0)).norm() < 1e-6)
+        );
         assert!((two[4] - Complex::cis(-2.0 * std::f32::consts::PI / 3.0)).norm() < 1e-6);
-        FftPlanner::<f32>::new().plan_fft_forward(0).process(&mut []);
+        FftPlanner::<f32>::new()
+            .plan_fft_forward(0)
+            .process(&mut []);
     }
 }
