@@ -20,7 +20,7 @@ use wasm_bindgen::prelude::*;
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
-use crate::session::{self, Checksum, Source};
+use crate::session::{self, Source};
 use crate::tensor::Tensor;
 use crate::{calibrate, quantize};
 
@@ -28,7 +28,7 @@ use crate::{calibrate, quantize};
 pub use wasm_bindgen_rayon::init_thread_pool;
 
 use control::Shared;
-use files::{Portion, Reading, parts};
+use files::{Sample, parts, read_with_checksum};
 
 /// Which of these paths make which sample.
 #[wasm_bindgen]
@@ -66,13 +66,7 @@ impl Session {
         file: web_sys::Blob,
         progress: Function,
     ) -> Result<Session, JsValue> {
-        // The checksum is made of each slice while the next is on its way.
-        let mut checksum = Checksum::new();
-        let reading = Reading::begin(&name, file)?;
-        let bytes = reading
-            .finish(Some(&progress), |slice| checksum.add(slice))
-            .await?;
-        let sha256 = checksum.finish();
+        let (bytes, sha256) = read_with_checksum(&name, file, &progress).await?;
         let inner = session::Session::open(Source {
             name,
             bytes,
@@ -168,9 +162,23 @@ impl Session {
         self.inner.begin_calibration(samples).map_err(error)
     }
 
-    /// Runs some samples.
-    pub fn feed(&mut self, portion: &Portion) -> Result<(), JsValue> {
-        self.inner.feed(&portion.samples, &Shared).map_err(error)
+    /// Begins to run a sample; comes back at once where there are threads for it. Whether it was begun: not once another
+    /// has failed.
+    #[wasm_bindgen(js_name = beginSample)]
+    pub fn begin_sample(&mut self, sample: Sample) -> Result<bool, JsValue> {
+        let begun = self.inner.begin_sample(sample.encoded, &Shared);
+        begun.map_err(error)
+    }
+
+    /// How many of the samples begun have not ended; a change can be waited for, see `slot.ended`.
+    #[wasm_bindgen(js_name = samplesUnderWay)]
+    pub fn samples_under_way(&self) -> usize {
+        self.inner.samples_under_way()
+    }
+
+    /// How the samples went that were begun and have ended: throws what was wrong with the first bad one.
+    pub fn settle(&mut self) -> Result<(), JsValue> {
+        self.inner.settle().map_err(error)
     }
 
     /// Whether the samples must be fed a second time for this method; if so, that pass begins.
@@ -236,9 +244,7 @@ impl Session {
     pub async fn begin_comparison(&mut self, quantized: web_sys::Blob) -> Result<(), JsValue> {
         self.comparing = None;
         let name = "the quantized model";
-        let bytes = Reading::begin(name, quantized)?
-            .finish(None, |_| {})
-            .await?;
+        let bytes = files::read(name, quantized).await?;
         let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
         self.comparing = Some(self.inner.begin_comparison(&runner).map_err(error)?);

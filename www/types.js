@@ -252,7 +252,7 @@
  */
 
 /** Places in `control`. */
-export const slot = { cancel: 0, done: 1, panicked: 2 };
+export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3 };
 
 /** @typedef {{ id: number, call: string, args: any }} Request */
 

@@ -10,8 +10,11 @@ import { slot } from './types.js';
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
-/** Samples are handed over in portions that take about this long, so that progress and cancelling stay lively. */
-const span = 200;
+/** So many samples are handed over for each thread: one to run and one to go on with. */
+const ahead = 2;
+
+/** Memory is told this often while samples run, in milliseconds. */
+const interval = 100;
 
 /** How long the engine warms up once it is loaded, in milliseconds, if nobody wants anything of it. */
 const warmth = 250;
@@ -193,7 +196,7 @@ function reading(report) {
 }
 
 /**
- * Runs all samples once, in portions; the files of one are read while the one before it runs.
+ * Runs all samples once. Each begins as soon as a thread may want it; meanwhile the files of the next are read.
  *
  * @param {Session} open
  * @param {{ name: string, files: NamedFile[] }[]} all
@@ -201,38 +204,54 @@ function reading(report) {
  * @param {Report} report
  */
 async function feed(open, all, stage, report) {
-  // The page reads the samples of this pass there, while this worker waits for its threads.
-  Atomics.store(loaded().control(), slot.done, 0);
-  let done = 0;
-  let begun = 0;
-  let size = threads;
-  const tell = () => report({ stage, done, of: all.length, unit: 'samples', memory: memory() });
-  const begin = () => {
-    const part = all.slice(begun, begun + size);
-    begun += part.length;
-    const portion = loaded().Portion.read(part);
-    portion.catch(() => {}); // said when it is waited for
-    return { count: part.length, portion };
+  // The page reads the samples of this pass there too.
+  const control = loaded().control();
+  Atomics.store(control, slot.done, 0);
+  let told = 0;
+  const tell = () => {
+    told = performance.now();
+    report({ stage, done: Atomics.load(loaded().control(), slot.done), of: all.length, unit: 'samples', memory: memory() });
+  };
+  const free = async (/** @type {number} */ limit) => {
+    for (;;) {
+      const before = Atomics.load(loaded().control(), slot.ended);
+      if (open.samplesUnderWay() < limit) return;
+      if (performance.now() - told > interval) tell();
+      await ended(before);
+    }
+  };
+  const read = (/** @type {number} */ at) => {
+    const reading = at < all.length ? loaded().Sample.read(all[at].name, all[at].files) : null;
+    reading?.catch(() => {}); // said when it is waited for
+    return reading;
   };
   tell();
-  let next = begin();
-  while (next.count > 0) {
-    const { count, portion: coming } = next;
-    const portion = await coming;
-    next = begin();
-    await null; // lets the reading begin
-    const started = performance.now();
-    try {
-      open.feed(portion);
-    } finally {
-      portion.free();
+  let coming = read(0);
+  try {
+    for (let at = 0; coming; at += 1) {
+      const sample = await coming;
+      coming = read(at + 1);
+      await free(ahead * threads);
+      if (!open.beginSample(sample)) break;
+      if (threads === 1) tell();
     }
-    done += count;
-    tell();
-    const took = performance.now() - started;
-    if (took < span / 2) size = Math.min(size * 2, 16 * threads);
-    else if (took > span * 2) size = Math.max(threads, Math.floor(size / 2 / threads) * threads);
+  } finally {
+    await free(1);
   }
+  open.settle();
+  tell();
+}
+
+/**
+ * Waits until a sample has ended since there were `before`, or a little while.
+ *
+ * @param {number} before
+ */
+function ended(before) {
+  /** @type {any} */
+  const atomics = Atomics;
+  if (atomics.waitAsync) return atomics.waitAsync(loaded().control(), slot.ended, before, interval).value;
+  return new Promise((resolve) => setTimeout(resolve, 4));
 }
 
 /**

@@ -1,10 +1,11 @@
 //! The calibration run: samples in parallel, one a thread, their observations merged.
 //!
-//! Merging is exact and commutative, so the result is the same to the bit for any number of
-//! threads, any order and any cut of the samples into calls of [`Calibration::feed`].
+//! Merging is exact and commutative, so the result is the same to the bit for any number of threads, any order and
+//! any way the samples come: some at a time ([`Calibration::feed`]) or each as soon as it is there
+//! ([`Calibration::begin`]), so that no thread waits for the slowest of a portion.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
@@ -23,6 +24,8 @@ pub enum FeedError {
     Run { sample: String, source: EngineError },
     #[error("stopped on request")]
     Stopped,
+    #[error("{0} samples are still being run: wait for them first")]
+    UnderWay(usize),
     #[error(
         "the second pass over the samples saw {again} values of `{tensor}` and the first {first}: give the same \
          samples both times"
@@ -36,14 +39,29 @@ pub enum FeedError {
 
 /// A calibration under way.
 pub struct Calibration {
-    engine: Engine,
     watched: Vec<String>,
+    pass: Arc<Pass>,
+    /// How many samples of this pass were begun.
+    begun: usize,
+}
+
+/// What the threads share that run the samples of a calibration.
+struct Pass {
+    engine: Engine,
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
+    found: Mutex<Found>,
+    done: AtomicUsize,
+    under_way: AtomicUsize,
+    /// The first of the samples begun that failed, by its place.
+    failed: Mutex<Option<(usize, FeedError)>>,
+}
+
+/// What was seen of each watched value.
+struct Found {
     seen: Vec<Observation>,
     /// What the second pass counted so far; empty in the first.
     counted: Vec<NumpyHistogram>,
-    done: usize,
 }
 
 impl Calibration {
@@ -54,39 +72,55 @@ impl Calibration {
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
     ) -> Calibration {
-        let seen = watched.iter().map(|_| Observation::new()).collect();
-        let engine = Engine::new(model, watched.clone());
-        Calibration {
-            engine,
-            watched,
+        let found = Found {
+            seen: watched.iter().map(|_| Observation::new()).collect(),
+            counted: Vec::new(),
+        };
+        let pass = Pass {
+            engine: Engine::new(model, watched.clone()),
             inputs,
             settings,
-            seen,
-            counted: Vec::new(),
-            done: 0,
+            found: Mutex::new(found),
+            done: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            failed: Mutex::default(),
+        };
+        Calibration {
+            watched,
+            pass: Arc::new(pass),
+            begun: 0,
         }
     }
 
     /// How many samples were run, in this pass.
     pub fn done(&self) -> usize {
-        self.done
+        self.pass.done.load(Ordering::Relaxed)
     }
 
     /// What a second pass counts, once it began.
     pub fn second_pass(&self) -> Option<Layout> {
-        self.counted.first().map(NumpyHistogram::layout)
+        self.pass
+            .found()
+            .counted
+            .first()
+            .map(NumpyHistogram::layout)
     }
 
     /// Begins the second pass: the same samples are to be fed again, and are counted between the ends that
     /// the first pass found.
-    pub fn begin_second_pass(&mut self, layout: Layout) {
+    pub fn begin_second_pass(&mut self, layout: Layout) -> Result<(), FeedError> {
+        self.settle()?;
+        let mut found = self.pass.found();
         let empty = |seen| NumpyHistogram::new(layout, seen);
-        self.counted = self.seen.iter().map(empty).collect();
-        self.done = 0;
+        found.counted = found.seen.iter().map(empty).collect();
+        drop(found);
+        self.pass.done.store(0, Ordering::Relaxed);
+        self.begun = 0;
+        Ok(())
     }
 
-    /// Decodes and runs some samples. A sample counts whole or not at all: where this fails or is
-    /// stopped, what was seen of the samples before stays. Of several bad samples the first is named.
+    /// Decodes and runs some samples, and waits for them. A sample counts whole or not at all: where this fails or
+    /// is stopped, what was seen of the samples before stays. Of several bad samples the first is named.
     ///
     /// `finished` is called with each sample's name and how many are done, from any thread.
     pub fn feed(
@@ -95,84 +129,73 @@ impl Calibration {
         finished: impl Fn(&str, usize) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<(), FeedError> {
-        let result = if self.counted.is_empty() {
-            let mut seen = std::mem::take(&mut self.seen);
-            let none: Vec<_> = seen.iter().map(|_| Observation::new()).collect();
-            let look = |one: &mut Observation, values: &[f32]| one.observe(values);
-            let merge = |all: &mut Observation, one: &mut Observation| {
-                one.end_sample();
-                all.merge(one);
-            };
-            let result = self.run(encoded, &mut seen, &none, look, merge, finished, stop);
-            self.seen = seen;
-            result
-        } else {
-            let mut counted = std::mem::take(&mut self.counted);
-            let none: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
-            let look = |one: &mut NumpyHistogram, values: &[f32]| one.count(values);
-            let merge = |all: &mut NumpyHistogram, one: &mut NumpyHistogram| all.merge(one);
-            let result = self.run(encoded, &mut counted, &none, look, merge, finished, stop);
-            self.counted = counted;
-            result
-        };
-        let (done, result) = result;
-        self.done = done;
-        result
-    }
-
-    /// Runs some samples: each looks at its values in a copy of `none`, which is merged into `all` once it ran
-    /// to its end. How many samples are done by then, and the first failure.
-    #[allow(clippy::too_many_arguments)]
-    fn run<Seen: Clone + Send + Sync>(
-        &self,
-        encoded: &[Encoded],
-        all: &mut Vec<Seen>,
-        none: &[Seen],
-        look: impl Fn(&mut Seen, &[f32]) + Sync,
-        merge: impl Fn(&mut Seen, &mut Seen) + Sync,
-        finished: impl Fn(&str, usize) + Sync,
-        stop: impl Fn() -> bool + Sync,
-    ) -> (usize, Result<(), FeedError>) {
-        let merged = Mutex::new(all);
-        let done = AtomicUsize::new(self.done);
-        let run = |sample: &Encoded| -> Result<(), FeedError> {
-            if stop() {
-                return Err(FeedError::Stopped);
-            }
-            let mut seen = none.to_vec();
-            self.sample(sample, |slot, values| look(&mut seen[slot], values), &stop)?;
-            let mut merged = merged.lock().unwrap_or_else(PoisonError::into_inner);
-            for (all, one) in merged.iter_mut().zip(&mut seen) {
-                merge(all, one);
-            }
-            drop(merged);
-            finished(&sample.name, done.fetch_add(1, Ordering::Relaxed) + 1);
-            Ok(())
-        };
+        let run = |sample| self.pass.run(sample, &finished, &stop);
         let results: Vec<Result<(), FeedError>> = encoded.par_iter().map(run).collect();
-        (done.into_inner(), results.into_iter().collect())
+        results.into_iter().collect()
     }
 
-    fn sample(
-        &self,
-        sample: &Encoded,
-        look: impl FnMut(usize, &[f32]),
-        stop: &(impl Fn() -> bool + Sync),
-    ) -> Result<(), FeedError> {
-        let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
-        match self.engine.run(&tensors, look, stop) {
-            Ok(_) => Ok(()),
-            Err(EngineError::Stopped) => Err(FeedError::Stopped),
-            Err(source) => Err(FeedError::Run {
-                sample: sample.name.clone(),
-                source,
-            }),
+    /// Begins to run a sample, and comes back at once if there are threads for it. [`Calibration::settle`] tells how
+    /// it went. Once a sample has failed no other begins, and the answer is no.
+    ///
+    /// `finished` is called as in [`Calibration::feed`], and `ended` when the sample is under way no longer, well
+    /// or not.
+    pub fn begin(
+        &mut self,
+        sample: Encoded,
+        finished: impl Fn(&str, usize) + Send + 'static,
+        stop: impl Fn() -> bool + Send + 'static,
+        ended: impl FnOnce() + Send + 'static,
+    ) -> bool {
+        if self.pass.failed().is_some() {
+            return false;
+        }
+        let place = self.begun;
+        self.begun += 1;
+        let pass = Arc::clone(&self.pass);
+        pass.under_way.fetch_add(1, Ordering::AcqRel);
+        let run = move || {
+            if let Err(cause) = pass.run(&sample, finished, stop) {
+                let mut failed = pass.failed();
+                if failed.as_ref().is_none_or(|&(first, _)| place < first) {
+                    *failed = Some((place, cause));
+                }
+            }
+            pass.under_way.fetch_sub(1, Ordering::AcqRel);
+            ended();
+        };
+        // Where there is no other thread, none would come to run it.
+        match rayon::current_num_threads() {
+            1 => run(),
+            _ => rayon::spawn(run),
+        }
+        true
+    }
+
+    /// How many of the samples begun have not ended.
+    pub fn under_way(&self) -> usize {
+        self.pass.under_way.load(Ordering::Acquire)
+    }
+
+    /// How the samples went that were begun, all of which have ended: of several bad ones the first is named.
+    pub fn settle(&mut self) -> Result<(), FeedError> {
+        match self.under_way() {
+            0 => self
+                .pass
+                .failed()
+                .take()
+                .map_or(Ok(()), |(_, cause)| Err(cause)),
+            some => Err(FeedError::UnderWay(some)),
         }
     }
 
     /// What was seen of each watched value. Fails where a second pass was not over the samples of the first.
     pub fn finish(mut self) -> Result<Observations, FeedError> {
-        let counted = self.watched.iter().zip(&mut self.seen).zip(self.counted);
+        self.settle()?;
+        let mut found = self.pass.found();
+        let Found { seen, counted } = &mut *found;
+        let (mut seen, counted) = (std::mem::take(seen), std::mem::take(counted));
+        drop(found);
+        let counted = self.watched.iter().zip(&mut seen).zip(counted);
         for ((tensor, seen), counted) in counted {
             let (first, again) = (seen.finite_count(), counted.total());
             if first != again && !counted.edges().is_empty() {
@@ -185,6 +208,65 @@ impl Calibration {
             }
             seen.set_second_pass(counted);
         }
-        Ok(self.watched.into_iter().zip(self.seen).collect())
+        Ok(self.watched.into_iter().zip(seen).collect())
+    }
+}
+
+impl Pass {
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<(usize, FeedError)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs one sample, and takes in what was seen of it once it ran to its end.
+    fn run(
+        &self,
+        sample: &Encoded,
+        finished: impl Fn(&str, usize),
+        stop: impl Fn() -> bool,
+    ) -> Result<(), FeedError> {
+        if stop() {
+            return Err(FeedError::Stopped);
+        }
+        let found = self.found();
+        let mut counted: Vec<_> = found.counted.iter().map(NumpyHistogram::emptied).collect();
+        let mut seen = vec![Observation::new(); found.seen.len()];
+        drop(found);
+        if counted.is_empty() {
+            self.watch(sample, |slot, values| seen[slot].observe(values), &stop)?;
+            let mut found = self.found();
+            for (all, one) in found.seen.iter_mut().zip(&mut seen) {
+                one.end_sample();
+                all.merge(one);
+            }
+        } else {
+            self.watch(sample, |slot, values| counted[slot].count(values), &stop)?;
+            let mut found = self.found();
+            for (all, one) in found.counted.iter_mut().zip(&counted) {
+                all.merge(one);
+            }
+        }
+        finished(&sample.name, self.done.fetch_add(1, Ordering::Relaxed) + 1);
+        Ok(())
+    }
+
+    fn watch(
+        &self,
+        sample: &Encoded,
+        look: impl FnMut(usize, &[f32]),
+        stop: &impl Fn() -> bool,
+    ) -> Result<(), FeedError> {
+        let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
+        match self.engine.run(&tensors, look, stop) {
+            Ok(_) => Ok(()),
+            Err(EngineError::Stopped) => Err(FeedError::Stopped),
+            Err(source) => Err(FeedError::Run {
+                sample: sample.name.clone(),
+                source,
+            }),
+        }
     }
 }

@@ -19,7 +19,7 @@ pub mod yaml;
 
 pub use clock::{Clock, SystemClock};
 pub use layers::{Layer, LayerTable};
-pub use profiler::{Profiler, Record};
+pub use profiler::{Profiler, Record, Stopwatch};
 pub use recording::{Recording, Repeats};
 pub use spread::Spread;
 pub use value::Value;

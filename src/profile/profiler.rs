@@ -1,5 +1,7 @@
 //! The steps of a run, each with the time and memory at its start and end.
 
+use std::sync::Arc;
+
 use super::clock::Clock;
 use super::memory::{Usage, usage};
 use super::yaml::{self, Section};
@@ -17,11 +19,48 @@ pub struct Record {
     pub usage: Usage,
 }
 
-/// Notes the moments of a run. It begins with `Start`; steps are `X Start` and `X End`.
-pub struct Profiler {
-    clock: Box<dyn Clock>,
+/// Tells the moments of a run from any thread.
+#[derive(Clone)]
+pub struct Stopwatch {
+    clock: Arc<dyn Clock>,
     began: f64,
     before: Usage,
+}
+
+impl Stopwatch {
+    fn start(clock: Box<dyn Clock>) -> Stopwatch {
+        let (began, before) = (clock.now_ms(), usage());
+        Stopwatch {
+            clock: clock.into(),
+            began,
+            before,
+        }
+    }
+
+    fn elapsed_ms(&self) -> f64 {
+        self.clock.now_ms() - self.began
+    }
+
+    /// This moment; for [`Profiler::passed`].
+    pub fn moment(&self, step: String) -> Record {
+        let now = usage();
+        let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        Record {
+            step,
+            timestamp: self.clock.unix_seconds(),
+            seconds: self.elapsed_ms() / 1e3,
+            usage: Usage {
+                disk_read: since(now.disk_read, self.before.disk_read),
+                disk_write: since(now.disk_write, self.before.disk_write),
+                ..now
+            },
+        }
+    }
+}
+
+/// Notes the moments of a run. It begins with `Start`; steps are `X Start` and `X End`.
+pub struct Profiler {
+    watch: Stopwatch,
     /// The steps that are open, and whether they are a person's own scopes.
     open: Vec<(String, bool)>,
     /// Whether the run ended inside a scope, so that its end is yet to be noted.
@@ -32,11 +71,8 @@ pub struct Profiler {
 impl Profiler {
     /// Begins a run.
     pub fn start(clock: Box<dyn Clock>) -> Profiler {
-        let (began, before) = (clock.now_ms(), usage());
         let mut profiler = Profiler {
-            clock,
-            began,
-            before,
+            watch: Stopwatch::start(clock),
             open: vec![],
             late: false,
             records: vec![],
@@ -104,7 +140,7 @@ impl Profiler {
         self.note(message.into());
     }
 
-    /// Notes moments that other threads took with [`Profiler::moment`], in the order of their time.
+    /// Notes moments that other threads took with the [`Stopwatch`], in the order of their time.
     pub fn passed(&mut self, mut moments: Vec<Record>) {
         moments.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         self.records.extend(moments);
@@ -143,7 +179,12 @@ impl Profiler {
 
     /// Milliseconds since the run began.
     pub fn elapsed_ms(&self) -> f64 {
-        self.clock.now_ms() - self.began
+        self.watch.elapsed_ms()
+    }
+
+    /// What tells the moments of this run to other threads.
+    pub fn stopwatch(&self) -> &Stopwatch {
+        &self.watch
     }
 
     /// The report as it stands: Quark's part, then the sections.
@@ -152,24 +193,8 @@ impl Profiler {
     }
 
     fn note(&mut self, step: String) {
-        let record = self.moment(step);
+        let record = self.watch.moment(step);
         self.records.push(record);
-    }
-
-    /// This moment, from any thread; for [`Profiler::passed`].
-    pub fn moment(&self, step: String) -> Record {
-        let now = usage();
-        let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        Record {
-            step,
-            timestamp: self.clock.unix_seconds(),
-            seconds: (self.clock.now_ms() - self.began) / 1e3,
-            usage: Usage {
-                disk_read: since(now.disk_read, self.before.disk_read),
-                disk_write: since(now.disk_write, self.before.disk_write),
-                ..now
-            },
-        }
     }
 }
 

@@ -39,6 +39,8 @@ pub enum Error {
     SecondPass(#[from] SecondPassMissing),
     #[error("{0}")]
     OtherSamples(FeedError),
+    #[error("{0}")]
+    UnderWay(FeedError),
     #[error(
         "the model's weights are in other files that are not here: {}; put them beside the model, or add them",
         files.join(", ")
@@ -71,6 +73,7 @@ impl Error {
             Error::Compare(_) => "compare",
             Error::Sample(_) | Error::NoSamples | Error::OtherSamples(_) => "sample",
             Error::NotCalibrating
+            | Error::UnderWay(_)
             | Error::NotCalibrated
             | Error::NotProfiled
             | Error::SecondPass(_) => "order",
@@ -89,6 +92,7 @@ impl From<FeedError> for Error {
             },
             FeedError::Stopped => Error::Stopped,
             FeedError::OtherSamples { .. } => Error::OtherSamples(error),
+            FeedError::UnderWay(_) => Error::UnderWay(error),
         }
     }
 }

@@ -17,7 +17,7 @@ mod warm_up;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -29,7 +29,7 @@ pub use export::Export;
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
 use report::Report;
 pub use running::{Profile, Runner};
-pub use source::{Checksum, Source};
+pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
@@ -41,7 +41,7 @@ use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::prepare::{Prepared, prepare};
-use crate::profile::{Profiler, Section, SystemClock};
+use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock};
 use crate::quantize::{self, NodeChoice, Plan, QuantizedTensor};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
@@ -64,6 +64,8 @@ pub struct Session {
     card: Card,
     prepared: Option<Ready>,
     calibration: Option<Calibration>,
+    /// The moments at which samples were done, until the report has them.
+    passed: Arc<Mutex<Vec<Record>>>,
     found: Option<Found>,
     profiler: Profiler,
     report: Report,
@@ -143,6 +145,22 @@ pub struct Summary {
     pub notes: Vec<String>,
 }
 
+/// Notes that a sample is done, from any thread.
+fn sample_done(
+    name: &str,
+    done: usize,
+    stopwatch: &Stopwatch,
+    passed: &Mutex<Vec<Record>>,
+    watch: &dyn Watch,
+) {
+    let moment = stopwatch.moment(format!("Calibration sample {name} done"));
+    let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+    passed.push(moment);
+    drop(passed);
+    let name = name.to_string();
+    watch.event(&Event::Sample { done, name });
+}
+
 impl Session {
     /// Reads a model and makes its card. The bytes are shared, not copied.
     pub fn open(file: Source) -> Result<Session, Error> {
@@ -160,6 +178,7 @@ impl Session {
             card,
             prepared: None,
             calibration: None,
+            passed: Arc::default(),
             found: None,
             profiler,
             report: Report::default(),
@@ -250,22 +269,46 @@ impl Session {
     /// Runs some samples; may be called again and again, with the same result however they are cut.
     pub fn feed(&mut self, samples: &[Encoded], watch: &dyn Watch) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let profiler = &self.profiler;
-        let passed = Mutex::new(Vec::new());
-        let finished = |name: &str, done| {
-            let moment = profiler.moment(format!("Calibration sample {name} done"));
-            let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-            passed.push(moment);
-            drop(passed);
-            watch.event(&Event::Sample {
-                done,
-                name: name.to_string(),
-            })
-        };
+        let passed = &self.passed;
+        let stopwatch = self.profiler.stopwatch();
+        let finished = |name: &str, done| sample_done(name, done, stopwatch, passed, watch);
         let fed = calibration.feed(samples, finished, || watch.cancelled());
-        let passed = passed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.profiler.passed(passed);
+        self.note_passed();
         Ok(fed?)
+    }
+
+    /// Begins to run a sample, and comes back at once where there are threads for it, so that the next can be read
+    /// meanwhile. [`Session::settle`] tells how those went that were begun. Whether it was begun: not once another has
+    /// failed.
+    pub fn begin_sample(
+        &mut self,
+        sample: Encoded,
+        watch: &'static dyn Watch,
+    ) -> Result<bool, Error> {
+        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let passed = Arc::clone(&self.passed);
+        let stopwatch = self.profiler.stopwatch().clone();
+        let finished = move |name: &str, done| sample_done(name, done, &stopwatch, &passed, watch);
+        let (stop, ended) = (|| watch.cancelled(), || watch.ended());
+        Ok(calibration.begin(sample, finished, stop, ended))
+    }
+
+    /// How many of the samples begun have not ended.
+    pub fn samples_under_way(&self) -> usize {
+        self.calibration.as_ref().map_or(0, Calibration::under_way)
+    }
+
+    /// How the samples went that were begun. They must have ended.
+    pub fn settle(&mut self) -> Result<(), Error> {
+        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
+        let settled = calibration.settle();
+        self.note_passed();
+        Ok(settled?)
+    }
+
+    fn note_passed(&mut self) {
+        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        self.profiler.passed(std::mem::take(&mut *passed));
     }
 
     /// Begins a scope of the caller's own in the report, around whatever follows.
@@ -285,7 +328,7 @@ impl Session {
         let Some(layout) = method.second_pass() else {
             return Ok(false);
         };
-        calibration.begin_second_pass(layout);
+        calibration.begin_second_pass(layout)?;
         Ok(true)
     }
 

@@ -35,9 +35,13 @@ impl Checksum {
 
     /// The checksum, in hexadecimal.
     pub fn finish(self) -> String {
-        let bytes = self.0.finalize();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(&self.0.finalize())
     }
+}
+
+/// Two digits a byte.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Source {

@@ -29,6 +29,9 @@ pub trait Watch: Sync {
     fn cancelled(&self) -> bool {
         false
     }
+
+    /// Called when a sample that was begun is under way no longer, well or not.
+    fn ended(&self) {}
 }
 
 /// Watches nothing.

@@ -15,6 +15,7 @@ static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
 const CANCEL: u32 = 0;
 const DONE: usize = 1;
 const PANICKED: usize = 2;
+const ENDED: usize = 3;
 
 /// The last words of a thread that panicked, ended by zeros.
 static PANIC_TEXT: [AtomicU8; 512] = [const { AtomicU8::new(0) }; 512];
@@ -102,5 +103,12 @@ impl Watch for Shared {
 
     fn cancelled(&self) -> bool {
         CONTROL[CANCEL as usize].load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes who waits for it in JavaScript.
+    fn ended(&self) {
+        CONTROL[ENDED].fetch_add(1, Ordering::Release);
+        // Only shared memory can be waited on; elsewhere this does nothing.
+        let _ = js_sys::Atomics::notify(&control(), ENDED as u32);
     }
 }

@@ -2,41 +2,33 @@
 
 use bytes::Bytes;
 use gloo::file::Blob;
-use js_sys::{Array, Function, Promise, Reflect, Uint8Array};
+use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::samples::Encoded;
+use crate::session::{Checksum, hexadecimal};
 
 /// How much of a file is in JS memory at a time.
 const SLICE: u64 = 4 << 20;
 
-/// Samples whose files are in memory.
+/// Models up to this size are read in one piece, so that the browser can make their checksum.
+const ONE_PIECE: u64 = 32 << 20;
+
+/// A sample whose files are in memory.
 #[wasm_bindgen]
-pub struct Portion {
-    pub(super) samples: Vec<Encoded>,
+pub struct Sample {
+    pub(super) encoded: Encoded,
 }
 
 #[wasm_bindgen]
-impl Portion {
-    /// Reads an array of `{ name, files: [{ path, blob }] }`.
-    pub async fn read(samples: Array) -> Result<Portion, JsValue> {
-        // The browser reads all of them at once.
-        let mut begun = Vec::with_capacity(samples.length() as usize);
-        for sample in samples.iter() {
-            let name = Reflect::get(&sample, &"name".into())?
-                .as_string()
-                .unwrap_or_default();
-            let files = Reflect::get(&sample, &"files".into())?.dyn_into::<Array>()?;
-            begun.push((name, begin(&files)?));
-        }
-        let mut samples = Vec::with_capacity(begun.len());
-        for (name, files) in begun {
-            let parts = finish(files, None).await?;
-            samples.push(Encoded { name, parts });
-        }
-        Ok(Portion { samples })
+impl Sample {
+    /// Reads the `{ path, blob }`s of a sample.
+    pub async fn read(name: String, files: Array) -> Result<Sample, JsValue> {
+        let parts = parts(&files, None).await?;
+        let encoded = Encoded { name, parts };
+        Ok(Sample { encoded })
     }
 }
 
@@ -54,7 +46,7 @@ fn begin(files: &Array) -> Result<Vec<Reading>, JsValue> {
             .as_string()
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
-        Reading::begin(&path, blob)
+        Reading::begin(&path, blob, SLICE)
     };
     files.iter().map(begin).collect()
 }
@@ -66,7 +58,7 @@ async fn finish(
     let mut parts = Vec::with_capacity(files.len());
     for file in files {
         let name = file.name.clone();
-        parts.push((name, file.finish(progress, |_| {}).await?));
+        parts.push((name, file.finish(progress, |_, _| {}).await?));
     }
     Ok(parts)
 }
@@ -77,11 +69,13 @@ pub(super) struct Reading {
     blob: Blob,
     /// The file so far, in memory of its whole size.
     bytes: Vec<u8>,
+    /// How much is read at a time.
+    portion: u64,
     coming: Promise,
 }
 
 impl Reading {
-    pub(super) fn begin(name: &str, blob: web_sys::Blob) -> Result<Reading, JsValue> {
+    fn begin(name: &str, blob: web_sys::Blob, portion: u64) -> Result<Reading, JsValue> {
         let blob = Blob::from(blob);
         let size = blob.size();
         let too_big = || {
@@ -95,23 +89,24 @@ impl Reading {
         bytes.try_reserve_exact(capacity).map_err(|_| too_big())?;
         Ok(Reading {
             name: name.to_string(),
-            coming: slice(&blob, 0),
+            coming: slice(&blob, 0, portion),
             blob,
             bytes,
+            portion,
         })
     }
 
-    /// Copies the file into memory once: never more than two slices of it are in JS at a time, of which `each`
-    /// is given the one while the other comes.
-    pub(super) async fn finish(
+    /// Copies the file into memory once: never more than two portions of it are in JS at a time, of which `each`
+    /// is given the one while the other comes, as it is in memory and in JS.
+    async fn finish(
         mut self,
         progress: Option<&Function>,
-        mut each: impl FnMut(&[u8]),
+        mut each: impl FnMut(&[u8], &Object),
     ) -> Result<Bytes, JsValue> {
         let size = self.blob.size();
         let mut start = 0;
         while start < size {
-            let end = size.min(start + SLICE);
+            let end = size.min(start + self.portion);
             let gone = |cause: &str| {
                 let name = &self.name;
                 let message = format!(
@@ -124,7 +119,7 @@ impl Reading {
                 gone(&String::from(cause.to_string()))
             })?;
             if end < size {
-                self.coming = slice(&self.blob, end);
+                self.coming = slice(&self.blob, end, self.portion);
             }
             let slice = Uint8Array::new(&buffer);
             if u64::from(slice.length()) != end - start {
@@ -133,7 +128,7 @@ impl Reading {
             let before = self.bytes.len();
             self.bytes.resize(before + slice.length() as usize, 0);
             slice.copy_to(&mut self.bytes[before..]);
-            each(&self.bytes[before..]);
+            each(&self.bytes[before..], buffer.unchecked_ref());
             start = end;
             if let Some(progress) = progress {
                 progress.call2(
@@ -148,15 +143,54 @@ impl Reading {
 }
 
 /// Asks for the slice of a file that begins at `start`.
-fn slice(blob: &Blob, start: u64) -> Promise {
-    if blob.size() <= SLICE {
+fn slice(blob: &Blob, start: u64, portion: u64) -> Promise {
+    if blob.size() <= portion {
         return AsRef::<web_sys::Blob>::as_ref(blob).array_buffer();
     }
-    let slice = blob.slice(start, blob.size().min(start + SLICE));
+    let slice = blob.slice(start, blob.size().min(start + portion));
     AsRef::<web_sys::Blob>::as_ref(&slice).array_buffer()
+}
+
+/// The whole of a file, and its checksum.
+///
+/// The browser has a fast one (here five times as fast as ours), which takes a file in one piece only and is not there on
+/// insecure pages. So a large file is read slice by slice, and the checksum made of each while the next is on its way.
+pub(super) async fn read_with_checksum(
+    name: &str,
+    blob: web_sys::Blob,
+    progress: &Function,
+) -> Result<(Bytes, String), JsValue> {
+    let in_one_piece = blob.size() <= ONE_PIECE as f64;
+    let subtle = subtle().filter(|_| in_one_piece);
+    let Some(subtle) = subtle else {
+        let mut checksum = Checksum::new();
+        let bytes = Reading::begin(name, blob, SLICE)?
+            .finish(Some(progress), |slice, _| checksum.add(slice))
+            .await?;
+        return Ok((bytes, checksum.finish()));
+    };
+    let mut digest = None;
+    let bytes = Reading::begin(name, blob, ONE_PIECE)?
+        .finish(Some(progress), |_, buffer| {
+            digest = Some(subtle.digest_with_str_and_buffer_source("SHA-256", buffer));
+        })
+        .await?;
+    let sha256 = match digest {
+        Some(digest) => hexadecimal(&Uint8Array::new(&JsFuture::from(digest?).await?).to_vec()),
+        None => Checksum::new().finish(),
+    };
+    Ok((bytes, sha256))
+}
+
+fn subtle() -> Option<web_sys::SubtleCrypto> {
+    let scope = js_sys::global().dyn_into::<web_sys::WorkerGlobalScope>();
+    let crypto = scope.ok()?.crypto().ok()?;
+    // Undefined on an insecure page, whatever the types say.
+    Some(crypto.subtle()).filter(|subtle| subtle.is_truthy())
 }
 
 /// The whole of a file.
 pub(super) async fn read(name: &str, blob: web_sys::Blob) -> Result<Bytes, JsValue> {
-    Reading::begin(name, blob)?.finish(None, |_| {}).await
+    let reading = Reading::begin(name, blob, SLICE)?;
+    reading.finish(None, |_, _| {}).await
 }

@@ -1,10 +1,11 @@
 // The page in stock browsers, as a person walks it.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { inBrowsers, out } from './walk.mjs';
+import { inBrowsers, model as modelFile, out } from './walk.mjs';
 
 inBrowsers('the page', (visit, name) => {
   for (const plain of [false, true]) {
@@ -20,6 +21,7 @@ inBrowsers('the page', (visit, name) => {
         assert.ok(model.length > 1_000_000 && model.length < 8_000_000, `${model.length} bytes`);
         assert.match(report, /Calibration Start/);
         assert.match(report, /total_quantization_time_seconds/);
+        assert.ok(report.includes(createHash('sha256').update(readFileSync(modelFile)).digest('hex')), 'the checksum of the model');
         const stem = `efficientnet_lite0-${name}-${plain ? 'plain' : 'isolated'}`;
         writeFileSync(join(out, `${stem}.onnx`), model);
         writeFileSync(join(out, `${stem}.yaml`), report);

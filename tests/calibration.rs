@@ -1,0 +1,135 @@
+//! Samples that are begun one by one on the threads leave what samples leave that are fed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use octet::calibrate::Observations;
+use octet::calibrate::run::{Calibration, FeedError};
+use octet::graph::Dim;
+use octet::onnx::schema::DataType;
+use octet::samples::{self, Encoded, InputSpec};
+
+mod graphs;
+
+const SAMPLES: usize = 12;
+
+fn input() -> InputSpec {
+    InputSpec {
+        name: "x".into(),
+        element: DataType::Float,
+        shape: [1, 4, 9].map(Dim::Known).to_vec(),
+    }
+}
+
+fn calibration() -> Calibration {
+    let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
+    let watched = ["x", "y"].map(String::from).to_vec();
+    Calibration::new(
+        graphs::model(nodes, vec![], &["y"]),
+        watched,
+        vec![input()],
+        samples::Settings::default(),
+    )
+}
+
+fn encoded() -> Vec<Encoded> {
+    samples::demo(&[input()], SAMPLES as u64, 7).unwrap()
+}
+
+fn fed() -> Observations {
+    let mut calibration = calibration();
+    calibration
+        .feed(&encoded(), |_, _| {}, || false)
+        .expect("the samples fit");
+    calibration.finish().expect("there was one pass only")
+}
+
+/// Begins each sample in a pool of so many threads, waits for all, and tells how many were begun.
+fn begin_all(calibration: &mut Calibration, samples: Vec<Encoded>, threads: usize) -> usize {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("threads can be had");
+    let (ended, end) = mpsc::channel();
+    let begun = pool.install(|| {
+        samples
+            .into_iter()
+            .filter(|sample| {
+                let ended = ended.clone();
+                let tell = move || ended.send(()).expect("it is waited for");
+                calibration.begin(sample.clone(), |_, _| {}, || false, tell)
+            })
+            .count()
+    });
+    for _ in 0..begun {
+        end.recv().expect("each sample ends");
+    }
+    begun
+}
+
+#[test]
+fn any_number_of_threads_gives_what_feeding_gives() {
+    for threads in [1, 2, 4] {
+        let mut calibration = calibration();
+        assert_eq!(begin_all(&mut calibration, encoded(), threads), SAMPLES);
+        calibration.settle().expect("the samples fit");
+        assert_eq!(calibration.done(), SAMPLES);
+        assert_eq!(calibration.finish().unwrap(), fed(), "{threads} threads");
+    }
+}
+
+#[test]
+fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
+    for threads in [1, 3] {
+        let mut samples = encoded();
+        for bad in [2, 4] {
+            samples[bad].name = format!("bad {bad}");
+            samples[bad].parts[0].1 = b"not an array".as_slice().into();
+        }
+        let mut calibration = calibration();
+        let begun = begin_all(&mut calibration, samples, threads);
+        let error = calibration.settle().unwrap_err();
+        assert!(matches!(error, FeedError::Sample(_)), "{error}");
+        assert!(
+            error.to_string().contains("bad 2") || threads > 1,
+            "{error}"
+        );
+        // On one thread the third sample is the last; on more, some are begun before it has failed.
+        assert!(begun == 3 || threads > 1, "{begun}");
+        // It is said once, and what was seen of the good ones stays.
+        calibration.settle().unwrap();
+        assert!(calibration.done() >= 2);
+    }
+}
+
+#[test]
+fn one_that_is_still_run_must_be_waited_for() {
+    let mut calibration = calibration();
+    let (go, gate) = mpsc::channel::<()>();
+    let (ended, end) = mpsc::channel();
+    let gate = std::sync::Mutex::new(gate);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .build()
+        .expect("threads can be had");
+    pool.install(|| {
+        let asked = Arc::clone(&asked);
+        let stop = move || {
+            // The first question holds the sample up until the test lets it go.
+            if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                gate.lock().unwrap().recv().unwrap();
+            }
+            false
+        };
+        let sample = encoded().swap_remove(0);
+        calibration.begin(sample, |_, _| {}, stop, move || ended.send(()).unwrap());
+        assert_eq!(calibration.under_way(), 1);
+        assert!(matches!(calibration.settle(), Err(FeedError::UnderWay(1))));
+    });
+    go.send(()).unwrap();
+    end.recv().unwrap();
+    assert_eq!(calibration.under_way(), 0);
+    calibration.settle().unwrap();
+}
