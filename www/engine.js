@@ -36,7 +36,7 @@ export class OctetError extends Error {
  * @property {Progress | null} progress what was reported last
  */
 
-/** @typedef {{ signal?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions */
+/** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has */
 
 /** A worker. It dies once. */
 export class Engine {
@@ -93,14 +93,16 @@ export class Engine {
    * @param {CallOptions} [options]
    * @returns {Promise<any>}
    */
-  call(call, args, { signal, onProgress } = {}) {
+  call(call, args, { signal, enough, onProgress } = {}) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(aborted());
       if (!this.alive) return reject(new OctetError({ kind: 'crash', message: 'The worker has ended.' }));
       const id = this.#next++;
       const stop = () => this.#stop(id);
+      const suffice = () => this.worker.postMessage({ id, enough: true });
       const settle = () => {
         signal?.removeEventListener('abort', stop);
+        enough?.removeEventListener('abort', suffice);
         this.#pending.delete(id);
         if (this.#pending.size === 0) clearInterval(this.#watch);
       };
@@ -111,6 +113,7 @@ export class Engine {
         progress: null,
       });
       signal?.addEventListener('abort', stop);
+      enough?.addEventListener('abort', suffice);
       if (this.#pending.size === 1) {
         clearInterval(this.#watch);
         this.#watch = setInterval(() => this.#look(), glance);

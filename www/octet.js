@@ -265,11 +265,11 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', samples: reading = {}, signal } = options;
+    const { method = 'minmax', samples: reading = {}, signal, enough } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
     const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading };
-    const summary = await engine.call('calibrate', args, { signal, onProgress });
+    const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;
   }

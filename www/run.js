@@ -15,6 +15,8 @@ const remembered = 24;
 
 /** @type {AbortController | null} */
 let running = null;
+/** Ends the calibration that is under way with what it has seen. @type {AbortController | null} */
+let enough = null;
 /**
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
@@ -63,9 +65,12 @@ export async function quantize({ quick = false } = {}) {
   try {
     const { signal } = mine;
     const same = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
-    const held = same && open.calibrated && (pass === 'minmax' || calibration?.pass === pass);
+    // A calibration that was ended early does for other settings; who presses the button again wants all samples.
+    const whole = quick || calibration?.summary.samples === calibration?.summary.given;
+    const held = same && whole && open.calibrated && (pass === 'minmax' || calibration?.pass === pass);
     if (needsSamples && !held) {
-      const summary = await open.calibrate(files, { method: pass, samples: { image, demo }, signal }, onProgress);
+      enough = new AbortController();
+      const summary = await open.calibrate(files, { method: pass, samples: { image, demo }, signal, enough: enough.signal }, onProgress);
       calibration = { model: open, files, reading, pass, summary };
     }
     const summary = needsSamples && calibration ? calibration.summary : null;
@@ -98,7 +103,7 @@ export async function quantize({ quick = false } = {}) {
       fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : 'Model, samples and settings are kept.', () => quantize({ quick }));
     }
   } finally {
-    if (running === mine) running = null;
+    if (running === mine) [running, enough] = [null, null];
   }
   if (quick && done.peek()) for (const tell of replaced) tell(done.peek()?.id ?? 0);
 }
@@ -133,4 +138,11 @@ export const replaced = [];
 
 export function cancel() {
   running?.abort();
+}
+
+/** Ends the calibration with the samples that were seen, and goes on with them. */
+export function suffice() {
+  if (!enough || enough.signal.aborted) return;
+  enough.abort();
+  say('Going on with the samples seen so far.');
 }

@@ -113,9 +113,10 @@
  * @property {string} [method] `minmax`, `percentile:99.99`, `entropy`, `mse`, `auto` …: as `octet quantize --method`
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
+ * @property {AbortSignal} [enough] when it fires, the calibration ends with the samples it has seen, at least one portion
  */
 
-/** @typedef {{ samples: number, values: number, prepared: string[] }} CalibrationSummary */
+/** @typedef {{ samples: number, given: number, values: number, prepared: string[] }} CalibrationSummary `samples` were run of those `given` */
 
 /**
  * @typedef {object} Memory in bytes; `pages` only grows, `live` is what is in use
@@ -254,7 +255,7 @@
 /** Places in `control`. */
 export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3 };
 
-/** @typedef {{ id: number, call: string, args: any }} Request */
+/** @typedef {{ id: number, call: string, args: any, enough?: boolean }} Request `enough`: no call of its own, but said of the call with that id */
 
 /** @typedef {{ id: number, value?: any, failure?: Failure, progress?: Progress }} Reply */
 

@@ -42,7 +42,7 @@ function session(key) {
 
 /** @typedef {(progress: Progress) => void} Report */
 
-/** @type {Record<string, (args: any, report: Report) => unknown>} */
+/** @type {Record<string, (args: any, report: Report, enough: () => Promise<boolean>) => unknown>} `enough`: whether the page has said that what was done so far will do */
 const calls = {
   /** @param {{ variant: 'threads' | 'baseline', threads: number }} options @param {Report} report */
   async start(options, report) {
@@ -101,16 +101,18 @@ const calls = {
   /**
    * @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings }} given
    * @param {Report} report
+   * @param {() => Promise<boolean>} enough
    */
-  async calibrate({ key, files, method, samples }, report) {
+  async calibrate({ key, files, method, samples }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
     report({ stage: 'Preparing the model', memory: memory() });
     open.beginCalibration(samples);
-    await feed(open, all, 'Calibrating', report);
-    if (open.beginSecondPass(method)) await feed(open, all, 'Counting', report);
-    return open.finishCalibration(method);
+    const seen = await feed(open, all, 'Calibrating', report, enough);
+    // What counts a second time counts the same samples, all of them.
+    if (open.beginSecondPass(method)) await feed(open, all.slice(0, seen), 'Counting', report, async () => false);
+    return { ...open.finishCalibration(method), given: all.length };
   },
 
   /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */
@@ -202,8 +204,10 @@ function reading(report) {
  * @param {{ name: string, files: NamedFile[] }[]} all
  * @param {string} stage
  * @param {Report} report
+ * @param {() => Promise<boolean>} enough asked before each sample but the first
+ * @returns {Promise<number>} how many were run
  */
-async function feed(open, all, stage, report) {
+async function feed(open, all, stage, report, enough) {
   // The page reads the samples of this pass there too.
   const control = loaded().control();
   Atomics.store(control, slot.done, 0);
@@ -227,11 +231,19 @@ async function feed(open, all, stage, report) {
   };
   tell();
   let coming = read(0);
+  let begun = 0;
   try {
     for (let at = 0; coming; at += 1) {
       const sample = await coming;
       coming = read(at + 1);
       await free(ahead * threads);
+      if (at > 0 && await enough()) {
+        // What was read and is not wanted any more.
+        sample.free();
+        coming?.then((unread) => unread.free(), () => {});
+        break;
+      }
+      begun = at + 1;
       if (!open.beginSample(sample)) break;
       if (threads === 1) tell();
     }
@@ -240,6 +252,7 @@ async function feed(open, all, stage, report) {
   }
   open.settle();
   tell();
+  return begun;
 }
 
 /**
@@ -301,17 +314,29 @@ let line = Promise.resolve();
 /** Calls that came and are not answered. */
 let waiting = 0;
 
+/** Calls of which the page has enough. @type {Set<number>} */
+const sufficed = new Set();
+
+/** Lets what the page has sent meanwhile come in. */
+const mail = new MessageChannel();
+const delivered = () => new Promise((next) => {
+  mail.port1.onmessage = next;
+  mail.port2.postMessage(null);
+});
+
 scope.addEventListener('message', (event) => {
-  const { id, call, args } = /** @type {Request} */ (event.data);
+  const { id, call, args, enough } = /** @type {Request} */ (event.data);
+  if (enough) return void sufficed.add(id);
   waiting += 1;
   line = line.then(async () => {
     try {
-      const value = await calls[call](args, (progress) => scope.postMessage({ id, progress }));
+      const value = await calls[call](args, (progress) => scope.postMessage({ id, progress }), async () => (await delivered(), sufficed.has(id)));
       const bytes = /** @type {any} */ (value)?.model;
       scope.postMessage({ id, value }, bytes instanceof Uint8Array ? [bytes.buffer] : []);
     } catch (error) {
       scope.postMessage({ id, failure: failure(error) });
     }
+    sufficed.delete(id);
     waiting -= 1;
     if (call === 'start' && wasm) warmUp();
   });

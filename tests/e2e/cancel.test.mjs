@@ -52,4 +52,30 @@ inBrowsers('cancel', (visit) => {
       await visit.quantize();
     }));
   }
+
+  test('a calibration is stopped and what it has seen is used; the next run sees all', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await visit.ready(96);
+    await tab.click('#run');
+    await tab.waitForSelector('#enough:not([aria-disabled])');
+    await tab.click('#enough');
+    await visit.finished();
+    const said = await visit.text('#partial');
+    const seen = Number(/after (\d+) of 96 samples/.exec(said)?.[1]);
+    assert.ok(seen > 0 && seen < 96, said);
+    assert.match(await visit.text('.headlines'), new RegExp(`${seen} of 96 samples`));
+    assert.match((await visit.downloaded('.yaml')).toString(), new RegExp(`samples: ${seen}\\b`));
+    assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
+    // Another setting needs no other calibration, and says again what its ranges are of.
+    await tab.click('#tab-layers');
+    await tab.waitForSelector('[aria-label="Keep _conv_stem float"]');
+    await tab.click('[aria-label="Keep _conv_stem float"]');
+    await tab.waitForFunction(() => document.querySelectorAll('.tried tbody tr').length === 2);
+    await tab.click('#tab-overview');
+    assert.match(await visit.text('#partial'), new RegExp(`after ${seen} of 96`));
+    await tab.click('#run');
+    await visit.says('#progress-title', /Calibrating/);
+    await visit.finished();
+    assert.equal(await tab.$('#partial'), null);
+  }));
 });

@@ -24,11 +24,13 @@ export function resultPanel(done) {
   const memory = done.memory;
   const before = tried.peek().filter(({ id }) => id < done.id).at(-1);
   const was = before && { bytes: before.summary.bytesAfter, quantized: before.summary.nodes.filter((node) => node.quantized).length };
-  const samples = done.calibration ? plural(done.calibration.samples, 'sample') : 'no samples needed';
+  const { samples: seen = 0, given = seen } = done.calibration ?? {};
+  const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
     h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
+    seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
     h('div', { class: 'headlines' },
       headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`, was && changed(summary.bytesAfter - was.bytes, (by) => bytes(by))),
       headline(`${count(quantized)} of ${count(nodes)}`, 'operators work on integers', `${plural(summary.tensors.length, 'tensor')} with a scale`, was && changed(quantized - was.quantized, (by) => count(by))),

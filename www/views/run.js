@@ -2,9 +2,9 @@
 /** The button that starts, and what is seen while something runs. */
 
 import { h } from '../dom.js';
-import { bytes, duration, timeLeft } from '../format.js';
+import { bytes, duration, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
-import { cancel, quantize } from '../run.js';
+import { cancel, quantize, suffice } from '../run.js';
 import { inWords } from '../document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
@@ -63,7 +63,13 @@ export function progressPanel() {
       ...live('Memory held', () => mib(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
-    h('div', { class: 'row' }, h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'), h('span', { class: 'note' }, 'Escape does the same. Model, samples and settings are kept.')),
+    h('div', { class: 'row' },
+      h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
+      // There from the first sample on, as long as samples are counted the first time.
+      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use what there is'),
+      h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
+        ? `Goes on with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
+        : 'Escape cancels. Model, samples and settings are kept.'))),
   );
   const timer = setInterval(() => (clock.value = performance.now()), 250);
   effect(() => {
@@ -71,6 +77,11 @@ export function progressPanel() {
   });
   return panel;
 }
+
+const canSuffice = () => {
+  const { stage, done = 0, unit } = run.value?.progress ?? {};
+  return stage === 'Calibrating' && unit === 'samples' && done > 0;
+};
 
 /** @param {string} name @param {() => string} value */
 function live(name, value) {
