@@ -108,7 +108,8 @@ export async function goOn() {
   if (!model.peek()) return;
   batch(() => {
     if (choices) settings.value = { ...settings.peek(), ...choices, preset: choices.preset && choices.preset in presets.peek() ? choices.preset : settings.peek().preset };
-    if (list) tried.value = list;
+    // Before figures were kept by node there were none.
+    if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
   });
   if (given && given.files.length > 0) await addSamples(given.files, given);
   if (result) {

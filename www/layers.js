@@ -4,9 +4,9 @@
 import { get } from './document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
-import { comparison, done, settings, timing } from './state.js';
+import { done, settings, tried } from './state.js';
 
-/** @import { NodeChoice, NodeView, QuantizedTensor } from './types.js' */
+/** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, QuantizeSettings, Run as Timed, Summary } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
 
 /**
@@ -27,23 +27,32 @@ import { comparison, done, settings, timing } from './state.js';
  * @property {Record<string, number>} measured
  */
 
-/** What was measured of each node in the result that is shown, by the name of the measure; empty until something is. */
-export const measured = computed(() => {
-  /** @type {Map<string, Record<string, number>>} */
-  const found = new Map();
-  const id = done.value?.id;
-  const [now, times] = [comparison.value, timing.value];
-  const put = (/** @type {string} */ name, /** @type {Record<string, number>} */ figures) => found.set(name, { ...found.get(name), ...figures });
-  for (const { layer, added, accumulated, harm, clipped } of now?.id === id ? (now?.found.layers ?? []) : []) {
-    put(layer, { harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100 });
-  }
-  if (times?.id === id && times) {
-    // A layer stands for all nodes that were fused into it; its time is shown at the first.
-    for (const { nodes, ms } of times.float.layers) if (nodes[0]) put(nodes[0], { floatMs: ms.mean });
-    for (const { nodes, ms } of times.quantized.layers) if (nodes[0]) put(nodes[0], { intMs: ms.mean });
-  }
+/** @typedef {Record<string, Record<string, number>>} Figures what was measured of each node, by its name and the name of the measure */
+
+/** @param {Comparison} found @returns {Figures} */
+export function errorsByNode(found) {
+  return Object.fromEntries(found.layers.map(({ layer, added, accumulated, harm, clipped }) => [
+    layer, { harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100 },
+  ]));
+}
+
+/** A layer stands for all nodes that were fused into it; its time is shown at the first. @param {Timed} float @param {Timed} quantized @returns {Figures} */
+export function timesByNode(float, quantized) {
+  /** @type {Figures} */
+  const found = {};
+  for (const { nodes, ms } of float.layers) if (nodes[0]) found[nodes[0]] = { floatMs: ms.mean };
+  for (const { nodes, ms } of quantized.layers) if (nodes[0]) found[nodes[0]] = { ...found[nodes[0]], intMs: ms.mean };
   return found;
-});
+}
+
+/** Both, node by node. @param {Figures} one @param {Figures} other @returns {Figures} */
+export function joined(one, other) {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries([...names].map((name) => [name, { ...one[name], ...other[name] }]));
+}
+
+/** What was measured of the result that is shown. @returns {Figures} */
+const measured = () => tried.value.find(({ id }) => id === done.value?.id)?.layers ?? {};
 
 /** Operators that the quantizer folds into what comes before them. */
 const folded = new Set(['Relu', 'Clip']);
@@ -60,12 +69,16 @@ function represented(indexed, node, tensors) {
   return output;
 }
 
-/** @type {{ readonly value: Row[] }} */
-export const rows = computed(() => {
-  const { indexed } = floatGraph.value;
-  const { document } = settings.value;
-  if (!indexed) return [];
-  const summary = done.value?.result.summary;
+/**
+ * The rows of one result, or of none.
+ *
+ * @param {Indexed} indexed
+ * @param {QuantizeSettings} document
+ * @param {Summary | undefined} summary
+ * @param {Figures} figures
+ * @returns {Row[]}
+ */
+export function rowsOf(indexed, document, summary, figures) {
   /** @type {Map<string, NodeChoice>} */
   const choices = new Map(summary?.nodes.map((choice) => [choice.node, choice]));
   const tensors = new Map(summary?.tensors.map((tensor) => [tensor.name, tensor]));
@@ -90,9 +103,15 @@ export const rows = computed(() => {
       weightShape: indexed.graph.values[weightName]?.shape ?? '',
       method: range ? 'set by hand' : method,
       own: Boolean(get(document, ['by_node', node.name]) ?? get(document, ['tensors', output])),
-      measured: measured.value.get(node.name) ?? {},
+      measured: figures[node.name] ?? {},
     };
   });
+}
+
+/** @type {{ readonly value: Row[] }} */
+export const rows = computed(() => {
+  const { indexed } = floatGraph.value;
+  return indexed ? rowsOf(indexed, settings.value.document, done.value?.result.summary, measured()) : [];
 });
 
 /**
@@ -125,13 +144,13 @@ const fixed = [
 ];
 
 /** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
-const measures = {
+export const measures = {
   harm: 'Harm, %', sqnr: 'SQNR, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
 };
 
 /** All columns there is something for. */
 export const columns = computed(() => {
-  const found = new Set([...measured.value.values()].flatMap((one) => Object.keys(one)));
+  const found = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...found].map((key) => ({
     key, title: measures[key] ?? key, width: key === 'reached' || key === 'maxDifference' ? 9 : 6.5, figure: true, shown: true, value: (row) => row.measured[key] ?? '',

@@ -1,6 +1,7 @@
 // @ts-check
 /** What the result is worth: its error against the float model, layer by layer, and how long both take on this machine. */
 
+import { errorsByNode, joined, timesByNode } from './layers.js';
 import { say } from './messages.js';
 import { aside, replaced } from './run.js';
 import { batch } from './signals.js';
@@ -8,13 +9,14 @@ import { comparison, done, model, samples, timing, tried } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { Comparison } from './types.js' */
+/** @import { Figures } from './layers.js' */
 
 /** Runs that are timed, and those before them that are not. */
 const [timed, before] = [10, 2];
 
-/** Adds figures to a result in the list of what was tried. @param {number} id @param {Record<string, number>} metrics */
-function note(id, metrics) {
-  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, metrics: { ...one.metrics, ...metrics } } : one));
+/** Adds figures to a result in the list of what was tried. @param {number} id @param {Record<string, number>} metrics @param {Figures} layers */
+function note(id, metrics, layers) {
+  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, metrics: { ...one.metrics, ...metrics }, layers: joined(one.layers, layers) } : one));
 }
 
 /** Holds the result against the float model on the samples that are here. */
@@ -30,7 +32,7 @@ export function measureError() {
     batch(() => {
       if (done.peek() === shown) done.value = { ...shown, result: { ...shown.result, report } };
       comparison.value = { id: shown.id, found };
-      note(shown.id, metricsOf(found));
+      note(shown.id, metricsOf(found), errorsByNode(found));
     });
     say(`Compared on ${found.samples} samples.${found.worst[0] ? ` ${found.worst[0]} adds most of the error.` : ''}`);
   });
@@ -42,7 +44,7 @@ function metricsOf({ outputs: [first] }) {
   /** @type {Record<string, number>} */
   const metrics = { error: 10 ** (-first.apart.sqnr / 20), sqnr: first.apart.sqnr };
   if (first.top1 !== null) metrics.top1 = first.top1;
-  if (first.accuracy !== null) metrics.accuracy = first.accuracy[1];
+  if (first.accuracy !== null) [metrics.floatAccuracy, metrics.accuracy] = first.accuracy;
   return metrics;
 }
 
@@ -59,7 +61,7 @@ export function measureTime() {
     const quantized = await octet.run(shown.result.model, sample, options);
     batch(() => {
       timing.value = { id: shown.id, float, quantized };
-      note(shown.id, { ms: quantized.totals.total.median });
+      note(shown.id, { ms: quantized.totals.total.median, floatMs: float.totals.total.median }, timesByNode(float, quantized));
     });
     say(`The float model takes ${float.totals.total.median.toFixed(1)} milliseconds, the quantized one ${quantized.totals.total.median.toFixed(1)}.`);
   });

@@ -83,7 +83,7 @@ export async function quantize({ quick = false } = {}) {
     const id = (tried.peek().at(-1)?.id ?? 0) + 1;
     batch(() => {
       run.value = null;
-      tried.value = [...tried.peek(), { id, document, summary: result.summary, took, metrics: {} }].slice(-remembered);
+      tried.value = [...tried.peek(), { id, document, summary: result.summary, took, metrics: {}, layers: {} }].slice(-remembered);
       done.value = {
         result, took, memory, document, id,
         // A quick run has no story of its own: the one of the calibration stays.

@@ -38,6 +38,7 @@ import { computed, signal } from './signals.js';
  * @property {Summary} summary
  * @property {number} took
  * @property {Record<string, number>} metrics what was measured of it, by name; empty where nothing was
+ * @property {Record<string, Record<string, number>>} layers the same of each node; empty where nothing was
  */
 
 /**

@@ -201,6 +201,44 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('#panel-timeline', /Calibrating.*1 sample/s);
   }));
 
+  test('two sides are compared layer by layer: one selection, one scale, a difference; the float model is a side, too', () => visit({}, async (visit) => {
+    await small(visit);
+    const { tab } = visit;
+    await open(visit, 'compare');
+    const line = '[data-linked=conv]';
+    await tab.waitForSelector(line);
+    assert.deepEqual(await tab.$$eval('#compare-left option, #compare-right option', (all) => all.filter((one) => /** @type {HTMLOptionElement} */ (one).selected).map((one) => one.textContent)), ['Float model', 'Result 1: minmax']);
+    assert.match(await visit.text(line), /^1convConv328−24$/);
+    // The longest bar is the greatest value of either side.
+    const bars = () => tab.$$eval(`${line} .bar-cell rect`, (all) => all.map((one) => Number(one.getAttribute('width'))));
+    assert.deepEqual(await bars(), [100, 25]);
+    await visit.says('#linked-said', /^2 of 2 layers differ/);
+    await tab.click(`${line} .link`);
+    await visit.says('.both', /float.*integers.*float32.*uint8/s);
+    await tab.waitForSelector('.two-ranges .bars');
+    assert.match(await tab.$eval('.two-ranges', (picture) => picture.getAttribute('aria-label') ?? ''), /Float model: float; Result 1: -?[\d.]+ to/);
+    await open(visit, 'layers');
+    await tab.waitForSelector('[data-row=conv].chosen');
+    await tab.click('[aria-label="16 bits for conv"]');
+    await tried(visit, 2);
+    await open(visit, 'compare');
+    await visit.says(line, /^1convConv816\+8$/);
+    assert.deepEqual(await bars(), [50, 100]);
+    await visit.says('.both', /uint8uint16/);
+    // Only where they differ, and sorted by the difference.
+    await tab.click('[data-linked-sort=difference]');
+    await tab.click('[data-linked-sort=difference]');
+    assert.equal(await tab.$eval('th:has([data-linked-sort=difference])', (head) => head.getAttribute('aria-sort')), 'descending');
+    // Measured figures come in when there are some.
+    await open(visit, 'overview');
+    await tab.$eval('#measure', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.says('[aria-labelledby=accuracy-title]', /On 1 sample/);
+    await open(visit, 'compare');
+    await tab.select('#compare-left', '-1');
+    await tab.select('#linked-measure', 'reached');
+    await visit.says(line, /conv.*\d/);
+  }));
+
   test('a model of 2,000 nodes leaves the page lively: the table scrolls, the graph is laid out elsewhere', (t) => visit({}, async (visit) => {
     const { tab } = visit;
     tab.setDefaultTimeout(60_000);

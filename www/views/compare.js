@@ -1,75 +1,83 @@
 // @ts-check
-/** Two results side by side: what differs in settings, in size, in the nodes and in the tensors. */
+/** Two results side by side, or one and the float model: what differs in size, error, time and settings, then layer by layer. */
 
 import { canonical, inWords } from '../document.js';
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { batch, signal } from '../signals.js';
-import { selected, tab, tried } from '../state.js';
+import { candidates, float, pair, sides } from '../sides.js';
+import { computed } from '../signals.js';
+import { selected, tried } from '../state.js';
 import { write } from '../yaml.js';
+import { comparable, linkedLayers } from './linked.js';
 import { table } from './model.js';
+import { metricNames } from './tried.js';
 
 /** @import { Tried } from '../state.js' */
 /** @import { QuantizedTensor } from '../types.js' */
 
-/** The two that are compared; 0 for the newest and the one before it. */
-const sides = signal({ left: 0, right: 0 });
 const shown = 200;
 
 export function compareView() {
+  const there = computed(() => pair.value !== null);
+  const two = computed(comparable);
   return h('section', { class: 'panel', 'aria-labelledby': 'compare-title' },
     h('h2', { id: 'compare-title' }, 'Compare'),
-    () => {
-      const all = tried.value;
-      if (all.length < 2) return h('p', { class: 'note' }, 'Two results are compared here. Quantize, change something (a method, a layer kept float), and quantize again.');
-      const right = all.find((one) => one.id === sides.value.right) ?? all[all.length - 1];
-      const left = all.find((one) => one.id === sides.value.left) ?? all[Math.max(0, all.indexOf(right) - 1)];
-      return [
-        h('div', { class: 'row' }, side('left', 'First', left), side('right', 'Second', right)),
-        left === right ? h('p', { class: 'note' }, 'Choose two different results.') : differences(left, right),
-      ];
-    },
+    () => !there.value && h('p', { class: 'note' }, 'A result is compared here with the float model, or with another result. Quantize first; then change something (a method, a layer kept float), and quantize again.'),
+    () => there.value && h('div', { class: 'row' }, side('left', 'First'), side('right', 'Second')),
+    () => there.value && !two.value && h('p', { class: 'note' }, 'Choose two that are different.'),
+    () => two.value && pair.value && outlines(pair.value.left, pair.value.right),
+    () => two.value && linkedLayers({ left: () => named(pair.value?.left), right: () => named(pair.value?.right) }),
+    () => two.value && pair.value && differences(pair.value.left, pair.value.right),
   );
 }
 
-/** @param {'left' | 'right'} key @param {string} label @param {Tried} now */
-function side(key, label, now) {
+/** What a side is called in a heading. @param {Tried | undefined} one */
+function named(one) {
+  if (!one) return '';
+  return one.id === float ? 'Float model' : `Result ${tried.value.findIndex(({ id }) => id === one.id) + 1}`;
+}
+
+/** @param {'left' | 'right'} key @param {string} label */
+function side(key, label) {
   return h('label', { class: 'field grow' }, h('span', {}, label),
-    h('select', { id: `compare-${key}`, value: String(now.id), onchange: (/** @type {Event} */ event) => (sides.value = { ...sides.peek(), [key]: Number(/** @type {HTMLSelectElement} */ (event.target).value) }) },
-      ...tried.value.map((one, index) => h('option', { value: String(one.id) }, `${index + 1}: ${inWords(one.document)}`))));
+    h('select', { id: `compare-${key}`, value: () => String(pair.value?.[key].id ?? ''), onchange: (/** @type {Event} */ event) => (sides.value = { ...sides.peek(), [key]: Number(/** @type {HTMLSelectElement} */ (event.target).value) }) },
+      () => candidates.value.map((one) => h('option', { value: String(one.id), selected: pair.value?.[key].id === one.id }, one.id === float ? 'Float model' : `${named(one)}: ${inWords(one.document)}`))));
+}
+
+/** The headlines of both. @param {Tried} left @param {Tried} right */
+function outlines(left, right) {
+  const integers = (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => node.quantized).length;
+  const metrics = Object.keys(metricNames).filter((key) => key in left.metrics || key in right.metrics);
+  const took = (/** @type {Tried} */ one) => (one.id === float ? '' : duration(one.took));
+  return table(['What', named(left), named(right), 'Change'], [
+    ['Size', bytes(left.summary.bytesAfter), bytes(right.summary.bytesAfter), signed(right.summary.bytesAfter - left.summary.bytesAfter, bytes)],
+    ['Operators on integers', count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
+    ['Quantized tensors', count(left.summary.tensors.length), count(right.summary.tensors.length), signed(right.summary.tensors.length - left.summary.tensors.length, count)],
+    ['Guarded', count(left.summary.notes.length), count(right.summary.notes.length), signed(right.summary.notes.length - left.summary.notes.length, count)],
+    ['Time to make', took(left), took(right), ''],
+    ...metrics.map((key) => [metricNames[key], ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), Number.isFinite(left.metrics[key]) && Number.isFinite(right.metrics[key]) ? signed(right.metrics[key] - left.metrics[key], real) : '']),
+  ], [1, 2, 3]);
 }
 
 /** @param {Tried} left @param {Tried} right */
 function differences(left, right) {
-  const integers = (/** @type {Tried} */ one) => one.summary.nodes.filter((node) => node.quantized).length;
-  const metrics = [...new Set([left, right].flatMap((one) => Object.keys(one.metrics)))];
   const before = new Map(left.summary.nodes.map((node) => [node.node, node]));
   const nodes = right.summary.nodes.filter((node) => before.has(node.node) && before.get(node.node)?.quantized !== node.quantized);
   const old = new Map(left.summary.tensors.map((tensor) => [tensor.name, tensor]));
   const fresh = new Map(right.summary.tensors.map((tensor) => [tensor.name, tensor]));
   const names = [...new Set([...old.keys(), ...fresh.keys()])].filter((name) => told(old.get(name)) !== told(fresh.get(name)));
-  const look = (/** @type {string} */ name) => h('button', { type: 'button', class: 'link', onclick: () => batch(() => {
-    selected.value = name;
-    tab.value = 'layers';
-  }) }, name);
+  const look = (/** @type {string} */ name) => h('button', { type: 'button', class: 'link', onclick: () => (selected.value = name) }, name);
+  const between = left.id !== float && right.id !== float;
   return h('div', { class: 'stack' },
-    table(['What', 'First', 'Second', 'Change'], [
-      ['Size', bytes(left.summary.bytesAfter), bytes(right.summary.bytesAfter), signed(right.summary.bytesAfter - left.summary.bytesAfter, bytes)],
-      ['Operators on integers', count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
-      ['Quantized tensors', count(old.size), count(fresh.size), signed(fresh.size - old.size, count)],
-      ['Guarded', count(left.summary.notes.length), count(right.summary.notes.length), signed(right.summary.notes.length - left.summary.notes.length, count)],
-      ['Time', duration(left.took), duration(right.took), ''],
-      ...metrics.map((key) => [key, ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), Number.isFinite(left.metrics[key]) && Number.isFinite(right.metrics[key]) ? signed(right.metrics[key] - left.metrics[key], real) : '']),
-    ], [1, 2, 3]),
-    canonical(left.document) !== canonical(right.document) && h('div', { class: 'pair' }, settingsOf('First', left), settingsOf('Second', right)),
-    h('h3', {}, nodes.length === 0 ? 'The same operators work on integers' : `${plural(nodes.length, 'operator')} changed`),
-    nodes.length > 0 && table(['Node', 'Operator', 'First', 'Second', 'Why float'], nodes.slice(0, shown).map((node) => {
+    between && canonical(left.document) !== canonical(right.document) && h('div', { class: 'pair' }, settingsOf('First', left), settingsOf('Second', right)),
+    between && h('h3', {}, nodes.length === 0 ? 'The same operators work on integers' : `${plural(nodes.length, 'operator')} changed`),
+    between && nodes.length > 0 && table(['Node', 'Operator', 'First', 'Second', 'Why float'], nodes.slice(0, shown).map((node) => {
       const was = before.get(node.node);
       return [look(node.node), node.operator, was?.quantized ? 'integers' : 'float', node.quantized ? 'integers' : 'float', node.reason ?? was?.reason ?? ''];
     })),
-    h('h3', {}, names.length === 0 ? 'All tensors have the same scales' : `${plural(names.length, 'tensor')} represented otherwise`),
-    names.length > 0 && table(['Tensor', 'First', 'Second'], names.slice(0, shown).map((name) => [h('code', {}, name), told(old.get(name)), told(fresh.get(name))])),
-    names.length > shown && h('p', { class: 'note' }, `The first ${shown} of ${count(names.length)}.`),
+    between && h('h3', {}, names.length === 0 ? 'All tensors have the same scales' : `${plural(names.length, 'tensor')} represented otherwise`),
+    between && names.length > 0 && table(['Tensor', 'First', 'Second'], names.slice(0, shown).map((name) => [h('code', {}, name), told(old.get(name)), told(fresh.get(name))])),
+    between && names.length > shown && h('p', { class: 'note' }, `The first ${shown} of ${count(names.length)}.`),
   );
 }
 

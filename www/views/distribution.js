@@ -17,6 +17,8 @@ const base = height - 18;
 
 /** @type {Record<string, ElementType>} */
 const types = { uint8: 'u8', int8: 'i8', uint16: 'u16', int16: 'i16', uint4: 'u4', int4: 'i4' };
+/** What the settings call an element type of ONNX. @param {string} element @returns {ElementType} */
+export const elementOf = (element) => types[element.toLowerCase()] ?? 'u8';
 
 /** @param {{ readonly value: Row | null }} row */
 export function distributionView(row) {
@@ -35,7 +37,7 @@ export function distributionView(row) {
     }
     const symmetric = settings.peek().document.activations?.symmetric;
     const mine = what.value;
-    open.distribution(value, types[element.toLowerCase()] ?? 'u8', symmetric).then(
+    open.distribution(value, elementOf(element), symmetric).then(
       (seen) => what.value === mine && (found.value = { value, seen, failure: '' }),
       (error) => what.value === mine && (found.value = { value, seen: null, failure: sentence(error.message) }),
     );
@@ -49,22 +51,32 @@ export function distributionView(row) {
   });
 }
 
+/**
+ * The bars of a histogram as a path, their heights logarithms.
+ *
+ * @param {Distribution} seen
+ * @param {(value: number) => number} x
+ * @param {number} foot where they stand
+ */
+export function barsOf(seen, x, foot) {
+  const most = Math.log1p(Math.max(...seen.counts, 1));
+  return seen.counts.map((number, index) => {
+    const [from, to] = [x(seen.low + index * seen.width), x(seen.low + (index + 1) * seen.width)];
+    const tall = (Math.log1p(number) / most) * (foot - 6);
+    return `M${from.toFixed(2)} ${foot}V${(foot - tall).toFixed(2)}H${Math.max(to, from + 0.4).toFixed(2)}V${foot}Z`;
+  }).join('');
+}
+
 /** @param {string} name @param {Distribution} seen @param {[number, number]} has the range it has now */
 function histogram(name, seen, has) {
   const low = Math.min(seen.low, has[0]);
   const high = Math.max(seen.low + seen.width * seen.counts.length, has[1]);
   const span = high - low || 1;
   const x = (/** @type {number} */ value) => ((value - low) / span) * width;
-  const most = Math.log1p(Math.max(...seen.counts, 1));
-  const bars = seen.counts.map((number, index) => {
-    const [from, to] = [x(seen.low + index * seen.width), x(seen.low + (index + 1) * seen.width)];
-    const tall = (Math.log1p(number) / most) * (base - 6);
-    return `M${from.toFixed(2)} ${base}V${(base - tall).toFixed(2)}H${Math.max(to, from + 0.4).toFixed(2)}V${base}Z`;
-  }).join('');
   const shade = svg('rect', { class: 'range-shade', y: 0, height: base });
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'histogram', role: 'img',
     'aria-label': `Histogram of ${count(seen.count)} values from ${real(seen.ends[0])} to ${real(seen.ends[1])}, counts as logarithms; the range is ${real(has[0])} to ${real(has[1])}` },
-    shade, svg('path', { class: 'bars', d: bars }), svg('line', { class: 'axis', x1: 0, x2: width, y1: base, y2: base }),
+    shade, svg('path', { class: 'bars', d: barsOf(seen, x, base) }), svg('line', { class: 'axis', x1: 0, x2: width, y1: base, y2: base }),
     svg('text', { x: 0, y: height - 4 }, real(low)), svg('text', { x: width, y: height - 4, 'text-anchor': 'end' }, real(high)));
   if (low < 0 && high > 0) picture.append(svg('line', { class: 'axis zero', x1: x(0), x2: x(0), y1: base, y2: base + 5 }));
 

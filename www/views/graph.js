@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { count } from '../format.js';
 import { floatGraph, needGraphs, quantizedGraph } from '../graphs.js';
-import { rows } from '../layers.js';
+import { measures, rows } from '../layers.js';
 import { say } from '../messages.js';
 import { computed, signal } from '../signals.js';
 import { done, selected } from '../state.js';
@@ -19,7 +19,7 @@ const colour = signal(/** @type {Colour} */ ('type'));
 const search = signal('');
 
 const byName = computed(() => new Map(rows.value.map((row) => [row.name, row])));
-const measures = computed(() => [...new Set(rows.value.flatMap((row) => Object.keys(row.measured)))]);
+const measured = computed(() => [...new Set(rows.value.flatMap((row) => Object.keys(row.measured)))]);
 /** Operators, the most frequent first: the first few have a hue of their own. */
 const operators = computed(() => {
   /** @type {Map<string, number>} */
@@ -73,7 +73,7 @@ export function graphView() {
       h('select', { id: 'graph-shown', 'aria-label': 'Which graph', value: () => shown.value, onchange: (/** @type {Event} */ event) => (shown.value = /** @type {'float' | 'quantized' | 'both'} */ (select(event))) },
         h('option', { value: 'float' }, 'Float'), h('option', { value: 'quantized' }, 'Quantized'), h('option', { value: 'both' }, 'Side by side')),
       h('select', { id: 'graph-colour', 'aria-label': 'Colour by', value: () => colour.value, onchange: (/** @type {Event} */ event) => (colour.value = select(event)) },
-        () => [h('option', { value: 'type' }, 'Colour: type'), h('option', { value: 'operator' }, 'Colour: operator'), ...measures.value.map((key) => h('option', { value: key }, `Colour: ${key}`))]),
+        () => [h('option', { value: 'type' }, 'Colour: type'), h('option', { value: 'operator' }, 'Colour: operator'), ...measured.value.map((key) => h('option', { value: key }, `Colour: ${measures[key] ?? key}`))]),
       h('input', { type: 'search', id: 'graph-search', placeholder: 'Search', 'aria-label': 'Search nodes', value: () => search.value,
         oninput: (/** @type {Event} */ event) => (search.value = /** @type {HTMLInputElement} */ (event.target).value),
         onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === 'Enter' && next(event.shiftKey ? -1 : 1) }),

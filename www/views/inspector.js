@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { count, real } from '../format.js';
 import { floatGraph } from '../graphs.js';
-import { rows } from '../layers.js';
+import { measures, rows } from '../layers.js';
 import { computed } from '../signals.js';
 import { run, selected } from '../state.js';
 import { keepFloat, methodChoice, sixteenBits } from './actions.js';
@@ -52,7 +52,7 @@ function about(row) {
       ...tensorFacts(row.tensor),
       ...(row.weight ? [...fact('Weight', row.weight.element.toLowerCase()), ...fact('Weight scales', count(row.weight.scales)), ...fact('Largest weight scale', real(row.weight.scale))] : []),
       ...(row.weightShape ? fact('Weight shape', row.weightShape) : []),
-      ...Object.entries(row.measured).flatMap(([name, value]) => fact(name, real(value))),
+      ...Object.entries(row.measured).flatMap(([name, value]) => fact(measures[name] ?? name, real(value))),
     ),
   );
 }

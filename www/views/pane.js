@@ -5,13 +5,15 @@ import { h, svg } from '../dom.js';
 import { count } from '../format.js';
 import { aborted, say } from '../messages.js';
 import { boxHeight, drawing, laidOut } from '../picture.js';
-import { effect, untracked } from '../signals.js';
+import { effect, signal, untracked } from '../signals.js';
 import { selected } from '../state.js';
 
 /** @import { Box, Drawing } from '../picture.js' */
 /** @import { Known } from '../graphs.js' */
 /** @import { Laid } from '../types.js' */
 
+/** The scale of all panes: what is zoomed in one is zoomed in the other, so that the two can be compared. */
+const common = signal(0.9);
 /** How many nodes are put into the page at a time, so that it stays answering. */
 const portion = 250;
 
@@ -34,6 +36,7 @@ export function pane(label, known, paint, absent) {
 
   function place() {
     content.setAttribute('transform', `translate(${view.x.toFixed(1)} ${view.y.toFixed(1)}) scale(${view.scale.toFixed(4)})`);
+    common.value = view.scale;
   }
   /** @param {number} factor @param {number} [x] @param {number} [y] */
   function zoom(factor, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
@@ -100,6 +103,10 @@ export function pane(label, known, paint, absent) {
   effect(() => {
     void selected.value;
     untracked(mark);
+  });
+  effect(() => {
+    const scale = common.value;
+    untracked(() => shown && Math.abs(scale - view.scale) > 1e-6 && zoom(scale / view.scale));
   });
   effect(() => {
     // Whatever the colours follow.

@@ -35,20 +35,20 @@ const setImage = (change) => set({ image: { ...settings.peek().image, ...change 
 /** How ranges are chosen. Changing it takes no new calibration. @type {[string, string][]} */
 const methods = [
   ['minmax', 'All that was seen (minmax)'],
-  ['auto', 'Least expected error, tensor by tensor (auto)'],
+  ['auto', 'Least expected error (auto)'],
   ['mse', 'Least squared error (mse)'],
   ['percentile:99.999', '99.999 % of what was seen'],
   ['percentile:99.9', '99.9 % of what was seen'],
   ['entropy', 'Least information lost (entropy)'],
-  ['moving-average', 'Mean of the samples’ ends (moving-average)'],
+  ['moving-average', 'Mean of ends (moving-average)'],
 ];
 
 /** @type {[string, string, string][]} */
 const schemes = [
-  ['static', 'Static: weights and activations', 'Scales are found from your samples. The smallest and fastest models.'],
-  ['dynamic', 'Dynamic: activations as it runs', 'Needs no samples; for transformers and LSTMs on processors.'],
+  ['static', 'Static, from samples', 'Weights and activations become integers; their scales are found from your samples. The smallest and fastest models.'],
+  ['dynamic', 'Dynamic, as it runs', 'Needs no samples; for transformers and LSTMs on processors.'],
   ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
-  ['blocks', 'Weights in blocks, 2 to 8 bits', 'Needs no samples. For the large matrices of language models.'],
+  ['blocks', 'Weights in blocks', 'Needs no samples: 2 to 8 bits. For the large matrices of language models.'],
   ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
 ];
 /** @type {[string, string][]} */
@@ -137,7 +137,7 @@ export function pictureSettings() {
     choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
       (preset) => set({ preset, image: {} })),
     choice('Size', 'resize', () => image('resize') ?? 'shorter',
-      [['shorter', 'Shorter side, then centre crop'], ['exact', 'Stretch to the input'], ['letterbox', 'Fit, grey around'], ['none', 'Leave as it is']],
+      [['shorter', 'Shorter side, cropped'], ['exact', 'Stretch to the input'], ['letterbox', 'Fit, grey around'], ['none', 'Leave as it is']],
       (resize) => setImage({ resize })),
     h('details', {},
       h('summary', {}, 'Channels, mean and deviation'),

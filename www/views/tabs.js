@@ -27,6 +27,11 @@ export function tabs(label, chosen, list) {
     'aria-selected': () => String(chosen.value === key), tabindex: () => (chosen.value === key ? 0 : -1),
     onclick: () => (chosen.value = key),
   }, name));
+  // Where there is no room for all, the chosen one is in sight.
+  effect(() => {
+    const button = buttons[list.findIndex(([key]) => key === chosen.value)];
+    queueMicrotask(() => button?.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
+  });
   const panels = list.map(([key, , build]) => {
     const panel = h('div', { role: 'tabpanel', id: `panel-${key}`, class: 'tabpanel', 'aria-labelledby': `tab-${key}`, tabindex: 0, hidden: () => chosen.value !== key });
     let built = false;

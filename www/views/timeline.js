@@ -47,14 +47,15 @@ function story(points) {
   const [first, last] = [points[0], points[points.length - 1]];
   const growths = all.reduce((sum, stage) => sum + stage.grown, 0);
   const span = Math.max(last.at, 1);
-  const [wide, line] = [1000, 30];
+  // As wide as it will be, so that its letters keep their size.
+  const [wide, line] = [Math.min(1000, Math.max(300, document.documentElement.clientWidth - 60)), 30];
   const picture = svg('svg', { viewBox: `0 0 ${wide} ${all.length * line}`, class: 'lanes', role: 'img', 'aria-label': `${all.length} stages over ${duration(last.at)}; the table below has their times` });
   all.forEach((stage, index) => {
     const from = (stage.from / span) * wide;
     const long = Math.max(((stage.to - stage.from) / span) * wide, 1.5);
     const text = `${stage.name}, ${duration(stage.to - stage.from)}`;
     // Beside a short bar, on a long one.
-    const place = long > 360 ? { x: from + 10, class: 'on' } : from > wide * 0.6 ? { x: from - 8, 'text-anchor': 'end' } : { x: from + long + 8 };
+    const place = long > text.length * 8 + 20 ? { x: from + 10, class: 'on' } : from > wide * 0.6 ? { x: from - 8, 'text-anchor': 'end' } : { x: from + long + 8 };
     picture.append(svg('rect', { x: from, y: index * line + 4, width: long, height: line - 8, rx: 4 }));
     // Where a sample ended, as far as the checkpoints tell.
     for (const point of points.filter((one) => one.stage === stage.name && one.done)) {

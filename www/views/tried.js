@@ -9,8 +9,8 @@ import { done, run, settings, tried } from '../state.js';
 
 /** @import { Tried } from '../state.js' */
 
-/** @type {Record<string, string>} */
-const names = { error: 'Noise', sqnr: 'SQNR, dB', top1: 'Same answer', accuracy: 'Right', ms: 'Run, ms' };
+/** What is shown of a result, and how it is called; what is measured of the float model is the same for all. @type {Record<string, string>} */
+export const metricNames = { error: 'Noise', sqnr: 'SQNR, dB', top1: 'Same answer', accuracy: 'Right', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 48, right: 14, top: 10, bottom: 30 }];
 
 /** What stands on the vertical axis: the first measure that all have, else how many operators stay float. Less is better. @param {Tried[]} all */
@@ -74,11 +74,11 @@ function plot(all, name, of) {
 
 /** @param {Tried[]} all @param {string} name @param {(one: Tried) => number} of */
 function list(all, name, of) {
-  const metrics = [...new Set(all.flatMap((one) => Object.keys(one.metrics)))];
+  const metrics = Object.keys(metricNames).filter((key) => all.some((one) => key in one.metrics));
   const floats = (/** @type {Tried} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What was tried' },
     h('table', {},
-      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => names[key] ?? key), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
+      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => metricNames[key]), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
       h('tbody', {}, ...all.map((one, index) => h('tr', { class: one.id === done.value?.id ? 'chosen' : null },
         h('td', { class: 'figure' }, index + 1), h('td', {}, inWords(one.document), best(one, all, of) && h('span', { class: 'unseen' }, ', among the best')),
         h('td', { class: 'figure' }, bytes(one.summary.bytesAfter)), h('td', { class: 'figure' }, floats(one)), h('td', { class: 'figure' }, duration(one.took)),
