@@ -10,10 +10,10 @@ import { done, model, modelChanged, presets, samples, settings, tried } from './
 import { addSamples, open as openModel, take } from './studio.js';
 
 /** @import { NamedFile, Result } from './types.js' */
-/** @import { Done, Settings, Tried } from './state.js' */
+/** @import { Done, Samples, Settings, Tried } from './state.js' */
 
 /** @typedef {{ name: string, files: NamedFile[] }} KeptModel the model's own file is the first */
-/** @typedef {{ files: NamedFile[], source: string, labels: Map<string, string> }} KeptSamples */
+/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles'>} KeptSamples */
 /** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} KeptResult */
 
 const store = 'kept';
@@ -82,8 +82,8 @@ export async function remember() {
     if (begun()) keep('settings', { document, preset, image });
   });
   effect(() => {
-    const { files, source, labels } = samples.value;
-    if (begun()) keep('samples', size(files) <= most ? { files, source, labels } : null);
+    const { files, source, labels, names, labelFiles } = samples.value;
+    if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles } : null);
   });
   effect(() => {
     const now = done.value;
@@ -111,7 +111,7 @@ export async function goOn() {
     // Before figures were kept by node there were none.
     if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
   });
-  if (given && given.files.length > 0) await addSamples(given.files, given);
+  if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map() } : undefined);
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
     const whole = new Uint8Array(await bytes.arrayBuffer());

@@ -133,7 +133,7 @@ export async function aside(stage, work) {
   }
 }
 
-/** Called when a result took the place of one before it. @type {((id: number) => void)[]} */
+/** Called when a result took the place of one before it. @type {((id: number) => unknown)[]} */
 export const replaced = [];
 
 export function cancel() {

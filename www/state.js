@@ -66,9 +66,19 @@ export const opening = signal(/** @type {any} */ (null));
 export const model = signal(/** @type {any} */ (null));
 /** Counts the times the model's card or missing files changed. */
 export const modelChanged = signal(0);
-/** @typedef {{ files: NamedFile[], refs: SampleRef[], source: string, labels: Map<string, string> }} Samples `source` and `labels` (by path) are the demo's, and say what is random */
+/**
+ * @typedef {object} Samples
+ * @property {NamedFile[]} files
+ * @property {SampleRef[]} refs
+ * @property {string} source the demo's, or says that they are random
+ * @property {Map<string, string>} labels the number of each sample's class, by its name
+ * @property {Map<string, string>} names what classes are called, by their number
+ * @property {string} labelSource where the labels are from
+ * @property {string} labelFailure why labels that were given are not used
+ * @property {NamedFile[]} labelFiles what they were read from
+ */
 /** @type {Samples} */
-export const noSamples = { files: [], refs: [], source: '', labels: new Map() };
+export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [] };
 export const samples = signal(noSamples);
 /** The source of samples that are random. */
 export const randomData = 'Random demo data: good to try Octet out, worth nothing for real use.';

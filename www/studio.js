@@ -6,6 +6,7 @@
 
 import { baseName, isModel, isPicture } from './files.js';
 import { plural } from './format.js';
+import { classesOf, labelled, mayBeLabels } from './labels.js';
 import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
@@ -13,8 +14,8 @@ import {
   comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, timing, tried, undoable,
 } from './state.js';
 
-/** @import { NamedFile } from './types.js' */
-/** @import { Settings } from './state.js' */
+/** @import { NamedFile, SampleRef } from './types.js' */
+/** @import { Samples, Settings } from './state.js' */
 
 /** @type {Promise<Octet> | null} */
 let starting = null;
@@ -102,6 +103,7 @@ export async function open({ path, blob }) {
       forget();
     });
     say(`${name} is open: ${plural(opened.card.parameters, 'parameter')}.`);
+    await relabel();
     await look();
   } catch (error) {
     if (loading !== mine) return;
@@ -152,20 +154,50 @@ async function attach(files) {
 /** @type {NamedFile[]} external data given so far, while more is missing */
 let beside = [];
 
-/** @param {NamedFile[]} files @param {{ source: string, labels: Map<string, string> }} [about] */
-export async function addSamples(files, about = { source: '', labels: new Map() }) {
-  const kept = samples.peek().files.filter((old) => !files.some((file) => file.path === old.path));
-  const all = [...kept, ...files];
+/**
+ * Samples, and files with their labels among them.
+ *
+ * @param {NamedFile[]} files
+ * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names'>>} [about] what a demo says of its own
+ */
+export async function addSamples(files, about) {
+  const before = samples.peek();
+  const replaced = (/** @type {NamedFile} */ old) => files.some((file) => file.path === old.path);
+  const all = [...before.files.filter((old) => !replaced(old)), ...files];
+  const lists = [...before.labelFiles.filter((old) => !replaced(old)), ...files.filter(mayBeLabels)];
   try {
     const octet = await start();
-    const refs = await octet.group(all.map((file) => file.path));
+    const others = all.filter((file) => !lists.includes(file));
+    // What is no label after all is refused with the others, in words.
+    const refs = await octet.group((others.length > 0 ? others : all).map((file) => file.path));
+    const read = await labelsFrom(refs, lists);
+    const unread = lists.filter((file) => !read.used.includes(file.path));
+    if (unread.length > 0) await octet.group([...others, ...unread].map((file) => file.path));
     problem.value = null;
-    samples.value = { files: all, refs, ...about };
-    say(`${plural(refs.length, 'sample')} ready.`);
+    samples.value = {
+      ...noSamples, files: others, refs, labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
+    };
+    say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
     await look();
   } catch (error) {
     fail('These samples cannot be used', error, 'The samples that were there before are kept.');
   }
+}
+
+/** @param {SampleRef[]} refs @param {NamedFile[]} lists */
+async function labelsFrom(refs, lists) {
+  const texts = await Promise.all(lists.filter(({ blob }) => blob.size <= mostText).map(async ({ path, blob }) => ({ path, text: await blob.text() })));
+  return labelled(refs, texts, classesOf(model.peek()?.card.outputs[0]?.shape));
+}
+/** A list of labels is text; more than this is none. */
+const mostText = 20e6;
+
+/** Labels read for another model may not fit this one, and the other way round. */
+async function relabel() {
+  const { refs, labelFiles, source } = samples.peek();
+  if (refs.length === 0 || source) return;
+  const read = await labelsFrom(refs, labelFiles);
+  samples.value = { ...samples.peek(), labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names };
 }
 
 /** Random samples, said to be that wherever they are shown. */
@@ -175,7 +207,7 @@ export async function addRandomSamples() {
   try {
     const files = await open.demoSamples(randomSamples);
     samples.value = noSamples;
-    await addSamples(files, { source: randomData, labels: new Map() });
+    await addSamples(files, { source: randomData });
   } catch (error) {
     fail('Random samples could not be made', error, 'Add samples of your own.');
   }

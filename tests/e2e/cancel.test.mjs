@@ -63,7 +63,7 @@ inBrowsers('cancel', (visit) => {
     const said = await visit.text('#partial');
     const seen = Number(/after (\d+) of 96 samples/.exec(said)?.[1]);
     assert.ok(seen > 0 && seen < 96, said);
-    assert.match(await visit.text('.headlines'), new RegExp(`${seen} of 96 samples`));
+    assert.match(await visit.text('#made'), new RegExp(`${seen} of 96 samples`));
     assert.match((await visit.downloaded('.yaml')).toString(), new RegExp(`samples: ${seen}\\b`));
     assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     // Another setting needs no other calibration, and says again what its ranges are of.

@@ -71,7 +71,20 @@ export function chain(count) {
   return model(nodes, [], { x: [1, 4], y: [1, 4] });
 }
 
-/** The same for pictures of any size. */
+/** 60 MB of weights: four dense layers, `x` [1, 2048] to `y` [1, 2048]. */
+export function large() {
+  const side = 2048;
+  const layers = [0, 1, 2, 3];
+  const values = new Float32Array(side * side).map((_, i) => (((i * 2654435761) % 1009) / 1009 - 0.5) / 24);
+  const weights = layers.map((at) => tensor(`w${at}`, float, [side, side], [field(9, Buffer.from(values.buffer))]));
+  const nodes = layers.flatMap((at) => [
+    node('MatMul', `dense${at}`, [at === 0 ? 'x' : `r${at - 1}`, `w${at}`], `d${at}`),
+    node('Relu', `relu${at}`, [`d${at}`], at === layers.length - 1 ? 'y' : `r${at}`),
+  ]);
+  return model(nodes, weights, { x: [1, side], y: [1, side] });
+}
+
+/** The convolution for pictures of any size. */
 export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
 
 /** With an operator nobody knows. */

@@ -38,6 +38,24 @@ export function sixteenBits(row) {
   }, '16 bits');
 }
 
+/** Types of integers, for one layer, one tensor or the weights of one layer. @type {[string, string][]} */
+const types = [['u8', 'uint8'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']];
+
+/** The same for the inspector, where there is room to say what is meant: of the layer's outputs, of this tensor alone, of its weights. @param {Row} row */
+export function typeChoices(row) {
+  const { scheme = 'static' } = settings.peek().document;
+  if (scheme !== 'static') return null;
+  const choice = (/** @type {string} */ label, /** @type {string} */ id, /** @type {string[]} */ path) => h('label', { class: 'field' }, h('span', {}, label),
+    h('select', { id, 'data-key': `${id} ${row.name}`, disabled: busy() || (row.state === 'float' && !get(settings.peek().document, path)), value: get(settings.peek().document, path) ?? '',
+      onchange: (/** @type {Event} */ event) => change(path, /** @type {HTMLSelectElement} */ (event.target).value || undefined, now) },
+      h('option', { value: '' }, 'as all'), ...types.map(([key, text]) => h('option', { value: key }, text))));
+  return h('div', { class: 'three types' },
+    choice('Layer', 'type-layer', ['by_node', row.name, 'activations', 'type']),
+    choice('Tensor only', 'type-tensor', ['tensors', row.output, 'type']),
+    row.weightName ? choice('Weights', 'type-weights', ['by_node', row.name, 'weights', 'type']) : null,
+  );
+}
+
 /** @param {Row} row */
 export function methodChoice(row) {
   const path = ['tensors', row.output, 'method'];

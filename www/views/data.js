@@ -22,24 +22,26 @@ export function dataPanel() {
   return h('section', { class: 'panel', 'aria-labelledby': 'data-title' },
     h('h2', { id: 'data-title' }, 'Data'),
     () => {
-      const { files, refs, source, labels } = samples.value;
+      const { files, refs, source, labels, names, labelSource, labelFailure } = samples.value;
       if (refs.length === 0) {
-        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty.');
+        return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty. With labels, as a folder for each class or a list “sample, class” (.csv, .txt), it is told how many answers are right.');
       }
       const size = files.reduce((sum, file) => sum + file.blob.size, 0);
       return [
         h('p', { class: 'file' }, h('strong', {}, plural(refs.length, 'sample')), h('span', { class: 'note' }, `, ${bytes(size)}`)),
         source && h('p', { class: 'tag' }, source),
+        labelSource && h('p', { class: 'note', id: 'labels-said' }, labelSource),
+        labelFailure && h('p', { class: 'callout fair', id: 'labels-said' }, labelFailure),
         h('details', { open: namesOpen, ontoggle: (/** @type {Event} */ event) => (namesOpen = /** @type {HTMLDetailsElement} */ (event.target).open) },
           h('summary', {}, 'Names'),
-          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, h('span', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}`)),
+          h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, h('span', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}${names.has(labels.get(ref.name) ?? '') ? ` (${names.get(labels.get(ref.name) ?? '')})` : ''}`)),
             h('button', { type: 'button', class: 'small', 'aria-label': `Remove ${ref.name}`, disabled: busy, onclick: () => void removeSample(ref.name) }, 'Remove')))),
           refs.length > shown && h('p', { class: 'note' }, `and ${refs.length - shown} more`),
         ),
       ];
     },
     h('div', { class: 'row' },
-      ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg', multiple: true, disabled: busy }, add),
+      ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, add),
       ...pick('Add a folder', { id: 'choose-folder', folder: true, disabled: busy }, add),
       h('button', { type: 'button', class: 'quiet', id: 'random-samples', hidden: () => samples.value.refs.length > 0 || !model.value || model.value.wanted.length > 0, disabled: busy, onclick: () => void addRandomSamples() }, 'Try with random data'),
       h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
@@ -61,7 +63,7 @@ function invitation() {
   return h('section', { class: 'panel asks' },
     h('h2', {}, 'Next: add some samples'),
     h('p', {}, 'Calibration runs them through the float model and watches the range of every tensor. The first one is shown here as the model will see it.'),
-    h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg', multiple: true, disabled: busy }, (files) => void addSamples(files))),
+    h('div', { class: 'row' }, ...pick('Choose samples', { class: 'primary', id: 'invite-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, (files) => void addSamples(files))),
   );
 }
 

@@ -7,7 +7,7 @@ import { floatGraph } from '../graphs.js';
 import { measures, rows } from '../layers.js';
 import { computed } from '../signals.js';
 import { run, selected } from '../state.js';
-import { keepFloat, methodChoice, sixteenBits } from './actions.js';
+import { keepFloat, methodChoice, sixteenBits, typeChoices } from './actions.js';
 import { distributionView } from './distribution.js';
 import { fact } from './model.js';
 import { strip } from './strip.js';
@@ -46,6 +46,7 @@ function about(row) {
     row.state === 'integers' && !row.tensor && h('p', { class: 'note' }, 'Works on integers; what it makes has no scale of its own.'),
     row.state === 'unknown' && h('p', { class: 'note' }, 'What becomes of it is known after a run.'),
     row.state !== 'unknown' && h('div', { class: 'row' }, keepFloat(row), sixteenBits(row), methodChoice(row)),
+    row.state !== 'unknown' && typeChoices(row),
     h('dl', { class: 'facts' },
       ...fact('Output', h('code', { class: 'long' }, row.output)),
       ...(row.shape ? fact('Shape', row.shape) : []),

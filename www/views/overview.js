@@ -5,6 +5,7 @@ import { h } from '../dom.js';
 import { done } from '../state.js';
 import { samplePreview } from './data.js';
 import { modelCard, wantedFiles } from './model.js';
+import { preflight } from './preflight.js';
 import { resultPanel } from './result.js';
 import { progressPanel } from './run.js';
 
@@ -15,6 +16,6 @@ export function overview(phase) {
       if (phase.value === 'running') return progressPanel();
       return phase.value === 'done' && done.value ? resultPanel(done.value) : null;
     }),
-    h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => wantedFiles(), samplePreview(), () => modelCard()),
+    h('div', { class: 'stack', hidden: () => phase.value === 'running' }, () => wantedFiles(), () => phase.value !== 'done' && preflight(), samplePreview(), () => modelCard()),
   );
 }

@@ -1,13 +1,15 @@
 // @ts-check
-/** What came of it: how small, how much of it works on integers, what stayed float and why, and the downloads. */
+/** What came of it: the headlines, the downloads, what was measured, what stayed float and why. */
 
 import { h } from '../dom.js';
-import { bytes, count, duration, plural, real } from '../format.js';
+import { count, duration, plural, real } from '../format.js';
 import { canonical } from '../document.js';
-import { settings, tab, tried } from '../state.js';
+import { settings, tab } from '../state.js';
 import { accuracy, latency } from './accuracy.js';
 import { download } from './download.js';
-import { table } from './model.js';
+import { headlines } from './headlines.js';
+import { fact, table } from './model.js';
+import { mib } from './run.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
@@ -19,11 +21,8 @@ export function resultPanel(done) {
   const { summary, report } = done.result;
   const nodes = summary.nodes.length;
   const quantized = summary.nodes.filter((node) => node.quantized).length;
-  const part = summary.bytesAfter / summary.bytesBefore;
   const stem = done.name.replace(/\.onnx$/i, '');
   const memory = done.memory;
-  const before = tried.peek().filter(({ id }) => id < done.id).at(-1);
-  const was = before && { bytes: before.summary.bytesAfter, quantized: before.summary.nodes.filter((node) => node.quantized).length };
   const { samples: seen = 0, given = seen } = done.calibration ?? {};
   const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
@@ -31,16 +30,15 @@ export function resultPanel(done) {
     h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
       'The settings have changed since. Quantize again to apply them; the ranges are kept, so it takes a moment only.'),
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
-    h('div', { class: 'headlines' },
-      headline(bytes(summary.bytesAfter), `from ${bytes(summary.bytesBefore)}`, `${part.toFixed(2)} of its size`, was && changed(summary.bytesAfter - was.bytes, (by) => bytes(by))),
-      headline(`${count(quantized)} of ${count(nodes)}`, 'operators work on integers', `${plural(summary.tensors.length, 'tensor')} with a scale`, was && changed(quantized - was.quantized, (by) => count(by))),
-      headline(duration(done.took), samples, memory ? `at most ${(memory.peak / 1048576).toFixed(0)} MiB in use` : '', ''),
-    ),
+    ...headlines(done),
     h('div', { class: 'row downloads' },
       download(done.result.model, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
       download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),
+    h('dl', { class: 'facts', id: 'made' },
+      ...fact('On integers', `${count(quantized)} of ${count(nodes)} operators`), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
+      ...(memory ? fact('Most memory in use', mib(memory.peak)) : [])),
     accuracy(done),
     latency(done),
     summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
@@ -50,14 +48,6 @@ export function resultPanel(done) {
     tensors(summary.tensors),
     done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
-}
-
-/** How much more or less than before; nothing where it is the same. @param {number} by @param {(by: number) => string} text */
-const changed = (by, text) => (by === 0 ? 'as before' : `${by > 0 ? '+' : '−'}${text(Math.abs(by))} against the one before`);
-
-/** @param {string} value @param {string} what @param {string} more @param {string | undefined} change */
-function headline(value, what, more, change) {
-  return h('div', { class: 'headline' }, h('strong', {}, value), h('span', {}, what), h('span', { class: 'note' }, more), change && h('span', { class: 'note delta' }, change));
 }
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */

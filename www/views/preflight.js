@@ -1,0 +1,80 @@
+// @ts-check
+/** Before a run: what will be quantized, what stays float and why, and what a person should mend first. Read off the card, the samples and the settings. */
+
+import { h } from '../dom.js';
+import { count, plural, real } from '../format.js';
+import { isPicture } from '../files.js';
+import { model, modelChanged, preview, randomData, samples, settings } from '../state.js';
+
+/** @import { Card } from '../types.js' */
+
+/** @typedef {{ level: 'good' | 'fair', text: string }} Finding */
+
+/** Fewer samples than this make narrow ranges. */
+const few = 8;
+/** So many reasons are listed; the card has all. */
+const listed = 4;
+
+export function preflight() {
+  modelChanged.value;
+  const open = model.value;
+  if (!open || open.wanted.length > 0 || open.card.alreadyQuantized) return null;
+  const all = [...whatBecomes(open.card), ...whatIsSaid(), ...whatIsFed()];
+  const warnings = all.filter(({ level }) => level === 'fair').length;
+  return h('section', { class: 'panel', 'aria-labelledby': 'preflight-title' },
+    h('h2', { id: 'preflight-title' }, 'Before the run', h('span', { class: 'note' }, warnings === 0 ? ' nothing stands against it' : ` ${plural(warnings, 'thing')} to know`)),
+    h('ul', { class: 'preflight' }, ...all.map(({ level, text }) => h('li', {}, h('span', { class: `mark ${level}` }, level === 'good' ? 'OK' : 'Note'), h('span', {}, text)))));
+}
+
+/** @param {Card} card @returns {Finding[]} */
+function whatBecomes({ operators, quantizable, float, warnings, parameters }) {
+  const scheme = settings.value.document.scheme ?? 'static';
+  const nodes = operators.reduce((sum, [, times]) => sum + times, 0);
+  /** @type {Finding[]} */
+  const found = warnings.map((text) => ({ level: /** @type {const} */ ('fair'), text }));
+  if (scheme !== 'static') {
+    const what = { dynamic: 'The weights of matrix products become 8-bit integers, activations as the model runs.', weights: 'Weights become 8-bit integers; everything is computed in float.', blocks: 'Constant matrices become integers in blocks.', float16: `All ${count(parameters)} parameters become half-precision floats.` }[scheme];
+    return [...found, { level: 'good', text: what }];
+  }
+  const { operators: only, float: kept = [], by_node = {}, by_operator = {}, by_name = {} } = settings.value.document;
+  found.unshift({ level: quantizable > 0 ? 'good' : 'fair', text: `${count(quantizable)} of ${plural(nodes, 'operator')} can be integers.` });
+  for (const { operator, count: times, reason } of float.slice(0, listed)) found.push({ level: 'fair', text: `${count(times)} ${operator} ${times === 1 ? 'stays' : 'stay'} float: ${reason}.` });
+  if (float.length > listed) found.push({ level: 'fair', text: `${plural(float.length - listed, 'more kind')} of operators stay float; the card below has the reasons.` });
+  const byHand = kept.length + [by_node, by_operator, by_name].reduce((sum, scope) => sum + Object.values(scope).filter((one) => one.float).length, 0);
+  if (byHand > 0) found.push({ level: 'fair', text: `Your settings keep ${plural(byHand, 'layer or scope', 'layers or scopes')} float.` });
+  if (only && only !== 'all') found.push({ level: 'fair', text: `Your settings quantize only ${Array.isArray(only) ? only.join(', ') : 'what ONNX Runtime would'}.` });
+  return found;
+}
+
+/** @returns {Finding[]} what follows from the settings */
+function whatIsSaid() {
+  const { scheme = 'static', guard = true, activations, format } = settings.value.document;
+  /** @type {Finding[]} */
+  const found = [];
+  if (scheme !== 'static') return found;
+  if (guard === false) found.push({ level: 'fair', text: 'Nothing is guarded: tensors that eight bits are too coarse for may ruin the answers.' });
+  if (/16/.test(activations?.type ?? '')) found.push({ level: 'fair', text: 'Activations of 16 bits are accurate, but few runtimes have fast kernels for them; this page runs them in float.' });
+  if (format === 'simulated') found.push({ level: 'fair', text: 'A simulated model is as large as the float one: it is for reading, not for shipping.' });
+  return found;
+}
+
+/** @returns {Finding[]} what is known of the samples */
+function whatIsFed() {
+  const { refs, source, labels, labelFailure, files } = samples.value;
+  const needed = (settings.value.document.scheme ?? 'static') === 'static';
+  /** @type {Finding[]} */
+  const found = [];
+  if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: 10 to 100 that look like real use are plenty.' }] : [];
+  if (source === randomData) found.push({ level: 'fair', text: 'The samples are random: the result shows how Octet works, not how good the model stays.' });
+  else if (needed && refs.length < few) found.push({ level: 'fair', text: `Only ${plural(refs.length, 'sample')}: values that these don’t show will be cut off. 10 to 100 are better.` });
+  else found.push({ level: 'good', text: `${plural(refs.length, 'sample')}.` });
+  if (labelFailure) found.push({ level: 'fair', text: labelFailure });
+  else if (labels.size > 0) found.push({ level: 'good', text: `${plural(labels.size, 'label')}: it can be told how many answers are right.` });
+  for (const { input, min, max, std } of preview.value?.decoded?.previews ?? []) {
+    if (min === null || max === null) continue;
+    if (min === max) found.push({ level: 'fair', text: `${input ?? 'The input'} is ${real(min)} everywhere in the first sample: is that what the model is fed in real use?` });
+    else if (files.some(isPicture) && max > 20) found.push({ level: 'fair', text: `Pixels go in as ${real(min)} to ${real(max)}. Most models want values around 0 to 1: choose how images are read, unless yours scales them itself.` });
+    else if (std !== null && Math.max(Math.abs(min), Math.abs(max)) > 100 * std && std > 0) found.push({ level: 'fair', text: `${input ?? 'The input'} has values far beyond the others (${real(min)} to ${real(max)}, deviation ${real(std)}): an outlier would make its integers coarse.` });
+  }
+  return found;
+}
