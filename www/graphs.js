@@ -82,7 +82,7 @@ effect(() => {
       quantizedGraph.value = { indexed: null, failure: '' };
       return;
     }
-    const read = async () => (await start()).graphOf(new Blob([now.result.model]));
+    const read = async () => (await start()).graphOf(now.result.file);
     void fetch(quantizedGraph, read, () => done.peek() === now);
   });
 });

@@ -90,7 +90,7 @@ export async function remember() {
     if (!begun()) return;
     if (!now) return keep('result', null);
     const { result, ...rest } = now;
-    keep('result', { ...rest, model: new Blob([result.model]), report: result.report, summary: result.summary });
+    keep('result', { ...rest, model: result.file, report: result.report, summary: result.summary });
   });
   effect(() => {
     if (begun()) keep('tried', tried.value);
@@ -115,7 +115,7 @@ export async function goOn() {
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
     const whole = new Uint8Array(await bytes.arrayBuffer());
-    done.value = { ...rest, result: { model: whole, report, summary } };
+    done.value = { ...rest, result: { model: whole, file: bytes, report, summary } };
   }
   say(`${file.name} is back as it was left.`);
 }

@@ -26,7 +26,7 @@ export function measureError() {
   if (!open || !shown || refs.length === 0) return;
   return aside('Comparing with the float model', async (signal, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
-    const found = await open.compare(shown.result.model, files, { samples: { image: imageSettings() }, labels: numbers, signal }, onProgress);
+    const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, signal }, onProgress);
     // The report tells it too, from now on.
     const report = await open.report();
     batch(() => {
@@ -64,7 +64,7 @@ export function measureTime() {
     const float = same && floatTime ? floatTime.run : await open.run(sample, options);
     floatTime = { model: open, sample: sample[0], reading, run: float };
     const octet = await start();
-    const quantized = await octet.run(shown.result.model, sample, options);
+    const quantized = await octet.run(shown.result.file, sample, options);
     batch(() => {
       timing.value = { id: shown.id, float, quantized };
       note(shown.id, { ms: quantized.totals.total.median, floatMs: float.totals.total.median }, timesByNode(float, quantized));

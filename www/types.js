@@ -147,7 +147,7 @@
  * @property {string[]} notes what a person should know of it
  */
 
-/** @typedef {{ model: Uint8Array<ArrayBuffer>, report: string, summary: Summary }} Result */
+/** @typedef {{ model: Uint8Array<ArrayBuffer>, file: Blob, report: string, summary: Summary }} Result `file` is `model`, ready to be saved, posted and read in slices */
 
 /** @typedef {Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array | Uint8Array | Uint16Array | Uint32Array | BigUint64Array} Elements */
 

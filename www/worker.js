@@ -120,7 +120,8 @@ const calls = {
     report({ stage: 'Writing the quantized model', memory: memory() });
     const open = session(key);
     const { model, summary } = open.quantize(settings);
-    return { model, summary, report: open.report(), memory: memory() };
+    // The file is made here: a Blob of many megabytes would keep the page waiting.
+    return { model, file: new Blob([model], { type: 'application/octet-stream' }), summary, report: open.report(), memory: memory() };
   },
 
   /**

@@ -14,7 +14,7 @@ import { bytes } from '../format.js';
  * @param {string} kind
  */
 export function download(content, type, name, text, kind) {
-  const blob = new Blob([content], { type });
+  const blob = content instanceof Blob ? content : new Blob([content], { type });
   const address = URL.createObjectURL(blob);
   const link = h('a', { class: `button ${kind}`, href: address, download: name }, text, h('span', { class: 'size' }, bytes(blob.size)));
   const gone = new MutationObserver(() => {

@@ -15,7 +15,7 @@ import { selected } from '../state.js';
 /** The scale of all panes: what is zoomed in one is zoomed in the other, so that the two can be compared. */
 const common = signal(0.9);
 /** How many nodes are put into the page at a time, so that it stays answering. */
-const portion = 250;
+const portion = 150;
 
 /**
  * @param {string} label
@@ -29,6 +29,8 @@ export function pane(label, known, paint, absent) {
   const said = h('p', { class: 'note pane-said' });
   const frame = h('div', { class: 'pane', tabindex: 0, role: 'application', 'aria-roledescription': 'graph', 'aria-label': `${label}. Down and up follow the edges, left and right go to neighbours, plus and minus zoom.` }, picture, said);
   const view = { x: 0, y: 0, scale: 1 };
+  /** As it was last told: asking the frame would lay out the whole picture at once. */
+  const size = { width: 0, height: 0 };
   /** @type {{ plan: Drawing, laid: Laid, groups: SVGGElement[] } | null} */
   let shown = null;
   /** @type {AbortController | null} */
@@ -39,7 +41,7 @@ export function pane(label, known, paint, absent) {
     common.value = view.scale;
   }
   /** @param {number} factor @param {number} [x] @param {number} [y] */
-  function zoom(factor, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
+  function zoom(factor, x = size.width / 2, y = size.height / 2) {
     const scale = Math.min(3, Math.max(0.03, view.scale * factor));
     view.x = x - ((x - view.x) * scale) / view.scale;
     view.y = y - ((y - view.y) * scale) / view.scale;
@@ -47,11 +49,11 @@ export function pane(label, known, paint, absent) {
     place();
   }
   function fit() {
-    if (!shown || frame.clientWidth === 0) return;
+    if (!shown || size.width === 0) return;
     const { width, height } = shown.laid;
-    view.scale = Math.min(1, frame.clientWidth / (width || 1), frame.clientHeight / (height || 1));
-    view.x = (frame.clientWidth - width * view.scale) / 2;
-    view.y = Math.max(0, (frame.clientHeight - height * view.scale) / 2);
+    view.scale = Math.min(1, size.width / (width || 1), size.height / (height || 1));
+    view.x = (size.width - width * view.scale) / 2;
+    view.y = Math.max(0, (size.height - height * view.scale) / 2);
     place();
   }
   /** Readable, from the top. */
@@ -59,16 +61,16 @@ export function pane(label, known, paint, absent) {
     if (!shown) return;
     view.scale = 0.9;
     const first = shown.laid.nodes[0] ?? 0;
-    view.x = frame.clientWidth / 2 - first * view.scale;
+    view.x = size.width / 2 - first * view.scale;
     view.y = 10;
     place();
   }
   /** @param {number} at */
   function centre(at) {
-    if (!shown || frame.clientWidth === 0) return;
+    if (!shown || size.width === 0) return;
     view.scale = Math.max(view.scale, 0.6);
-    view.x = frame.clientWidth / 2 - shown.laid.nodes[at * 2] * view.scale;
-    view.y = frame.clientHeight / 2 - shown.laid.nodes[at * 2 + 1] * view.scale;
+    view.x = size.width / 2 - shown.laid.nodes[at * 2] * view.scale;
+    view.y = size.height / 2 - shown.laid.nodes[at * 2 + 1] * view.scale;
     place();
   }
   const chosen = () => shown?.plan.boxes.findIndex((box) => box.name !== '' && box.name === selected.peek()) ?? -1;
@@ -79,12 +81,13 @@ export function pane(label, known, paint, absent) {
     shown.groups.forEach((group, index) => group.classList.toggle('chosen', index === at));
     if (at < 0) return;
     const [x, y] = [shown.laid.nodes[at * 2] * view.scale + view.x, shown.laid.nodes[at * 2 + 1] * view.scale + view.y];
-    if (x < 60 || y < 30 || x > frame.clientWidth - 60 || y > frame.clientHeight - 30 || view.scale < 0.35) centre(at);
+    if (x < 60 || y < 30 || x > size.width - 60 || y > size.height - 30 || view.scale < 0.35) centre(at);
   }
   function repaint() {
     shown?.groups.forEach((group, index) => {
       const { name, operator, badge } = shown?.plan.boxes[index] ?? { name: '', operator: '', badge: '' };
-      group.setAttribute('class', `box ${paint(name, operator, badge)}`);
+      const kind = `box ${paint(name, operator, badge)}`;
+      if (group.getAttribute('class') !== kind) group.setAttribute('class', kind);
     });
   }
 
@@ -149,7 +152,7 @@ export function pane(label, known, paint, absent) {
   /** @param {Box} box @param {Laid} laid @param {number} at */
   function group(box, laid, at) {
     const [x, y] = [laid.nodes[at * 2], laid.nodes[at * 2 + 1]];
-    const made = svg('g', { class: 'box', transform: `translate(${(x - box.width / 2).toFixed(1)} ${(y - boxHeight / 2).toFixed(1)})` },
+    const made = svg('g', { class: `box ${untracked(() => paint(box.name, box.operator, box.badge))}`, transform: `translate(${(x - box.width / 2).toFixed(1)} ${(y - boxHeight / 2).toFixed(1)})` },
       svg('rect', { width: box.width.toFixed(1), height: boxHeight, rx: box.name ? 7 : 19 }),
       svg('text', { x: 10, y: box.name ? 16 : 24, class: 'box-operator' }, box.operator));
     if (box.name) made.append(svg('text', { x: 10, y: 30, class: 'box-name' }, shortened(box.name, box.width)));
@@ -160,9 +163,10 @@ export function pane(label, known, paint, absent) {
   }
 
   let wide = 0;
-  new ResizeObserver(() => {
+  new ResizeObserver(([{ contentRect }]) => {
+    [size.width, size.height] = [contentRect.width, contentRect.height];
     // What was in the middle stays there.
-    const now = frame.clientWidth;
+    const now = size.width;
     if (wide > 0 && now > 0) {
       view.x += (now - wide) / 2;
       place();

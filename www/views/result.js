@@ -32,7 +32,7 @@ export function resultPanel(done) {
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
     ...headlines(done),
     h('div', { class: 'row downloads' },
-      download(done.result.model, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
+      download(done.result.file, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
       download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),

@@ -10,7 +10,7 @@ import { effect } from '../signals.js';
 /** The height of a row in pixels; the style sheet has the same. */
 export const rowHeight = 36;
 /** Rows kept ready above and below. */
-const spare = 8;
+const spare = 5;
 
 /**
  * @template T
@@ -32,6 +32,8 @@ export function virtual({ label, columns, rows, draw, empty }) {
   let list = [];
   let from = -1;
   let to = -1;
+  /** @type {Map<number, HTMLTableRowElement>} the rows that are in the page, by their place in the list */
+  let inSight = new Map();
 
   /** A row that only takes the place of those above or below. @param {number} height */
   const gap = (height) => h('tr', { class: 'gap-row', 'aria-hidden': 'true' }, h('td', { colspan: 99 }, sized(h('div'), height)));
@@ -49,9 +51,14 @@ export function virtual({ label, columns, rows, draw, empty }) {
     [from, to] = [first, last];
     const focused = /** @type {HTMLElement | null} */ (document.activeElement);
     const key = body.contains(focused) ? focused?.dataset.key : undefined;
+    // While only the place changes, rows that stay in sight stay as they are.
+    const before = anew ? new Map() : inSight;
+    inSight = new Map();
     const drawn = list.slice(first, last).map((row, index) => {
-      const element = draw(row, first + index);
-      element.setAttribute('aria-rowindex', String(first + index + 2));
+      const at = first + index;
+      const element = before.get(at) ?? draw(row, at);
+      element.setAttribute('aria-rowindex', String(at + 2));
+      inSight.set(at, element);
       return element;
     });
     body.replaceChildren(
