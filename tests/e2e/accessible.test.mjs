@@ -1,11 +1,11 @@
 // Every state of the page, light and dark, wide and narrow, held against axe-core's rules for WCAG 2.2 AA.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { convolution, npy } from './model.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
+import { anySize, convolution, npy } from './model.mjs';
+import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
@@ -60,14 +60,68 @@ inBrowsers('accessibility', (visit) => {
     await clean(visit, 'layers');
     if (await tab.$('.problem')) await visit.press('Close');
     await tab.$eval('#close-inspector', (button) => /** @type {HTMLElement} */ (button).click());
+    await tab.click('#tab-overview');
+    await tab.$eval('#measure-both', (button) => /** @type {HTMLElement} */ (button).click());
+    await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
+    await clean(visit, 'measured');
     for (const name of ['graph', 'timeline', 'compare']) {
       await tab.click(`#tab-${name}`);
       if (name === 'graph') await tab.waitForSelector('.graph-picture .box');
+      if (name === 'compare') await tab.click('[data-linked=conv] .link');
       await clean(visit, name);
     }
     await visit.drop({ 'broken.onnx': [1, 2, 3] });
     await tab.waitForSelector('.problem');
     await clean(visit, 'error');
     assert.deepEqual(wrong, []);
+  }));
+
+  test('opening and calibrating are clean too, and progress is announced', () => visit({ mounts: { '/pkg/': silentThreads() } }, async (visit) => {
+    const { tab } = visit;
+    wrong = [];
+    // Anew: threads that never answer keep the engine from starting for ten seconds, and a model from being opened.
+    await tab.goto(visit.server?.url ?? '');
+    await tab.evaluate(axe);
+    await tab.waitForSelector('#choose-model');
+    await visit.drop({ 'any.onnx': anySize() });
+    await tab.waitForSelector('#opening-title');
+    await clean(visit, 'opening');
+    assert.ok(await tab.$('#opening-title'), 'the model was opened before all of it was looked at');
+    await tab.waitForSelector('#card-title');
+    // Each takes a good second of one thread.
+    const side = 2048;
+    const files = Array.from({ length: 40 }, (_, index) => join(scratch, `slow-${index}.npy`));
+    const bytes = npy(new Float32Array(3 * side * side).fill(0.5), [1, 3, side, side]);
+    writeFileSync(files[0], bytes);
+    for (const file of files.slice(1)) linkSync(files[0], file);
+    await visit.choose('choose-samples', ...files);
+    await visit.says('#run-why', /Nothing is changed/);
+    await tab.evaluate(() => {
+      const heard = (/** @type {any} */ (window).heard = /** @type {string[]} */ ([]));
+      const line = document.querySelector('octet-status [role=status]');
+      if (line) new MutationObserver(() => heard.push(line.textContent ?? '')).observe(line, { childList: true, characterData: true, subtree: true });
+    });
+    await tab.click('#run');
+    await tab.waitForSelector('#enough:not([aria-disabled])');
+    await clean(visit, 'calibrating');
+    assert.match(await visit.text('#progress-title'), /Calibrating/, 'the run ended before all of it was looked at');
+    await tab.waitForFunction(() => /** @type {any} */ (window).heard.some((/** @type {string} */ text) => /^\d+ of 40 samples, about/.test(text)));
+    await tab.keyboard.press('Escape');
+    await tab.waitForFunction(() => /** @type {any} */ (window).heard.some((/** @type {string} */ text) => /cancelled/.test(text)));
+    assert.ok((await tab.evaluate(() => /** @type {any} */ (window).heard)).includes('The run has started.'));
+    assert.deepEqual(wrong, []);
+  }));
+
+  test('who wants less motion gets none', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    const moving = (/** @type {string} */ wish) => tab.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: wish }]).then(() => tab.evaluate(() =>
+      [...document.querySelectorAll('*')].filter((element) => {
+        const { transitionDuration, animationName, scrollBehavior } = getComputedStyle(element);
+        return transitionDuration.split(', ').some((time) => parseFloat(time) > 0) || animationName !== 'none' || scrollBehavior === 'smooth';
+      }).length));
+    await visit.drop({ 'small.onnx': convolution() });
+    await tab.waitForSelector('#card-title');
+    assert.ok((await moving('no-preference')) > 0);
+    assert.equal(await moving('reduce'), 0);
   }));
 }, ['chromium']);

@@ -1,11 +1,11 @@
 // The studio's tabs: from the layer that is wrong to what mends it, the graph, the settings as a document.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { convolution, npy } from './model.mjs';
-import { downloads, inBrowsers, model, out, photos, scratch } from './walk.mjs';
+import { inBrowsers, model, out, photos, scratch } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
@@ -30,20 +30,6 @@ async function open(visit, tab) {
   visit.tab.setDefaultTimeout(30_000);
   await visit.tab.click(`#tab-${tab}`);
   await visit.tab.waitForSelector(`#panel-${tab}:not([hidden])`);
-}
-
-/** @param {string} name @returns {Promise<string>} */
-async function saved(name) {
-  const file = join(downloads, name);
-  for (let tries = 0; tries < 100; tries += 1) {
-    const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    if (text && !existsSync(`${file}.part`)) {
-      rmSync(file);
-      return text;
-    }
-    await new Promise((next) => setTimeout(next, 100));
-  }
-  throw new Error(`${name} was not saved.`);
 }
 
 inBrowsers('the studio', (visit, name) => {
@@ -120,7 +106,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click('#layer-groups');
     await visit.says('.virtual .group', /Conv: 1/);
     await tab.click('#layers-csv');
-    const lines = (await saved('small.layers.csv')).trim().split('\n');
+    const lines = (await visit.saved('small.layers.csv')).toString().trim().split('\n');
     assert.match(lines[0], /^#,Node,Operator,Works on,Why float,Output type,Scale/);
     assert.deepEqual(lines.slice(1).map((line) => line.split(',').slice(1, 4)), [['conv', 'Conv', 'integers']]);
   }));

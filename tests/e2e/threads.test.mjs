@@ -1,32 +1,12 @@
 // Threads: used where they start, done without where they don't, and the page says which.
 
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { anySize, npy } from './model.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
+import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
-const built = resolve('pkg');
-
-/** The built packages, but threads that never answer. @returns {string} */
-function silentThreads() {
-  const folder = join(scratch, 'silent');
-  const inside = (/** @type {string} */ path) => join(folder, 'threads', path);
-  cpSync(join(built, 'threads', 'snippets'), inside('snippets'), { recursive: true });
-  for (const name of readdirSync(join(built, 'threads'))) {
-    if (name !== 'snippets') symlinkSync(join(built, 'threads', name), inside(name));
-  }
-  const scripts = readdirSync(inside('snippets'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'));
-  assert.ok(scripts.length > 0);
-  for (const name of scripts) {
-    const script = readFileSync(inside(join('snippets', name)), 'utf8');
-    const silent = script.replaceAll("waitForMsgType(self, 'wasm_bindgen_worker_init')", 'new Promise(() => {})');
-    assert.notEqual(silent, script, `${name} is not as it was when this test was written`);
-    writeFileSync(inside(join('snippets', name)), silent);
-  }
-  return folder;
-}
 const silent = silentThreads();
 
 inBrowsers('threads', (visit) => {

@@ -28,7 +28,7 @@ class Studio extends HTMLElement {
     this.replaceChildren(
       h('div', { class: 'problems' }, () => problem.value && problemPanel(problem.value)),
       h('div', { class: 'whole' }, () => {
-        if (!hasModel.value) return isOpening.value ? openingPanel() : welcome();
+        if (!hasModel.value) return isOpening.value ? [h('h1', { class: 'unseen' }, 'Opening a model'), openingPanel()] : welcome();
         return untracked(() => regions(isOpening, phase));
       }),
     );
