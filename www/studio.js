@@ -158,7 +158,7 @@ let beside = [];
  * Samples, and files with their labels among them.
  *
  * @param {NamedFile[]} files
- * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names'>>} [about] what a demo says of its own
+ * @param {Partial<Pick<Samples, 'source' | 'labels' | 'names' | 'characters'>>} [about] what a demo says of its own
  */
 export async function addSamples(files, about) {
   const before = samples.peek();

@@ -101,17 +101,24 @@ function original(picture) {
   return h('figure', {}, h('img', { src: address, alt: 'The first sample as it was given', onload: free, onerror: free }), h('figcaption', {}, 'The file'));
 }
 
+/** @param {Preview | undefined} described @param {Float32Array | null} values */
+function seen(described, values) {
+  const canvas = tensorCanvas(described, values, `The first sample as a tensor of ${described?.shape.join(' by ')}`);
+  return canvas && h('figure', {}, canvas, h('figcaption', {}, 'The tensor'));
+}
+
 /**
  * The tensor as a picture where its shape is one: its own minimum is black, its maximum white.
  *
  * @param {Preview | undefined} described
  * @param {Float32Array | null} values
+ * @param {string} label
  */
-function seen(described, values) {
+export function tensorCanvas(described, values, label) {
   const place = described && pictureShape(described.shape);
   if (!described || !values || !place) return null;
   const { width, height, channels, pixel, channel } = place;
-  const canvas = h('canvas', { width, height, role: 'img', 'aria-label': `The first sample as a tensor of ${described.shape.join(' by ')}` });
+  const canvas = h('canvas', { width, height, role: 'img', 'aria-label': label });
   const context = canvas.getContext('2d');
   if (!context) return null;
   const image = context.createImageData(width, height);
@@ -125,7 +132,7 @@ function seen(described, values) {
     image.data[at * 4 + 3] = 255;
   }
   context.putImageData(image, 0, 0);
-  return h('figure', {}, canvas, h('figcaption', {}, 'The tensor'));
+  return canvas;
 }
 
 /** @param {number[]} shape */

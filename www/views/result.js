@@ -9,6 +9,7 @@ import { accuracy, latency } from './accuracy.js';
 import { download } from './download.js';
 import { headlines } from './headlines.js';
 import { fact, table } from './model.js';
+import { readingView } from './reading.js';
 import { mib } from './run.js';
 
 /** @import { Done } from '../state.js' */
@@ -39,6 +40,7 @@ export function resultPanel(done) {
     h('dl', { class: 'facts', id: 'made' },
       ...fact('On integers', `${count(quantized)} of ${count(nodes)} operators`), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
       ...(memory ? fact('Most memory in use', mib(memory.peak)) : [])),
+    () => readingView(done),
     accuracy(done),
     latency(done),
     summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
