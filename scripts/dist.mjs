@@ -10,6 +10,7 @@ import { homedir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { makeIcons } from './icons.mjs';
 import { isolation, policy } from './serve.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -36,6 +37,7 @@ mkdirSync(out, { recursive: true });
 for (const part of ['www', 'pkg', 'sw.js', 'manifest.webmanifest']) {
   cpSync(join(checkout, part), join(out, part), { recursive: true, filter: (file) => !file.endsWith('.d.ts') });
 }
+makeIcons(join(out, 'pkg', 'icons'));
 if (existsSync(join(values.demo, 'manifest.json'))) cpSync(values.demo, join(out, 'demo'), { recursive: true, dereference: true });
 const page = readFileSync(join(checkout, 'index.html'), 'utf8');
 const mark = '    <link rel="manifest"';

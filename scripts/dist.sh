@@ -7,5 +7,5 @@ scripts/tools.sh wasm-bindgen-cli
 scripts/with-environment.sh node scripts/wasm.mjs build
 scripts/node-modules.sh
 scripts/with-environment.sh node scripts/vendor.mjs
-scripts/with-environment.sh node scripts/demo.mjs
+scripts/demos.sh
 exec scripts/with-environment.sh node scripts/dist.mjs ${DIST:+--out "$DIST"}

@@ -7,5 +7,6 @@ scripts/tools.sh wasm-bindgen-cli
 scripts/with-environment.sh node scripts/wasm.mjs build
 scripts/node-modules.sh
 scripts/with-environment.sh node scripts/vendor.mjs
-scripts/with-environment.sh node scripts/demo.mjs
+scripts/with-environment.sh node scripts/icons.mjs
+scripts/demos.sh
 exec scripts/with-environment.sh node scripts/serve.mjs --port "${PORT:-8000}" --demo "$OCTET_DEMO"
