@@ -27,7 +27,7 @@ lint: ## check format, types and lints
 format: ## format the Rust code
 	@scripts/lint.sh --fix
 
-picture: ## take the README's picture from the page again (docs/page.png)
+picture: ## take the README's pictures from the page again (docs/page.png, docs/layers.png)
 	@scripts/picture.sh
 
 clean: ## remove what was built in this checkout (the cache stays; its folder is printed)

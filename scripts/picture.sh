@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# make picture: the README's picture, taken from the page by its own test and put into docs. 256 colours make it a third as large.
+# make picture: the README's pictures, taken from the page by its own test and put into docs. 256 colours make them a third as large.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 [ -e pkg/threads/octet_bg.wasm ] || fail "the page is not built yet: make build"
@@ -7,11 +7,13 @@ scripts/node-modules.sh
 node scripts/vendor.mjs
 scripts/corpus.sh
 node --test --test-reporter=spec tests/e2e/picture.test.mjs
-"$(scripts/venv.sh)" - "$OCTET_E2E_OUT/page.png" docs/page.png <<'PYTHON'
+"$(scripts/venv.sh)" - "$OCTET_E2E_OUT" docs <<'PYTHON'
 import sys
+from pathlib import Path
 from PIL import Image
 
-with Image.open(sys.argv[1]) as taken:
-    taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(sys.argv[2], optimize=True)
+for name in ("page.png", "layers.png"):
+    with Image.open(Path(sys.argv[1]) / name) as taken:
+        taken.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(Path(sys.argv[2]) / name, optimize=True)
 PYTHON
-ls -l docs/page.png
+ls -l docs/page.png docs/layers.png

@@ -4,7 +4,7 @@
 import { get } from './document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
-import { done, settings, tried } from './state.js';
+import { done, settings, timing, tried } from './state.js';
 
 /** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, QuantizeSettings, Run as Timed, Summary } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
@@ -25,6 +25,7 @@ import { done, settings, tried } from './state.js';
  * @property {string} method how its range is chosen
  * @property {boolean} own whether the document says something of this very node or tensor
  * @property {Record<string, number>} measured
+ * @property {string} kernel the code that ran it when the result was timed
  */
 
 /** @typedef {Record<string, Record<string, number>>} Figures what was measured of each node, by its name and the name of the measure */
@@ -41,7 +42,13 @@ export function timesByNode(float, quantized) {
   /** @type {Figures} */
   const found = {};
   for (const { nodes, ms } of float.layers) if (nodes[0]) found[nodes[0]] = { floatMs: ms.mean };
-  for (const { nodes, ms } of quantized.layers) if (nodes[0]) found[nodes[0]] = { ...found[nodes[0]], intMs: ms.mean };
+  for (const { nodes, ms, ownBytes, liveBytes, calls } of quantized.layers) {
+    if (!nodes[0]) continue;
+    const { floatMs } = found[nodes[0]] ?? {};
+    found[nodes[0]] = {
+      ...(floatMs === undefined ? {} : { floatMs }), intMs: ms.mean, ...(floatMs ? { ratio: ms.mean / floatMs } : {}), ownKiB: ownBytes / 1024, liveKiB: liveBytes / 1024, calls, fused: nodes.length,
+    };
+  }
   return found;
 }
 
@@ -76,9 +83,10 @@ function represented(indexed, node, tensors) {
  * @param {QuantizeSettings} document
  * @param {Summary | undefined} summary
  * @param {Figures} figures
+ * @param {Map<string, string>} [kernels]
  * @returns {Row[]}
  */
-export function rowsOf(indexed, document, summary, figures) {
+export function rowsOf(indexed, document, summary, figures, kernels = new Map()) {
   /** @type {Map<string, NodeChoice>} */
   const choices = new Map(summary?.nodes.map((choice) => [choice.node, choice]));
   const tensors = new Map(summary?.tensors.map((tensor) => [tensor.name, tensor]));
@@ -104,6 +112,7 @@ export function rowsOf(indexed, document, summary, figures) {
       method: range ? 'set by hand' : method,
       own: Boolean(get(document, ['by_node', node.name]) ?? get(document, ['tensors', output])),
       measured: figures[node.name] ?? {},
+      kernel: kernels.get(node.name) ?? '',
     };
   });
 }
@@ -111,7 +120,10 @@ export function rowsOf(indexed, document, summary, figures) {
 /** @type {{ readonly value: Row[] }} */
 export const rows = computed(() => {
   const { indexed } = floatGraph.value;
-  return indexed ? rowsOf(indexed, settings.value.document, done.value?.result.summary, measured()) : [];
+  const times = timing.value?.id === done.value?.id ? timing.value : null;
+  // Every node of a layer is run by what runs the layer.
+  const kernels = new Map(times?.quantized.layers.flatMap(({ nodes, kernel }) => nodes.map((name) => /** @type {[string, string]} */ ([name, kernel]))));
+  return indexed ? rowsOf(indexed, settings.value.document, done.value?.result.summary, measured(), kernels) : [];
 });
 
 /**
@@ -137,6 +149,7 @@ const fixed = [
   { key: 'min', title: 'From', width: 6, figure: true, shown: true, value: (row) => row.tensor?.min ?? '' },
   { key: 'max', title: 'To', width: 6, figure: true, shown: true, value: (row) => row.tensor?.max ?? '' },
   { key: 'method', title: 'Range by', width: 8.5, shown: true, value: (row) => row.method },
+  { key: 'kernel', title: 'Kernel', width: 9, value: (row) => row.kernel },
   { key: 'weight', title: 'Weight type', width: 7, value: (row) => row.weight?.element.toLowerCase() ?? '' },
   { key: 'scales', title: 'Weight scales', width: 7.5, figure: true, value: (row) => row.weight?.scales ?? '' },
   { key: 'shape', title: 'Output shape', width: 9, value: (row) => row.shape },
@@ -146,14 +159,18 @@ const fixed = [
 /** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
 export const measures = {
   harm: 'Harm, %', sqnr: 'SQNR, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
+  ratio: 'Quantized ÷ float', ownKiB: 'Makes, KiB', liveKiB: 'Live after, KiB', calls: 'Calls', fused: 'Nodes fused',
 };
+
+/** Those that are shown only where they are chosen. */
+const aside = new Set(['reached', 'ownKiB', 'liveKiB', 'calls', 'fused']);
 
 /** All columns there is something for. */
 export const columns = computed(() => {
   const found = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...found].map((key) => ({
-    key, title: measures[key] ?? key, width: key === 'reached' || key === 'maxDifference' ? 9 : 6.5, figure: true, shown: true, value: (row) => row.measured[key] ?? '',
+    key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKiB', 'intMs'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
   }));
   // Beside what became of the layer: that is what they explain.
   return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];

@@ -1,4 +1,4 @@
-// The README's picture, taken from the page itself; `make picture` puts it into docs.
+// The README's pictures, taken from the page itself; `make picture` puts them into docs.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -6,11 +6,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { inBrowsers, model, out, photos } from './walk.mjs';
 
-/** @type {`${string}.png`} */
-const file = `${join(out, 'page')}.png`;
-
-inBrowsers('the picture', (visit) => {
-  test('the page after a run, as the README shows it', (t) => visit({}, async (visit) => {
+inBrowsers('the pictures', (visit) => {
+  test('the page after a run and its layers, as the README shows them', (t) => visit({}, async (visit) => {
     await visit.tab.emulateMediaFeatures([
       { name: 'prefers-color-scheme', value: 'light' }, { name: 'prefers-reduced-motion', value: 'reduce' },
     ]);
@@ -22,16 +19,32 @@ inBrowsers('the picture', (visit) => {
     await visit.tab.waitForSelector('.pictures canvas');
     await visit.tab.select('#preset', 'lite');
     await visit.quantize();
-    // Neither the ring of the focus nor a pointer over a button belongs to it.
-    await visit.tab.evaluate(() => {
-      /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
-      scrollTo(0, 0);
-    });
-    await visit.tab.mouse.move(0, 0);
-    await visit.tab.screenshot({ path: file });
-    const { size } = statSync(file);
-    t.diagnostic(`${file}: ${size} bytes`);
-    // An empty page takes 10 kB.
-    assert.ok(size > 60_000, `${size} bytes`);
+    const { tab } = visit;
+    /** @param {string} name @param {number} least an empty page takes 10 kB */
+    const take = async (name, least) => {
+      // Neither the ring of the focus nor a pointer over a button belongs to it.
+      await tab.evaluate(() => {
+        /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
+        scrollTo(0, 0);
+        document.querySelector('.centre')?.scrollTo(0, 0);
+      });
+      await tab.mouse.move(0, 0);
+      /** @type {`${string}.png`} */
+      const file = `${join(out, name)}.png`;
+      await tab.screenshot({ path: file });
+      const { size } = statSync(file);
+      t.diagnostic(`${file}: ${size} bytes`);
+      assert.ok(size > least, `${size} bytes`);
+    };
+    await tab.click('#measure-both');
+    await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
+    await take('page', 60_000);
+    await tab.click('#tab-layers');
+    await tab.waitForSelector('[data-sort=harm]');
+    await tab.click('[data-sort=harm]');
+    await tab.click('[data-sort=harm]');
+    await tab.click('.virtual .link');
+    await tab.waitForSelector('.histogram .bars');
+    await take('layers', 60_000);
   }));
 }, ['chromium']);

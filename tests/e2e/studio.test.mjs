@@ -177,6 +177,11 @@ inBrowsers('the studio', (visit, name) => {
     await tab.click('#measure-both');
     await visit.says('.headlines', /right; [\d.]+ % in floaton 3 samples.*ms in float: (slower|faster)/s);
     assert.equal(await tab.$('#measure-both'), null);
+    await tab.$eval('#more-files', (details) => details.setAttribute('open', ''));
+    await visit.press('Chrome trace');
+    assert.ok(JSON.parse((await visit.saved('efficientnet_lite0.trace.json')).toString()).traceEvents.length > 50);
+    await visit.press('Report as a page');
+    assert.match((await visit.saved('efficientnet_lite0.report.html')).toString(), /default-src 'none'/);
     // The next result is measured like it, and tells its change.
     await open(visit, 'layers');
     await tab.click('[aria-label="Keep _conv_stem float"]');

@@ -4,9 +4,10 @@
 import { h } from '../dom.js';
 import { count, duration, plural, real } from '../format.js';
 import { canonical } from '../document.js';
-import { settings, tab } from '../state.js';
+import { fail } from '../messages.js';
+import { model, run, settings, tab } from '../state.js';
 import { accuracy, latency } from './accuracy.js';
-import { download } from './download.js';
+import { download, save } from './download.js';
 import { headlines } from './headlines.js';
 import { fact, table } from './model.js';
 import { readingView } from './reading.js';
@@ -37,6 +38,7 @@ export function resultPanel(done) {
       download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),
+    moreFiles(stem),
     h('dl', { class: 'facts', id: 'made' },
       ...fact('On integers', `${count(quantized)} of ${count(nodes)} operators`), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
       ...(memory ? fact('Most memory in use', mib(memory.peak)) : [])),
@@ -50,6 +52,30 @@ export function resultPanel(done) {
     tensors(summary.tensors),
     done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
+}
+
+/** Other forms of what was measured. @type {['html' | 'trace' | 'speedscope' | 'csv' | 'modelExplorer', string, string, string][]} */
+const forms = [
+  ['html', 'Report as a page', 'report.html', 'text/html'],
+  ['trace', 'Chrome trace', 'trace.json', 'application/json'],
+  ['speedscope', 'speedscope', 'speedscope.json', 'application/json'],
+  ['csv', 'Layers as CSV', 'timed.csv', 'text/csv'],
+  ['modelExplorer', 'Model Explorer', 'explorer.json', 'application/json'],
+];
+
+/** @param {string} stem */
+function moreFiles(stem) {
+  return h('details', { id: 'more-files' }, h('summary', {}, 'Other files'),
+    h('div', { class: 'row' }, ...forms.map(([kind, text, ending, type]) => h('button', {
+      type: 'button', class: 'small', disabled: () => run.value !== null,
+      onclick: async () => {
+        try {
+          save(await /** @type {import('../octet.js').Model} */ (model.peek()).export(kind), type, `${stem}.${ending}`);
+        } catch (error) {
+          fail(`${text} could not be made`, error, 'Measure the time first, or again after a reload: most of these tell what was measured.');
+        }
+      } }, text))),
+    h('p', { class: 'note' }, 'For a browser without a network, Perfetto, speedscope.app, spreadsheets and Model Explorer. They tell what was measured so far.'));
 }
 
 /** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */
