@@ -139,8 +139,8 @@ export const rows = computed(() => {
 /** @type {Column[]} */
 const fixed = [
   { key: 'index', title: '#', width: 3.25, figure: true, shown: true, value: (row) => row.index + 1 },
-  { key: 'name', title: 'Node', width: 14, shown: true, value: (row) => row.name },
-  { key: 'operator', title: 'Operator', width: 7, shown: true, value: (row) => row.operator },
+  { key: 'name', title: 'Node', width: 12, shown: true, value: (row) => row.name },
+  { key: 'operator', title: 'Operator', width: 6, shown: true, value: (row) => row.operator },
   { key: 'state', title: 'Works on', width: 6, shown: true, value: (row) => ({ integers: 'integers', float: 'float', unknown: '' })[row.state] },
   { key: 'reason', title: 'Why float', width: 16, value: (row) => row.reason },
   { key: 'element', title: 'Output type', width: 6.5, shown: true, value: (row) => row.tensor?.element.toLowerCase() ?? '' },

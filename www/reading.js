@@ -30,7 +30,8 @@ export function spelt({ shape, data }, characters) {
     if (best !== 0 && best !== before) text += characters[best] ?? '?';
     before = best;
   }
-  return text;
+  // Spaces at the ends, or several in a row, nobody sees.
+  return text.replace(/\s+/g, ' ').trim();
 }
 
 /** The characters of a list with one a line: before them nothing, behind them a space. @param {string} text */

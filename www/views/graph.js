@@ -42,9 +42,11 @@ function paint(name, operator, badge) {
     return at >= 0 && at < 6 ? `hue-${at}` : 'hue-none';
   }
   if (colour.value === 'type') {
+    // What stays float may still be turned into integers behind it: that is the badge's to say.
+    if (row?.state === 'float') return 'bits-float';
     const element = row?.tensor?.element.toLowerCase() ?? badge;
     if (/16|32/.test(element)) return 'bits-16';
-    return row?.state === 'integers' || element ? 'bits-8' : row?.state === 'float' ? 'bits-float' : 'hue-none';
+    return row?.state === 'integers' || element ? 'bits-8' : 'hue-none';
   }
   const value = row?.measured[colour.value];
   const { low, high } = spread.value;

@@ -11,7 +11,7 @@ import { done, run, settings, tried } from '../state.js';
 
 /** What is shown of a result, and how it is called; what is measured of the float model is the same for all. @type {Record<string, string>} */
 export const metricNames = { error: 'Noise', sqnr: 'SQNR, dB', top1: 'Same answer', accuracy: 'Right', ms: 'Run, ms' };
-const [width, height, margin] = [360, 150, { left: 48, right: 14, top: 10, bottom: 30 }];
+const [width, height, margin] = [360, 150, { left: 66, right: 14, top: 10, bottom: 30 }];
 
 /** What stands on the vertical axis: the first measure that all have, else how many operators stay float. Less is better. @param {Tried[]} all */
 function axis(all) {
