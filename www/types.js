@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The shapes that cross between page and worker. Types only: importing this file costs nothing, and it
+ * The shapes that cross between page and worker. Types only: nothing asks for this file when the page runs. It
  * uses no name that only one of the two sides has.
  */
 
@@ -276,9 +276,6 @@
  *
  * @typedef {{ control: Int32Array, panic: Uint8Array }} Shared
  */
-
-/** Places in `control`. */
-export const slot = { cancel: 0, done: 1, panicked: 2, ended: 3 };
 
 /** @typedef {{ id: number, call: string, args: any, enough?: boolean }} Request `enough`: no call of its own, but said of the call with that id */
 

@@ -4,7 +4,7 @@
  * sessions. It may be ended at any moment; the page starts another and opens the file again.
  */
 
-import { slot } from './types.js';
+import { slot } from './slot.js';
 
 /** @import { InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
