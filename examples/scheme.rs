@@ -1,6 +1,7 @@
 //! Quantizes a model by one of the schemes that need no samples: `scheme MODEL.onnx SETTINGS.json OUT.onnx`.
 //!
-//! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights": "u8"}}`. What
+//! SETTINGS.json holds the settings of one scheme under its name, such as `{"dynamic": {"weights": "u8"}}`; under `blocks`
+//! a whole settings document. What
 //! became of each node and tensor goes to the output stream as JSON; the oracle (`tests/oracle/schemes.py`)
 //! reads it.
 
@@ -8,8 +9,8 @@ use std::{env, error::Error, fs};
 
 use octet::graph::Model;
 use octet::quantize::{
-    BlockSettings, DynamicSettings, HalfSettings, WeightSettings, quantize_blocks,
-    quantize_dynamic, quantize_half, quantize_weights,
+    DynamicSettings, HalfSettings, Settings, WeightSettings, apply, quantize_dynamic,
+    quantize_half, quantize_weights,
 };
 use serde::Deserialize;
 
@@ -17,7 +18,7 @@ use serde::Deserialize;
 #[serde(rename_all = "lowercase")]
 enum Scheme {
     Dynamic(DynamicSettings),
-    Blocks(BlockSettings),
+    Blocks(Box<Settings>),
     Weights(WeightSettings),
     Float16(HalfSettings),
 }
@@ -33,7 +34,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let model = octet::prepare::prepare(Model::from_proto(proto)?)?.model;
     let quantized = match serde_json::from_slice(&fs::read(settings)?)? {
         Scheme::Dynamic(settings) => quantize_dynamic(&model, &settings),
-        Scheme::Blocks(settings) => quantize_blocks(&model, &settings),
+        Scheme::Blocks(settings) => {
+            let scheme = octet::quantize::Scheme::Blocks;
+            apply(
+                &model,
+                &Settings {
+                    scheme,
+                    ..*settings
+                },
+                None,
+            )
+        }
         Scheme::Weights(settings) => quantize_weights(&model, &settings),
         Scheme::Float16(settings) => quantize_half(&model, &settings),
     }

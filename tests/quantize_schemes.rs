@@ -54,10 +54,9 @@ fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, 
     let settings = BlockSettings {
         form,
         symmetric: false,
-        keep_float: keep.to_vec(),
         ..BlockSettings::default()
     };
-    quantize_blocks(model, &settings)
+    quantize_blocks(model, &settings, keep, None)
 }
 
 /// Quantizes by every scheme, checks that what comes out is valid, and hands it on with the scheme's name.
@@ -332,18 +331,12 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
         ),
         (
             BlockSettings {
-                block_size: 48,
+                size: 48,
                 ..plain()
             },
-            "block_size is 48",
+            "size is 48",
         ),
-        (
-            BlockSettings {
-                block_size: 8,
-                ..plain()
-            },
-            "16, 32",
-        ),
+        (BlockSettings { size: 8, ..plain() }, "16, 32"),
         (
             BlockSettings {
                 accuracy_level: 5,
@@ -359,7 +352,9 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
             "zero points",
         ),
     ] {
-        let error = quantize_blocks(&model, &settings).unwrap_err().to_string();
+        let error = quantize_blocks(&model, &settings, &[], None)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(word), "{error}");
     }
 }
@@ -371,8 +366,13 @@ fn columns_shorter_than_a_block_gain_nothing_and_stay() {
         node("MatMul", &["a", "w"], "y"),
     ];
     let constants = vec![constant("short", &[2, 64]), constant("w", &[64, 64])];
-    let done =
-        quantize_blocks(&model(nodes, constants, &["y"]), &BlockSettings::default()).unwrap();
+    let done = quantize_blocks(
+        &model(nodes, constants, &["y"]),
+        &BlockSettings::default(),
+        &[],
+        None,
+    )
+    .unwrap();
     let reasons: Vec<_> = done.nodes.iter().map(|n| n.reason.as_deref()).collect();
     assert!(
         reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),

@@ -10,6 +10,7 @@
 
 use super::distribution::Distribution;
 use super::target::Grid;
+use super::{Observation, Range, Target};
 
 /// The powers of the error whose mean can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,9 +134,17 @@ impl ExpectedError {
     }
 }
 
+impl Observation {
+    /// The mean squared error that rounding to the integers of `target` over this range is expected to make;
+    /// `None` where nothing finite was seen.
+    pub(crate) fn squared_error(&self, range: Range, target: &Target) -> Option<f64> {
+        let values = Distribution::of(self)?;
+        Some(ExpectedError::of(&values).mean(target.grid(range), Power::Squared))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Observation, Range, Target};
     use super::*;
 
     fn of(values: &[f32]) -> ExpectedError {

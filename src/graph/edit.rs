@@ -25,6 +25,11 @@ impl Names {
         name
     }
 
+    /// All names that are taken, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &String> {
+        self.0.iter()
+    }
+
     /// Whether the name is taken.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)

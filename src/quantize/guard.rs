@@ -1,13 +1,19 @@
-//! What keeps a network whole: tensors whose integers would be too coarse get more bits, or stay float.
+//! What keeps a network whole: ranges that cut off too much are widened, and tensors whose integers would be too
+//! coarse get more bits, or stay float.
+//!
+//! A method may cut off more than it gains: that shows in the error the range is expected to make, against the least that
+//! any range makes.
 //!
 //! Of each activation is asked how many integers its bulk has: half of its values, where they lie closest.
 //! A handful can't carry what a layer found, however small the error of the few large values is. What a Concat
 //! joins is asked for part by part: boxes in pixels leave nothing of probabilities.
 
+use rayon::prelude::*;
+
 use super::plan::{Plan, RangeSource};
 use super::ranges::Ranges;
 use super::settings::ElementType;
-use crate::calibrate::Bulk;
+use crate::calibrate::{Bulk, Method, Observations, Range};
 use crate::graph::Model;
 
 /// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
@@ -16,6 +22,9 @@ const ENOUGH: f64 = 6.0;
 /// Of a part of what a Concat joins: less than this, and nothing is left of it. (Parts of unlike size are common
 /// and do no harm.)
 const ENOUGH_OF_A_PART: f64 = 1.0;
+
+/// How many times the least expected squared error a range may make by what it cuts off: 3 dB.
+const FAR_FROM_THE_LEAST: f64 = 2.0;
 
 /// Widens or frees what of these tensors, whose ranges are found, would be too coarse, and says so: a sentence each.
 /// Needs a calibration; ranges alone don't tell where the values lie.
@@ -28,7 +37,7 @@ pub(super) fn guard(
     let Ranges::Seen(observations, _) = ranges else {
         return Vec::new();
     };
-    let mut said = Vec::new();
+    let mut said = widen(plan, found, observations);
     let uses = model.graph.uses();
     for name in found {
         let (Some(represented), Some(RangeSource::Observed(source))) =
@@ -92,12 +101,52 @@ pub(super) fn guard(
     said
 }
 
+/// Gives the range that the method `auto` finds to tensors of whose values theirs cuts off too much.
+fn widen(plan: &mut Plan, found: &[String], observations: &Observations) -> Vec<String> {
+    let wider = |name: &String| -> Option<(Range, f64)> {
+        let (represented, Some(RangeSource::Observed(source))) =
+            (plan.representations.get(name)?, plan.ranges.get(name))
+        else {
+            return None;
+        };
+        let (seen, range, target) = (
+            observations.get(source)?,
+            represented.range?,
+            represented.target(),
+        );
+        if range.min <= seen.min()? && range.max >= seen.max()? {
+            return None;
+        }
+        let range_by = |method: Method| method.range(seen, &target).ok();
+        let error_of = |range: Range| seen.squared_error(range, &target);
+        let (error, least) = (error_of(range)?, error_of(range_by(Method::Mse)?)?);
+        if error <= FAR_FROM_THE_LEAST * least {
+            return None;
+        }
+        let wider = range_by(Method::Auto)?;
+        Some((wider, error / least))
+    };
+    let widened: Vec<(&String, Range, f64)> = found
+        .par_iter()
+        .filter_map(|name| wider(name).map(|(range, times)| (name, range, times)))
+        .collect();
+    let widened = widened.into_iter().filter_map(|(name, range, times)| {
+        let represented = plan.representations.get_mut(name)?;
+        let cut = represented.range.replace(range)?;
+        Some(format!(
+            "`{name}` has the range {} to {}: {} to {} would cut off so much that the expected error is {times:.1} times the least",
+            range.min, range.max, cut.min, cut.max
+        ))
+    });
+    widened.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::calibrate::{Method, Observation};
+    use crate::calibrate::Observation;
     use crate::onnx::schema::*;
     use crate::quantize::Settings;
 
@@ -156,12 +205,18 @@ mod tests {
     }
 
     fn guarded(far: f32) -> (Plan, Vec<String>) {
+        guarded_of(seen(far), Method::MinMax)
+    }
+
+    /// With these values for `a`.
+    fn guarded_of(a: Observation, method: Method) -> (Plan, Vec<String>) {
         let model = model();
         let mut plan = Plan::new(&model, &Settings::default()).unwrap();
-        let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
-            .map(|name| (name.to_string(), seen(if name == "a" { far } else { 1.0 })))
+        let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
+            .map(|name| (name.to_string(), seen(1.0)))
             .into();
-        let ranges = Ranges::Seen(&observations, Method::MinMax);
+        observations.insert("a".to_string(), a);
+        let ranges = Ranges::Seen(&observations, method);
         let found = plan.find_ranges(ranges).unwrap();
         let said = guard(&model, &mut plan, &found, ranges);
         (plan, said)
@@ -187,6 +242,22 @@ mod tests {
             said.len() == 1 && said[0].contains("`a` has 16 bits"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_range_that_cuts_off_too_much_is_widened() {
+        // Cutting a tenth off each side costs far more than the finer steps gain.
+        let even = Observation::of(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
+        let (plan, said) = guarded_of(even.clone(), Method::Percentile(80.0));
+        let range = plan.representations["a"].range.unwrap();
+        assert!(range.max > 0.99, "{range:?}");
+        assert!(
+            said.iter()
+                .any(|said| said.contains("`a` has the range") && said.contains("times the least")),
+            "{said:?}"
+        );
+        let (_, said) = guarded_of(even, Method::Percentile(99.999));
+        assert!(said.is_empty(), "{said:?}");
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
 pub use settings::{
-    Blocks, ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError,
-    TensorSettings, target_of,
+    ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError, TensorSettings,
+    target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};

@@ -4,12 +4,11 @@ use super::guard::guard;
 use super::operators::is_onnx_runtimes;
 use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
 use super::{
-    BlockForm, BlockSettings, DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized,
-    Ranges, WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half,
-    quantize_weights, to_integer_operators, with_float_weights,
+    DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, Ranges, WeightSettings,
+    quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
+    to_integer_operators, with_float_weights,
 };
 use crate::graph::Model;
-use crate::prepare::raise_to_blocks;
 
 /// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
 /// where the scheme is static.
@@ -62,23 +61,7 @@ fn by_scheme(
         }
         Scheme::Blocks => {
             let (keep_float, operators) = selected(model, settings)?;
-            let blocks = &settings.blocks;
-            let blocks = BlockSettings {
-                form: blocks.form,
-                bits: blocks.bits,
-                block_size: blocks.size,
-                symmetric: blocks.symmetric,
-                method: blocks.method,
-                accuracy_level: blocks.accuracy_level,
-                keep_float,
-                operators,
-            };
-            if blocks.form == BlockForm::MatMulNBits {
-                return quantize_blocks(model, &blocks);
-            }
-            let mut raised = model.clone();
-            raise_to_blocks(&mut raised)?;
-            quantize_blocks(&raised, &blocks)
+            quantize_blocks(model, &settings.blocks, &keep_float, operators.as_deref())
         }
     }
 }

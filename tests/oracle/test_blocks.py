@@ -38,8 +38,8 @@ def theirs_in_blocks(w, bits, block, symmetric):
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bits, block, symmetric):
     model = blocks_model()
-    settings = {"bits": bits, "block_size": block, "symmetric": symmetric, "accuracy_level": 4, "operators": ["MatMul"]}
-    mine, told = quantized(program, tmp_path, model, {"blocks": settings})
+    settings = {"bits": bits, "size": block, "symmetric": symmetric, "accuracy_level": 4}
+    mine, told = quantized(program, tmp_path, model, {"blocks": {"blocks": settings, "operators": ["MatMul"]}})
     found, floats = constants(mine), constants(model)
     for name in "w", "v":
         packed, scales, zeros = theirs_in_blocks(floats[name], bits, block, symmetric)
@@ -69,8 +69,8 @@ def test_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bits, block, 
 @pytest.mark.parametrize("block", [16, 32])
 def test_opset_21_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, block, symmetric):
     model = blocks_model(21)
-    settings = {"form": "dequantize", "block_size": block, "symmetric": symmetric, "operators": ["MatMul"]}
-    mine, _ = quantized(program, tmp_path, model, {"blocks": settings})
+    settings = {"form": "dequantize", "size": block, "symmetric": symmetric}
+    mine, _ = quantized(program, tmp_path, model, {"blocks": {"blocks": settings, "operators": ["MatMul"]}})
     onnx.checker.check_model(mine, full_check=True)
     raw, floats = {t.name: t for t in mine.graph.initializer}, constants(model)
     for name in "w", "v":
@@ -104,8 +104,8 @@ def floats_of(found, name, bits, rows):
 )
 def test_blocks_run_near_the_float_model(program, tmp_path, form, method, bits, far):
     model = blocks_model(13)
-    settings = {"form": form, "bits": bits, "block_size": 16, "symmetric": False, "method": method}
-    mine, told = quantized(program, tmp_path, model, {"blocks": settings})
+    settings = {"form": form, "bits": bits, "size": 16, "symmetric": False, "method": method}
+    mine, told = quantized(program, tmp_path, model, {"blocks": {"blocks": settings}})
     assert all(n["quantized"] for n in told["nodes"] if n["operator"] != "Relu")
     inputs = feeds(model)
     plain = run(mine, inputs)
@@ -124,8 +124,8 @@ def test_better_methods_are_nearer_than_rounding(program, tmp_path):
     exact, off = run(model, feeds(model))[0], {}
     for symmetric in True, False:
         for method in ("rtn", "search") if symmetric else ("rtn", "search", "hqq"):
-            settings = {"bits": 4, "block_size": 32, "symmetric": symmetric, "method": method}
-            mine, _ = quantized(program, tmp_path, model, {"blocks": settings})
+            settings = {"bits": 4, "size": 32, "symmetric": symmetric, "method": method}
+            mine, _ = quantized(program, tmp_path, model, {"blocks": {"blocks": settings}})
             off[method] = np.square(run(mine, feeds(model))[0] - exact).mean()
         assert off["search"] < 0.95 * off["rtn"]
     assert constants(mine)["w_zero_points"].dtype == np.float32
@@ -139,7 +139,7 @@ def test_an_old_model_is_raised_to_opset_21(program, tmp_path):
          node("Sub", ["m", "n"], "d"), node("Softmax", ["a"], "s"), node("Mul", ["d", "s"], "y")],
         [weight("w", 64, 32)], [("x", [4, 64])], [("y", [4, 32])], 13,
     )  # fmt: skip
-    mine, _ = quantized(program, tmp_path, model, {"blocks": {"form": "dequantize", "bits": 8}})
+    mine, _ = quantized(program, tmp_path, model, {"blocks": {"blocks": {"form": "dequantize", "bits": 8}}})
     onnx.checker.check_model(mine, full_check=True)
     assert mine.opset_import[0].version == 21 and mine.ir_version >= 10
     near(run(mine, feeds(model)), run(model, feeds(model)), 0.02)
@@ -152,6 +152,6 @@ def test_what_can_not_be_raised_names_the_other_form(program, tmp_path):
         [weight("w", 64, 32), weight("one", 2), numpy_helper.from_array(np.array([4, 8, 4]), "to")],
         [("x", [4, 64])], [("y", [4, 8, 4])], 18, check=False,  # deprecated
     )  # fmt: skip
-    said = refused(program, tmp_path, model, {"blocks": {"form": "dequantize"}})
+    said = refused(program, tmp_path, model, {"blocks": {"blocks": {"form": "dequantize"}}})
     assert "the_y" in said and "matmul_nbits" in said
     quantized(program, tmp_path, model, {"blocks": {}})

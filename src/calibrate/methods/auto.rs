@@ -1,15 +1,16 @@
-//! Auto: for each tensor the best of the other methods.
+//! Auto: for each tensor the best of several methods.
 //!
 //! By the mean squared error alone the best is always what the method `mse` finds, which clips the far values
 //! even where that gains next to nothing. But the far values are often what a network goes by: the score of
-//! the one box, the class that is sure. So every method proposes a range, and of those whose expected error
+//! the one box, the class that is sure. So the whole range, percentiles and `mse` propose a range each, and of those whose
+//! expected error
 //! is nearly the least the widest is taken: tails go only where they are worth it. They are worth less where most
 //! values have integers enough with the tail, too: there the widest may cost more.
 
 use super::super::distribution::Distribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::{Observation, Range, Target};
-use super::{entropy, mse, percentile};
+use super::{mse, percentile};
 
 /// The percentiles among the candidates.
 const PERCENTILES: [f64; 4] = [99.9, 99.99, 99.999, 99.9999];
@@ -27,9 +28,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         return all;
     };
     let percentiles = percentile::ranges(seen, PERCENTILES, target);
-    let any_scale = [all, entropy::range(seen, target)]
-        .into_iter()
-        .chain(percentiles);
+    let any_scale = [all].into_iter().chain(percentiles);
     let proposed = any_scale
         .map(|range| match target.power_of_two {
             true => target.power_of_two_range(range),

@@ -91,10 +91,7 @@ fn write(
     let title = graph.fresh(&format!("{name}_DQ_Q{bits}_DequantizeLinear"));
     let dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[&made.integers])
         .with(AttributeProto::int("axis", matrix.turned.into()))
-        .with(AttributeProto::int(
-            "block_size",
-            settings.block_size as i64,
-        ));
+        .with(AttributeProto::int("block_size", settings.size as i64));
     graph.push(dequantize);
     graph.report(reported(name, element, &blocks, settings));
     Ok(made)

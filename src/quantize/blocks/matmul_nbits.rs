@@ -18,7 +18,7 @@ pub(super) fn rewrite<'a>(
     let (name, matrix) = matrix_of(graph, node)?;
     graph.float_activations(node)?;
     plain_gemm(node)?;
-    let padded = matrix.rows.next_multiple_of(settings.block_size) * matrix.columns;
+    let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;
     if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
         return Err("its columns are so short that blocks would take more room than floats".into());
     }
@@ -53,7 +53,7 @@ pub(super) fn rewrite<'a>(
         ("K", matrix.rows),
         ("N", matrix.columns),
         ("bits", settings.bits.into()),
-        ("block_size", settings.block_size),
+        ("block_size", settings.size),
         ("accuracy_level", settings.accuracy_level.into()),
     ];
     for (key, value) in attributes {
@@ -84,10 +84,10 @@ fn write(
         zero_point: graph.fresh(&format!("{name}_zero_points")),
     };
     let rows = blocks.integers.len() / columns;
-    let bytes_of_block = settings.block_size * usize::from(bits) / 8;
+    let bytes_of_block = settings.size * usize::from(bits) / 8;
     let mut bytes = Vec::with_capacity(blocks.scales.len() * bytes_of_block);
     for column in blocks.integers.chunks(rows) {
-        for block in column.chunks(settings.block_size) {
+        for block in column.chunks(settings.size) {
             let end = bytes.len() + bytes_of_block;
             bytes.extend(packed(block, bits));
             bytes.resize(end, 0);

@@ -51,8 +51,8 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
         .map(|index| {
             let column = matrix.column(index);
             let mut integers = Vec::with_capacity(column.len());
-            let mut grids = Vec::with_capacity(column.len().div_ceil(settings.block_size));
-            for block in column.chunks(settings.block_size) {
+            let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
+            for block in column.chunks(settings.size) {
                 let found = grid(block);
                 integers.extend(block.iter().map(|&value| found.integer(value, levels)));
                 grids.push(found);
@@ -60,7 +60,7 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
             (integers, grids)
         })
         .collect();
-    let per_column = matrix.rows.div_ceil(settings.block_size);
+    let per_column = matrix.rows.div_ceil(settings.size);
     let mut blocks = Blocks {
         integers: Vec::with_capacity(matrix.values.len()),
         scales: Vec::with_capacity(matrix.columns * per_column),
@@ -117,7 +117,7 @@ mod tests {
             .map(|index| values[index])
             .collect();
         let settings = BlockSettings {
-            block_size: 16,
+            size: 16,
             ..BlockSettings::default()
         };
         let blocks = |values, turned| {

@@ -23,22 +23,24 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
 
-/// The form of a prepared model whose weights are quantized in blocks.
+/// The form of a prepared model whose weights are quantized in blocks, but for nodes of these names; only of these
+/// operators, where there are any.
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
+    keep_float: &[String],
+    operators: Option<&[String]>,
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
-    let (keep, operators) = (&settings.keep_float, settings.operators.as_deref());
     match settings.form {
-        BlockForm::MatMulNBits => Rewriter::new(model, keep, operators)?
+        BlockForm::MatMulNBits => Rewriter::new(model, keep_float, operators)?
             .run(|graph, node| matmul_nbits::rewrite(graph, node, settings)),
         BlockForm::Dequantize => {
             let mut raised = model.clone();
             raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
                 reason: error.to_string(),
             })?;
-            Rewriter::new(&raised, keep, operators)?
+            Rewriter::new(&raised, keep_float, operators)?
                 .run(|graph, node| dequantize::rewrite(graph, node, settings))
         }
     }
@@ -113,6 +115,6 @@ fn reported(
         zero_point,
         min: ends[0].min(ends[1]),
         max: ends[0].max(ends[1]),
-        block: Some(settings.block_size),
+        block: Some(settings.size),
     }
 }

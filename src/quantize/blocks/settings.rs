@@ -38,17 +38,13 @@ pub struct BlockSettings {
     /// Bits of one number: 2, 4 or 8.
     pub bits: u8,
     /// How many numbers share a scale: a power of two from 16 to 256.
-    pub block_size: usize,
+    pub size: usize,
     /// Zero in the middle, and no zero points in the file.
     pub symmetric: bool,
     /// How scales and zero points are found.
     pub method: BlockMethod,
     /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
     pub accuracy_level: u8,
-    /// Names of nodes that stay float.
-    pub keep_float: Vec<String>,
-    /// Only these operators are quantized; all that can be where this is absent.
-    pub operators: Option<Vec<String>>,
 }
 
 impl Default for BlockSettings {
@@ -56,12 +52,10 @@ impl Default for BlockSettings {
         BlockSettings {
             form: BlockForm::default(),
             bits: 4,
-            block_size: 32,
+            size: 32,
             symmetric: true,
             method: BlockMethod::default(),
             accuracy_level: 0,
-            keep_float: Vec::new(),
-            operators: None,
         }
     }
 }
@@ -85,9 +79,9 @@ impl BlockSettings {
                 return wrong("bits", bits.to_string(), "4 or 8, or the form matmul_nbits");
             }
         }
-        if !self.block_size.is_power_of_two() || !(16..=256).contains(&self.block_size) {
-            let given = self.block_size.to_string();
-            return wrong("block_size", given, "16, 32, 64, 128 or 256");
+        if !self.size.is_power_of_two() || !(16..=256).contains(&self.size) {
+            let given = self.size.to_string();
+            return wrong("size", given, "16, 32, 64, 128 or 256");
         }
         if self.accuracy_level > 4 {
             let given = self.accuracy_level.to_string();

@@ -1,6 +1,6 @@
 //! Small pieces of the rewriting that need no state.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::{AttributeProto, NodeProto};
@@ -27,20 +27,6 @@ pub(super) fn uses_without(graph: &Graph, removed: &BTreeSet<usize>) -> Uses {
         kept.nodes[index].output.clear();
     }
     kept.uses()
-}
-
-pub(super) fn names(graph: &Graph) -> HashSet<String> {
-    let ports = graph
-        .inputs
-        .iter()
-        .chain(&graph.outputs)
-        .filter_map(|v| v.name.clone());
-    let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
-    let values = graph
-        .nodes
-        .iter()
-        .flat_map(|n| n.input.iter().chain(&n.output).cloned());
-    ports.chain(constants).chain(values).collect()
 }
 
 pub(super) fn linear(

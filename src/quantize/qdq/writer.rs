@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::nodes::{last_name, linear, names, uses_without};
+use super::nodes::{last_name, linear, uses_without};
 use super::source_of;
 use crate::calibrate::Range;
-use crate::graph::{Model, Uses};
+use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::plan::{Bias, Form, Plan};
 use crate::quantize::scale::{QuantizationParameters, encoded};
@@ -20,7 +20,7 @@ pub(super) struct Writer<'a> {
     model: &'a Model,
     out: Model,
     uses: Uses,
-    taken: HashSet<String>,
+    names: Names,
     /// What consumers of a value read instead.
     replaced: HashMap<String, String>,
     /// The same for constants, but only where the consumer works on integers.
@@ -53,13 +53,13 @@ impl<'a> Writer<'a> {
         }
         let uses = uses_without(&out.graph, &plan.removed);
         let nodes = out.graph.nodes.len();
-        let taken = names(&out.graph);
+        let names = out.graph.names();
         Writer {
             plan,
             model,
             out,
             uses,
-            taken,
+            names,
             replaced: HashMap::new(),
             replaced_constants: HashMap::new(),
             given_away: HashSet::new(),
@@ -71,20 +71,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The wanted name, or one like it that is still free.
-    fn fresh(&mut self, wanted: String) -> String {
-        let mut name = wanted.clone();
-        let mut count = 1;
-        while !self.taken.insert(name.clone()) {
-            name = format!("{wanted}_{count}");
-            count += 1;
-        }
-        name
-    }
-
     fn parameters(&mut self, base: &str, found: &QuantizationParameters) -> (String, String) {
-        let scale = self.fresh(format!("{base}_scale"));
-        let zero_point = self.fresh(format!("{base}_zero_point"));
+        let scale = self.names.fresh(&format!("{base}_scale"));
+        let zero_point = self.names.fresh(&format!("{base}_zero_point"));
         let shape: Vec<usize> = found.axis.map(|_| found.scales.len()).into_iter().collect();
         let bytes = encoded(found.element, found.zero_points.iter().copied());
         let zero_points = TensorProto::from_raw(&zero_point, found.element, &shape, bytes.into());
@@ -103,11 +92,11 @@ impl<'a> Writer<'a> {
             },
             _ => self.source_parameters(name, found),
         };
-        let quantized = self.fresh(format!("{name}_QuantizeLinear_Output"));
+        let quantized = self.names.fresh(&format!("{name}_QuantizeLinear_Output"));
         let producer = self.uses.producer(name);
         let (input, output) = match producer {
             Some(producer) if self.uses.is_output(name) => {
-                let input = self.fresh(format!("{name}_QuantizeLinear_Input"));
+                let input = self.names.fresh(&format!("{name}_QuantizeLinear_Input"));
                 for made in &mut self.out.graph.nodes[producer].output {
                     if made == name {
                         made.clone_from(&input);
@@ -116,7 +105,7 @@ impl<'a> Writer<'a> {
                 (input, name.to_string())
             }
             _ => {
-                let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
+                let output = self.names.fresh(&format!("{name}_DequantizeLinear_Output"));
                 self.replaced.insert(name.to_string(), output.clone());
                 (name.to_string(), output)
             }
@@ -167,12 +156,12 @@ impl<'a> Writer<'a> {
         made: TensorProto,
     ) {
         let (scale, zero_point) = self.source_parameters(name, found);
-        let integers = self.fresh(format!("{name}_quantized"));
+        let integers = self.names.fresh(&format!("{name}_quantized"));
         self.out.graph.initializers.insert(TensorProto {
             name: Some(integers.clone()),
             ..made
         });
-        let output = self.fresh(format!("{name}_DequantizeLinear_Output"));
+        let output = self.names.fresh(&format!("{name}_DequantizeLinear_Output"));
         let node = self.linear(
             "DequantizeLinear",
             found.element,
@@ -206,9 +195,9 @@ impl<'a> Writer<'a> {
         let scales = bias::scales(input, &weight.scales);
         let integers = bias::integers(&tensor.to_f32()?, &scales, planned.beta);
         let output = self.bias_name(planned);
-        let base = self.fresh(format!("{output}_quantized"));
-        let scale = self.fresh(format!("{base}_scale"));
-        let zero_point = self.fresh(format!("{base}_zero_point"));
+        let base = self.names.fresh(&format!("{output}_quantized"));
+        let scale = self.names.fresh(&format!("{base}_scale"));
+        let zero_point = self.names.fresh(&format!("{base}_zero_point"));
         // As ONNX Runtime has it: a single scale has the shape [1], its zero point none.
         let axis = (scales.len() > 1).then_some(0);
         let zero_points: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
@@ -258,12 +247,12 @@ impl<'a> Writer<'a> {
         }
         let number = |taken: &String| taken.strip_prefix(name.as_str())?.parse::<u64>().ok();
         let next = self
-            .taken
+            .names
             .iter()
             .filter_map(number)
             .max()
             .map_or(0, |largest| largest + 1);
-        self.fresh(format!("{name}{next}"))
+        self.names.fresh(&format!("{name}{next}"))
     }
 
     /// A QuantizeLinear or DequantizeLinear. ONNX's own take 16- and 4-bit integers since operator set 21;

@@ -20,7 +20,7 @@ pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, Range};
 use crate::onnx::schema::DataType;
-use crate::quantize::{BlockForm, BlockMethod, BlockSettings};
+use crate::quantize::BlockSettings;
 
 /// An integer type that tensors can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,46 +94,6 @@ impl Scheme {
     /// Whether it needs samples.
     pub fn needs_samples(self) -> bool {
         self == Scheme::Static
-    }
-}
-
-/// How weights are quantized in blocks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Blocks {
-    /// How the file holds them.
-    pub form: BlockForm,
-    /// Bits of one number: 2, 4 or 8.
-    pub bits: u8,
-    /// How many numbers share a scale: a power of two from 16 to 256.
-    pub size: usize,
-    /// Zero in the middle, and no zero points in the file.
-    pub symmetric: bool,
-    /// How scales and zero points are found.
-    pub method: BlockMethod,
-    /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
-    pub accuracy_level: u8,
-}
-
-impl Default for Blocks {
-    fn default() -> Blocks {
-        let BlockSettings {
-            form,
-            bits,
-            block_size,
-            symmetric,
-            method,
-            accuracy_level,
-            ..
-        } = BlockSettings::default();
-        Blocks {
-            form,
-            bits,
-            size: block_size,
-            symmetric,
-            method,
-            accuracy_level,
-        }
     }
 }
 
@@ -232,7 +192,7 @@ pub struct Settings {
     /// Whether tensors whose integers would be too coarse get 16 bits, or stay float.
     pub guard: bool,
     /// How weights are quantized where the scheme is `blocks`.
-    pub blocks: Blocks,
+    pub blocks: BlockSettings,
     /// By operator type.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_operator: BTreeMap<String, LayerSettings>,
@@ -258,7 +218,7 @@ impl Default for Settings {
             operators: Operators::default(),
             float: Vec::new(),
             guard: true,
-            blocks: Blocks::default(),
+            blocks: BlockSettings::default(),
             by_operator: BTreeMap::new(),
             by_name: BTreeMap::new(),
             by_node: BTreeMap::new(),
