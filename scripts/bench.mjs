@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 // What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [kernels]      all of them where none is named
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [kernels] [models]
+//                          all of them where none is named; models:lite0,minilm are some models of that bench
+//     --layers             prints where the time of the models goes
+//     --firefox            in Firefox: for `kernels` and `models`
 //
 // Call it through `make bench`, which builds what it measures. A row that misses its target says so
 // (`holds: false`) and the program still ends well: a bench is a measurement, not a test. Runs of ours
@@ -13,9 +16,11 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { cpus, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import puppeteer from 'puppeteer-core';
 import * as bench from './bench-kernels.mjs';
+import * as whole from './bench-models.mjs';
 import { benchPage } from './bench-page.mjs';
 import { serve } from './serve.mjs';
 
@@ -74,9 +79,14 @@ class Browser {
     this.server = server;
   }
 
-  static async start() {
-    const server = await serve({ port: 0, mounts: { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(required('OCTET_CACHE')) } });
-    const browser = await puppeteer.launch({
+  /** @param {boolean} [firefox] */
+  static async start(firefox) {
+    const cache = required('OCTET_CACHE');
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts(cache) };
+    const server = await serve({ port: 0, mounts });
+    const browser = firefox ? await puppeteer.launch({
+      browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true, protocolTimeout: 600_000,
+    }) : await puppeteer.launch({
       executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
       protocolTimeout: 600_000,
@@ -191,7 +201,7 @@ async function against(browser, method, theirMethod) {
   }
 }
 
-/** @type {Record<string, (browser: Browser) => Promise<void>>} */
+/** @type {Record<string, (browser: Browser, only: string[], layers: boolean) => Promise<void>>} */
 const benches = {
   /** The whole way by minmax. */
   async speed(browser) {
@@ -279,6 +289,12 @@ const benches = {
       await page.close();
     }
   },
+
+  /** Whole models on integers. */
+  async models(browser, only, layers) {
+    const options = { corpus: required('OCTET_CORPUS'), cache: required('OCTET_CACHE'), only, layers };
+    await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
+  },
 };
 
 /** @param {number} bytes */
@@ -301,13 +317,18 @@ function print(table) {
 }
 
 async function main() {
-  const named = process.argv.slice(2);
+  const { values: flags, positionals } = parseArgs({ allowPositionals: true, options: { firefox: { type: 'boolean', default: false }, layers: { type: 'boolean', default: false } } });
+  const chosen = new Map(positionals.map((word) => {
+    const [name, only = ''] = word.split(':', 2);
+    return [name, only.split(',').filter(Boolean)];
+  }));
+  const named = [...chosen.keys()];
   const unknown = named.filter((name) => !(name in benches));
   if (unknown.length > 0) throw new Error(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
   const out = join(required('CARGO_TARGET_DIR'), 'bench.json');
-  const browser = await Browser.start();
+  const browser = await Browser.start(flags.firefox);
   try {
-    for (const name of named.length > 0 ? named : Object.keys(benches)) await benches[name](browser);
+    for (const name of named.length > 0 ? named : Object.keys(benches)) await benches[name](browser, chosen.get(name) ?? [], flags.layers);
   } finally {
     await browser.close();
   }

@@ -316,6 +316,52 @@ def sixteen_bits(p):
     p.output("y")
 
 
+def sixteen_between(p):
+    """The first layers of SqueezeNet as our guard writes them: products of 8 bits into 16, a pool, and back."""
+    x = p.pair(p.input("x", [2, 3, 13, 11]))
+    y = p.node("Relu", [p.node("Conv", [x, p.weight([20, 3, 3, 3])], strides=[2, 2])])
+    y = p.pair(y, 0.0004, 700, np.uint16)
+    y = p.pair(p.node("MaxPool", [y], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 0]), 0.0004, 700, np.uint16)
+    bias = p.constant(p.random.standard_normal(6).astype(np.float32))
+    p.pair(p.node("Conv", [y, p.weight([6, 20, 3, 3]), bias], pads=[1, 1, 1, 1]), 0.1, 100, output="y")
+    p.output("y")
+
+
+def sixteen_depthwise(p):
+    """Padding counts as zero in both bytes; the result is read in float too."""
+    x = p.pair(p.input("x", [1, 19, 9, 9]), 0.0002, -4321, np.int16)
+    y = p.node("Conv", [x, p.weight([19, 1, 3, 3])], group=19, pads=[2, 2, 2, 2], dilations=[2, 2])
+    y = p.pair(p.node("Clip", [y, p.constant(np.float32(-1)), p.constant(np.float32(1.5))]), 0.0003, 99, np.int16)
+    p.node("CumSum", [y, p.constant(np.int64(2))], "z")
+    p.output("z")
+    p.pair(p.node("GlobalAveragePool", [y]), 0.02, output="y")
+    p.output("y")
+
+
+def sixteen_hard_swish(p):
+    """x · relu6(x + 3) / 6 with 16 bits in between is one table; then times a number and another value."""
+    x = p.pair(p.input("x", [1, 6, 5, 5]))
+    gate = p.pair(p.node("Clip", [p.node("Add", [x, p.constant(np.float32(3))]), p.constant(np.float32(0)), p.constant(np.float32(6))]), 6 / 255, 0)
+    y = p.pair(p.node("Mul", [x, gate]), 0.0005, 3000, np.uint16)
+    y = p.pair(p.node("Div", [y, p.constant(np.float32(6))]), 0.0001, 3000, np.uint16)
+    y = p.pair(p.node("Mul", [y, p.constant(np.float32(1.3))]), 0.0001, 3000, np.uint16)
+    other = p.pair(p.node("Conv", [x, p.weight([6, 6, 1, 1])]), 0.0004, 30000, np.uint16)
+    p.pair(p.node("Add", [y, other]), 0.04, 100, output="y")
+    p.output("y")
+
+
+def sixteen_transformer(p):
+    """A residual of 16 bits, normalized, and a product of it."""
+    x, w = p.pair(p.input("x", [2, 7, 24])), p.weight([24, 24], 0.01 + 0.01 * p.random.random(24), axis=1)
+    y = p.pair(p.node("MatMul", [x, w]), 0.0003, 30000, np.uint16)
+    y = p.pair(p.node("Add", [y, p.constant(p.random.standard_normal(24).astype(np.float32))]), 0.0003, 30000, np.uint16)
+    y = p.pair(p.node("Add", [x, y]), 0.0003, 30000, np.uint16)
+    scale, shift = (p.constant(p.random.standard_normal(24).astype(np.float32)) for _ in "ab")
+    y = p.pair(p.node("LayerNormalization", [y, scale, shift]), 0.0003, 30000, np.uint16)
+    p.pair(p.node("MatMul", [y, p.weight([24, 10])]), 0.1, output="y")
+    p.output("y")
+
+
 def squeeze_excite(p):
     x = p.pair(p.input("x", [2, 8, 6, 6]))
     s = p.pair(p.node("GlobalAveragePool", [x]))
@@ -415,7 +461,11 @@ OTHERS = {
     "there and back": (there_and_back, ("CumSum",)),
     "bytes in and out": (bytes_in_and_out, ()),
     "two scales": (two_scales, ()),
-    "16 bits": (sixteen_bits, ("Conv", "Relu", "QuantizeLinear", "DequantizeLinear")),
+    "16 bits": (sixteen_bits, ("Relu",)),
+    "16 bits between": (sixteen_between, ()),
+    "16 bits depthwise": (sixteen_depthwise, ("CumSum",)),
+    "16 bits hard swish": (sixteen_hard_swish, ()),
+    "16 bits transformer": (sixteen_transformer, ()),
     "weights in blocks": (blocks_of_weights, ("MatMul",)),
 }  # fmt: skip
 

@@ -116,6 +116,7 @@ impl Writer {
             "QLinearSoftmax" if theirs && node.int("opset").unwrap_or(13) >= 13 => {
                 self.of_two(node, "Softmax", &[0], 3, None)?;
             }
+            "MatMulNBits" if theirs => self.blocks(node, model)?,
             "QLinearConcat" if theirs => self.concat(node)?,
             "QLinearWhere" if theirs => self.choice(node)?,
             _ if own && MOVING.contains(&operator) => self.moved(node)?,
@@ -266,6 +267,29 @@ impl Writer {
         Some(())
     }
 
+    /// With the matrix as floats; a bias is added behind.
+    fn blocks(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+        let name = self.names.fresh(&format!("{}_floats", node.input_at(1)?));
+        let output = node.output.first()?;
+        let matrix = super::blocks::matrix(node, &name, model)?;
+        self.constants.push(matrix);
+        let (title, input) = (node.title(), node.input_at(0)?);
+        let Some(bias) = node.input_at(5) else {
+            let inputs = [input, name.as_str()];
+            self.nodes
+                .push(NodeProto::new("MatMul", title, &inputs, &[output]));
+            return Some(());
+        };
+        let product = self.names.fresh(&format!("{output}_product"));
+        let add = self.names.fresh(&format!("{title}_Add"));
+        let inputs = [input, name.as_str()];
+        self.nodes
+            .push(NodeProto::new("MatMul", title, &inputs, &[&product]));
+        self.nodes
+            .push(NodeProto::new("Add", &add, &[&product, bias], &[output]));
+        Some(())
+    }
+
     fn concat(&mut self, node: &NodeProto) -> Option<()> {
         let (scale, zero_point) = (node.input_at(0)?, node.input_at(1)?);
         let parts = node.input.get(2..)?;
@@ -337,7 +361,9 @@ impl Writer {
 pub(super) fn has_integers(model: &Model) -> bool {
     model.graph.nodes.iter().any(|node| {
         let operator = node.op_type.as_deref().unwrap_or_default();
-        matches!(operator, "QuantizeLinear" | "DequantizeLinear" | "QGemm")
-            || operator.starts_with("QLinear")
+        matches!(
+            operator,
+            "QuantizeLinear" | "DequantizeLinear" | "QGemm" | "MatMulNBits"
+        ) || operator.starts_with("QLinear")
     })
 }

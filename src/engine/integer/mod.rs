@@ -4,6 +4,7 @@
 //! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
 //! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
 
+mod blocks;
 mod constants;
 mod expand;
 pub(super) mod linear;
@@ -194,6 +195,12 @@ fn listed(
             constant.quantization.type_name().to_owned(),
             constant.shape.clone(),
         ),
+        Operand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
+        Operand::Wide(name, wide) => {
+            let value = network.values.get(name);
+            let shape = value.map(|value| value.shape.clone());
+            (wide.type_name().to_owned(), shape.unwrap_or_default())
+        }
         Operand::Integers(name, _) | Operand::Floats(name) => {
             let value = network.values.get(name);
             let shape = value.map(|value| value.shape.clone());
@@ -210,7 +217,10 @@ fn listed(
         region: Some(region),
         kernel: form.map(str::to_owned),
         inputs,
-        output: type_name(output),
+        output: match step.wide {
+            Some(wide) => wide.type_name().to_owned(),
+            None => type_name(output),
+        },
         input_shapes,
         output_shape: output.map(|value| value.shape.clone()).unwrap_or_default(),
         reason: None,

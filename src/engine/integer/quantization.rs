@@ -4,6 +4,8 @@
 //! all are unsigned: a signed integer has its top bit flipped, which adds 128, and so does its zero point.
 //! Differences, and with them the reals, stay what they were.
 
+use octet_kernels::int8::Grid;
+
 /// What the top bit of a signed integer is flipped with.
 pub(super) const SIGN: u8 = 0x80;
 
@@ -54,6 +56,48 @@ impl Quantization {
     /// The name of the integers' type, for a person.
     pub(super) fn type_name(&self) -> &'static str {
         if self.signed { "int8" } else { "uint8" }
+    }
+}
+
+/// What the top bit of a signed integer of 16 bits is flipped with.
+const WIDE_SIGN: u16 = 0x8000;
+
+/// Scale and zero point of 16-bit integers in the unsigned form. Inside a region their reals stand for them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wide {
+    /// The reals there are.
+    pub grid: Grid,
+    /// Whether the integers are signed outside the region.
+    pub signed: bool,
+}
+
+impl Wide {
+    /// All integers of a scale and the zero point that the file has.
+    pub(super) fn of(scale: f32, zero_point: i64, signed: bool) -> Wide {
+        let flip = if signed { WIDE_SIGN } else { 0 };
+        let grid = Grid {
+            scale,
+            zero_point: zero_point as u16 ^ flip,
+            low: 0,
+            high: u16::MAX,
+        };
+        Wide { grid, signed }
+    }
+
+    /// With a Relu or Clip between these reals: rounding keeps order, so clamping before it and after it are the same.
+    pub(super) fn between(self, low: f32, high: f32) -> Wide {
+        let (low, high) = (self.grid.integer(low), self.grid.integer(high));
+        let grid = Grid {
+            low,
+            high: high.max(low),
+            ..self.grid
+        };
+        Wide { grid, ..self }
+    }
+
+    /// The name of the integers' type, for a person.
+    pub(super) fn type_name(&self) -> &'static str {
+        if self.signed { "int16" } else { "uint16" }
     }
 }
 

@@ -289,6 +289,7 @@ mod tests {
                         .collect(),
                     output,
                     quantization: Some(UNIT),
+                    wide: None,
                     bounds: [0, 255],
                 });
             }

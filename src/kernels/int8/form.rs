@@ -89,7 +89,7 @@ impl Form {
         Ok(())
     }
 
-    /// Times every available form on a small gemm, makes the fastest the best one, and gives the seconds that a
+    /// Times the vector forms that run here on a small gemm, makes the fastest the best one, and gives the seconds that a
     /// call took, least first. `clock` gives seconds from any beginning; a few milliseconds a form are spent.
     pub fn choose(clock: impl FnMut() -> f64) -> Vec<(Form, f64)> {
         let times = timed(clock);
@@ -129,7 +129,7 @@ pub(super) struct Operands {
     pub(super) limit: i32,
 }
 
-/// Seconds a call of each available form takes, least first.
+/// Seconds a call of each form worth timing takes, least first.
 fn timed(mut clock: impl FnMut() -> f64) -> Vec<(Form, f64)> {
     const SIZES: [usize; 3] = [64, 256, 64];
     /// Long against a clock's ticks, which are 0.1 ms on a page that is not isolated.
@@ -161,7 +161,12 @@ fn timed(mut clock: impl FnMut() -> f64) -> Vec<(Form, f64)> {
         };
         gemm(&rows, weights, None, output)
     };
-    let mut times: Vec<(Form, Weights, f64)> = Form::available()
+    let mut forms = Form::available();
+    // Plain loops are never the fastest where there is a vector form.
+    if forms.len() > 1 {
+        forms.retain(|&form| form != Form::Portable);
+    }
+    let mut times: Vec<(Form, Weights, f64)> = forms
         .into_iter()
         .filter_map(|form| {
             let packed = Weights::pack(form, &values, Layout::DepthFirst, [depth, columns], &[]);

@@ -26,6 +26,7 @@ mod shape;
 mod table;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod vector;
+mod wide;
 
 pub use blocks::{Blocks, ZeroPoints, block_gemm};
 pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};
@@ -42,9 +43,13 @@ pub use layout::{
 pub use normalize::{Affine, layer_norm, softmax};
 pub use output::{Output, Requantize};
 pub use pairwise::{Operand, add, multiply};
-pub use pool::{Average, average_pool, global_average_pool, max_pool};
+pub use pool::{Average, average_pool, global_average_pool, max_pool, max_pool_reals};
 pub use resize::{
     Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
 };
 pub use shape::{Image, Rows, Window};
 pub use table::{Table, copy_rows};
+pub use wide::{
+    Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, layer_norm_reals, mean, plane,
+    snap,
+};

@@ -13,8 +13,8 @@ fn seen(window: &Window, axis: usize, place: usize, size: usize) -> impl Iterato
 }
 
 /// Checks what all poolings need; gives the width of the output.
-fn check(
-    image: &Image,
+fn check<T>(
+    image: &Image<T>,
     window: &Window,
     [height, width]: [usize; 2],
     rows: &Range<usize>,
@@ -52,6 +52,39 @@ pub fn max_pool(
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
+    greatest(
+        image,
+        window,
+        size,
+        rows,
+        (output, stride),
+        (0, moves::copy),
+    )
+}
+
+/// The same of reals.
+pub fn max_pool_reals(
+    image: &Image<f32>,
+    window: &Window,
+    size: [usize; 2],
+    rows: Range<usize>,
+    output: &mut [f32],
+    stride: usize,
+) -> Result<(), Error> {
+    let copy = |from: &[f32], to: &mut [f32]| to.copy_from_slice(from);
+    greatest(image, window, size, rows, (output, stride), (0.0, copy))
+}
+
+/// `empty` is what a window gives that sees nothing, `copy` how a pixel is copied.
+#[inline(always)]
+fn greatest<T: Copy + PartialOrd>(
+    image: &Image<T>,
+    window: &Window,
+    size: [usize; 2],
+    rows: Range<usize>,
+    (output, stride): (&mut [T], usize),
+    (empty, copy): (T, impl Fn(&[T], &mut [T])),
+) -> Result<(), Error> {
     check(image, window, size, &rows, output.len(), stride)?;
     for y in rows.clone() {
         for x in 0..size[1] {
@@ -63,17 +96,17 @@ pub fn max_pool(
                     let pixel = (iy * image.width + ix) * image.stride;
                     let input = &image.values[pixel..][..image.channels];
                     if none {
-                        moves::copy(input, output);
+                        copy(input, output);
                         none = false;
                         continue;
                     }
                     for (most, &value) in output.iter_mut().zip(input) {
-                        *most = (*most).max(value);
+                        *most = if value > *most { value } else { *most };
                     }
                 }
             }
             if none {
-                output.fill(0);
+                output.fill(empty);
             }
         }
     }

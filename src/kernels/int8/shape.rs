@@ -17,11 +17,11 @@ pub struct Rows<'a> {
     pub zero_point: u8,
 }
 
-/// One image, channels last.
+/// One image, channels last, of bytes unless another type is named.
 #[derive(Clone, Copy, Debug)]
-pub struct Image<'a> {
+pub struct Image<'a, T = u8> {
     /// Pixel (y, x), channel c is at `(y · width + x) · stride + c`.
-    pub values: &'a [u8],
+    pub values: &'a [T],
     /// In pixels.
     pub height: usize,
     /// In pixels.
@@ -34,7 +34,7 @@ pub struct Image<'a> {
     pub zero_point: u8,
 }
 
-impl Image<'_> {
+impl<T> Image<'_, T> {
     /// Whether the values are all there.
     pub(super) fn check(&self) -> Result<(), Error> {
         let pixels = product("the image", &[self.height, self.width])?;

@@ -9,6 +9,8 @@ use std::collections::HashSet;
 use super::network::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::weighted::Found;
+use octet_kernels::int8::Arithmetic;
+
 use crate::engine::Engine;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
@@ -138,14 +140,13 @@ fn same(a: &Operand, b: &Operand) -> bool {
     a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
 }
 
-/// The table of a chain of nodes.
-pub(super) fn table(
+/// What a chain of nodes makes of each of 256 integers.
+pub(super) fn reals(
     real: &str,
     nodes: &[usize],
     from: Quantization,
-    to: Quantization,
     reader: &Reader,
-) -> Result<Box<[u8; 256]>, Reason> {
+) -> Result<[f32; 256], Reason> {
     let mut sorted = nodes.to_vec();
     sorted.sort_unstable();
     let chain: Vec<NodeProto> = sorted
@@ -197,24 +198,20 @@ pub(super) fn table(
     let outputs = Engine::new(model, Vec::new())
         .run(&vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;
-    let values = outputs
-        .first()
-        .and_then(Tensor::as_f32)
-        .filter(|values| values.len() == 256)
-        .ok_or("it makes no floats")?;
-    let mut table = Box::new([0; 256]);
-    for (entry, &value) in table.iter_mut().zip(values) {
-        *entry = to.integer(value);
-    }
-    Ok(table)
+    let values = outputs.first().and_then(Tensor::as_f32);
+    values
+        .and_then(|values| values.try_into().ok())
+        .ok_or_else(|| "it makes no floats".into())
 }
 
-/// Arithmetic of two quantized values, or of one and a quantized constant.
-pub(super) fn binary(node: &NodeProto, reader: &Reader) -> Found {
+/// Arithmetic of two quantized values, or of one and a constant. It is one of reals where a side has 16 bits, or the
+/// result, as `wide` says.
+pub(super) fn binary(node: &NodeProto, wide: bool, reader: &Reader) -> Found {
     let operator = match node.op_type.as_deref() {
-        Some("Add") => Binary::Add,
-        Some("Sub") => Binary::Subtract,
-        Some("Mul") => Binary::Multiply,
+        Some("Add") => Some(Binary::Add),
+        Some("Sub") => Some(Binary::Subtract),
+        Some("Mul") => Some(Binary::Multiply),
+        Some("Div") => None,
         _ => return Err("it has no integer form of two values here".into()),
     };
     if node.input.len() != 2 {
@@ -235,7 +232,20 @@ pub(super) fn binary(node: &NodeProto, reader: &Reader) -> Found {
                 "its input {name} {shape:?} doesn't spread to {output:?}"
             ));
         }
-        operands.push(reader.operand(name)?);
+        operands.push(reader.operand_or_reals(name)?);
     }
-    Ok((Operation::Binary(operator), operands))
+    let sixteen = |operand: &Operand| matches!(operand, Operand::Wide(..));
+    let operation = match operator {
+        _ if wide || operands.iter().any(sixteen) => {
+            Operation::Reals(operator.map_or(Arithmetic::Divide, Binary::arithmetic))
+        }
+        Some(operator) => {
+            for name in &node.input {
+                reader.operand(name)?;
+            }
+            Operation::Binary(operator)
+        }
+        None => return Err("it has no integer form of two values here".into()),
+    };
+    Ok((operation, operands))
 }

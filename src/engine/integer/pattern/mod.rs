@@ -5,12 +5,17 @@
 //! stays as it is, and the reason is kept. QuantizeLinear and DequantizeLinear that remain between integers and
 //! floats are steps of their own.
 
+mod convert;
 mod elementwise;
+mod end;
 mod moving;
 mod network;
 mod reader;
+mod resize;
+mod select;
 mod tables;
 mod weighted;
+mod wide;
 mod windows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -18,23 +23,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 pub(super) use network::{Binary, Constant, Kind, Network, Operand, Operation, Step, Value};
 pub(super) use windows::plane;
 
-use super::quantization::Quantization;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::NodeProto;
+use end::End;
 use reader::{Reader, Reason};
-
-/// Where the result of a float node goes.
-enum End {
-    /// Through a QuantizeLinear, after a Relu or Clip perhaps.
-    Integers {
-        output: String,
-        quantization: Quantization,
-        bounds: [u8; 2],
-        nodes: Vec<usize>,
-    },
-    /// To floats, and why not to integers.
-    Floats(Reason),
-}
 
 /// Matches a prepared model, whose types are known for the shapes that run. What was refused before stays
 /// float.
@@ -45,11 +37,10 @@ pub(super) fn network(
     refused: &HashMap<usize, Reason>,
 ) -> Network {
     let mut matcher = Matcher {
-        reader: Reader::new(model, types, watched),
+        reader: Reader::new(model, types, watched, refused.keys().copied().collect()),
         network: Network::default(),
         owned: HashSet::new(),
         reasons: refused.clone(),
-        refused: refused.keys().copied().collect(),
     };
     let count = model.graph.nodes.len();
     for index in 0..count {
@@ -85,8 +76,6 @@ struct Matcher<'a> {
     /// Nodes that steps stand for.
     owned: HashSet<usize>,
     reasons: HashMap<usize, Reason>,
-    /// Nodes that must stay float: what was made of them could not run.
-    refused: HashSet<usize>,
 }
 
 impl<'a> Matcher<'a> {
@@ -96,7 +85,7 @@ impl<'a> Matcher<'a> {
 
     fn visit(&mut self, index: usize) {
         let node = self.node(index);
-        if self.owned.contains(&index) || self.refused.contains(&index) {
+        if self.owned.contains(&index) || self.reader.refused.contains(&index) {
             return;
         }
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
@@ -127,7 +116,11 @@ impl<'a> Matcher<'a> {
             false => weighted::convolution(node, &self.reader)?,
         };
         let output = weighted::slot_out(node)?;
-        let end = self.end(output);
+        let pair = matches!(operation, Operation::Pair);
+        let end = match self.end(output) {
+            End::Floats(reason) if !pair => self.wide_end(output).unwrap_or(End::Floats(reason)),
+            end => end,
+        };
         if let (End::Floats(reason), Operation::Pair) = (&end, &operation) {
             return Err(reason.clone());
         }
@@ -138,10 +131,18 @@ impl<'a> Matcher<'a> {
         let node = self.node(index);
         let output = weighted::slot_out(node)?;
         let end = self.end(output);
-        if let End::Floats(reason) = end {
-            return Err(reason);
-        }
+        let end = match end {
+            End::Floats(reason) => match self.wide_end(output) {
+                Some(end) if !node.is("Concat") => end,
+                _ => return Err(reason),
+            },
+            end => end,
+        };
         let (operation, inputs) = moving::operation(node, &self.reader)?;
+        let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
+        if inputs.iter().any(wide) || matches!(end, End::Wide { .. }) {
+            moving::on_reals(&operation, inputs.iter().all(wide))?;
+        }
         self.push(index, operation, inputs, output, end)
     }
 
@@ -157,7 +158,7 @@ impl<'a> Matcher<'a> {
         else {
             return match end {
                 End::Floats(reason) => Err(reason),
-                End::Integers { .. } => Err("it ends in integers".into()),
+                _ => Err("it ends in integers".into()),
             };
         };
         let (operation, inputs) =
@@ -175,7 +176,7 @@ impl<'a> Matcher<'a> {
         let mut start = 0;
         let mut parts = Vec::new();
         for name in node.output.iter().filter(|name| !name.is_empty()) {
-            let (operation, end) = moving::part(node, &self.reader, name, start)?;
+            let (operation, end) = select::part(node, &self.reader, name, start)?;
             start = end;
             if self.reader.uses.consumers(name).is_empty() && !self.reader.is_kept(name) {
                 continue;
@@ -194,133 +195,53 @@ impl<'a> Matcher<'a> {
     /// A table is made where the chain ends: at the node before the QuantizeLinear.
     fn elementwise(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let output = weighted::slot_out(node)?;
+        let real = weighted::slot_out(node)?;
         // What the next node's chain will take in is not looked at yet; what ends in a clamp is.
-        let (end, last) = match self.quantizer(output) {
-            Some(end) => (end, output.to_owned()),
-            None => (self.end(output), output.to_owned()),
+        let end = match self.end(real) {
+            End::Floats(reason) => self.wide_end(real).ok_or(reason)?,
+            end => end,
         };
-        let End::Integers {
-            output: integers,
-            quantization,
-            bounds,
-            nodes,
-        } = end
-        else {
-            return match end {
-                End::Floats(reason) => Err(reason),
-                End::Integers { .. } => Err("it ends in integers".into()),
-            };
-        };
-        let chained = elementwise::chain(&last, &self.reader);
-        let end = End::Integers {
-            output: integers,
-            quantization,
-            bounds,
-            nodes,
-        };
-        match chained {
-            Ok((chain, operand)) => {
+        let chained = elementwise::chain(real, &self.reader);
+        let (operation, inputs, chain) = match (chained, &end) {
+            (Ok((chain, operand)), _) => {
                 let from = operand.quantization().ok_or("its input is float")?;
-                let mut table =
-                    elementwise::table(&last, &chain, from, quantization, &self.reader)?;
-                for entry in table.iter_mut() {
-                    *entry = (*entry).clamp(bounds[0], bounds[1].max(bounds[0]));
-                }
-                for &member in &chain {
-                    self.reasons.remove(&member);
-                }
-                self.push(index, Operation::Table(table), vec![operand], &last, end)?;
-                if let Some(step) = self.network.steps.last_mut() {
-                    step.nodes
-                        .extend(chain.iter().copied().filter(|&i| i != index));
-                    step.bounds = [0, 255];
-                }
-                self.owned.extend(chain);
-                Ok(())
+                let reals = elementwise::reals(real, &chain, from, &self.reader)?;
+                let table = match &end {
+                    End::Integers {
+                        quantization,
+                        bounds: [low, high],
+                        ..
+                    } => Operation::Table(Box::new(
+                        reals.map(|real| quantization.integer(real).clamp(*low, (*high).max(*low))),
+                    )),
+                    End::Wide { wide, .. } => {
+                        Operation::RealTable(Box::new(reals.map(|real| wide.grid.value(real))))
+                    }
+                    End::Floats(reason) => return Err(reason.clone()),
+                };
+                (table, vec![operand], chain)
             }
-            Err(reason) => {
-                let (operation, inputs) = elementwise::binary(node, &self.reader)
+            (Err(reason), _) => {
+                let wide = matches!(end, End::Wide { .. });
+                let (operation, inputs) = elementwise::binary(node, wide, &self.reader)
                     .map_err(|other| if node.input.len() == 2 { other } else { reason })?;
-                self.push(index, operation, inputs, &last, end)
+                (operation, inputs, Vec::new())
+            }
+        };
+        for member in &chain {
+            self.reasons.remove(member);
+        }
+        let clamped = matches!(operation, Operation::Table(_));
+        self.push(index, operation, inputs, real, end)?;
+        if let Some(step) = self.network.steps.last_mut() {
+            step.nodes
+                .extend(chain.iter().copied().filter(|&i| i != index));
+            if clamped {
+                step.bounds = [0, 255];
             }
         }
-    }
-
-    /// The QuantizeLinear that alone reads a real value.
-    fn quantizer(&self, real: &str) -> Option<End> {
-        let reader = self.reader.only_reader(real)?;
-        let node = self.node(reader);
-        let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
-        let quantization = self.reader.quantization(node, output).ok()?;
-        Some(End::Integers {
-            output: output.clone(),
-            quantization,
-            bounds: [0, 255],
-            nodes: vec![reader],
-        })
-    }
-
-    /// Where a real value goes, past a Relu or Clip.
-    fn end(&self, real: &str) -> End {
-        if let Some(end) = self.quantizer(real) {
-            return end;
-        }
-        let floats = |reason: &str| End::Floats(reason.to_owned());
-        if self.reader.is_kept(real) {
-            return floats("its result is an output of the model in float");
-        }
-        let Some(reader) = self.reader.only_reader(real) else {
-            return match self.reader.uses.consumers(real) {
-                [(reader, _)] => End::Floats(format!(
-                    "its result is read in float by {}",
-                    self.node(*reader).title()
-                )),
-                _ => floats("its result is read in float, or by several nodes"),
-            };
-        };
-        let clamp = self.node(reader);
-        let title = clamp.title();
-        if clamp.is("QuantizeLinear") {
-            let output = clamp.output.first().map_or("", String::as_str);
-            return match self.reader.quantization(clamp, output) {
-                Err(reason) => End::Floats(format!("its result is no eight-bit integer: {reason}")),
-                Ok(_) => floats("its result is quantized in a way that is not known"),
-            };
-        }
-        let bound = |slot: usize, key: &str, none: f32| match clamp.input_at(slot) {
-            Some(name) => self.reader.number(name),
-            None => Some(clamp.float(key).unwrap_or(none)),
-        };
-        let limits = if clamp.is("Relu") {
-            Some((0.0, f32::INFINITY))
-        } else if clamp.is("Clip") {
-            bound(1, "min", f32::NEG_INFINITY).zip(bound(2, "max", f32::INFINITY))
-        } else {
-            None
-        };
-        let next = clamp.output.first().and_then(|name| self.quantizer(name));
-        match (limits, next) {
-            // Rounding keeps order, so clamping before it and after it are the same.
-            (
-                Some((low, high)),
-                Some(End::Integers {
-                    output,
-                    quantization,
-                    mut nodes,
-                    ..
-                }),
-            ) => {
-                nodes.push(reader);
-                End::Integers {
-                    output,
-                    quantization,
-                    bounds: [quantization.integer(low), quantization.integer(high)],
-                    nodes,
-                }
-            }
-            _ => End::Floats(format!("its result is read in float by {title}")),
-        }
+        self.owned.extend(chain);
+        Ok(())
     }
 
     fn push(
@@ -355,7 +276,7 @@ impl<'a> Matcher<'a> {
                 .insert(value.to_owned(), Value { shape, kind });
         }
         let mut nodes = vec![index];
-        let (output, quantization, bounds) = match end {
+        let (output, quantization, wide, bounds) = match end {
             End::Integers {
                 output,
                 quantization,
@@ -363,9 +284,17 @@ impl<'a> Matcher<'a> {
                 nodes: more,
             } => {
                 nodes.extend(more);
-                (output, Some(quantization), bounds)
+                (output, Some(quantization), None, bounds)
             }
-            End::Floats(_) => (real.to_owned(), None, [0, 255]),
+            End::Wide {
+                output,
+                wide,
+                nodes: more,
+            } => {
+                nodes.extend(more);
+                (output, None, Some(wide), [0, 255])
+            }
+            End::Floats(_) => (real.to_owned(), None, None, [0, 255]),
         };
         let kind = match quantization {
             Some(quantization) => Kind::Byte {
@@ -388,91 +317,8 @@ impl<'a> Matcher<'a> {
             inputs,
             output,
             quantization,
+            wide,
             bounds,
-        });
-        Ok(())
-    }
-
-    /// The pairs that remain: QuantizeLinear of floats, DequantizeLinear for who reads floats.
-    fn convert(&mut self) {
-        for index in 0..self.reader.graph.nodes.len() {
-            let node = self.node(index);
-            let quantizes = node.is("QuantizeLinear");
-            if self.owned.contains(&index)
-                || self.refused.contains(&index)
-                || !(quantizes || node.is("DequantizeLinear"))
-            {
-                continue;
-            }
-            if !quantizes && !self.is_read_in_float(node) {
-                continue;
-            }
-            if let Err(reason) = self.conversion(index, node, quantizes) {
-                self.reasons.insert(index, reason);
-            }
-        }
-    }
-
-    fn is_read_in_float(&self, node: &NodeProto) -> bool {
-        let Some(real) = node.output.first() else {
-            return false;
-        };
-        let constant = node
-            .input_at(0)
-            .is_some_and(|name| self.reader.constant(name).is_some());
-        let mut readers = self.reader.uses.consumers(real).iter();
-        !constant
-            && (self.reader.is_kept(real)
-                || readers.any(|(reader, _)| !self.owned.contains(reader)))
-    }
-
-    fn conversion(
-        &mut self,
-        index: usize,
-        node: &NodeProto,
-        quantizes: bool,
-    ) -> Result<(), Reason> {
-        let input = weighted::slot(node, 0)?;
-        let output = weighted::slot_out(node)?;
-        let shape = self.reader.shape(input)?;
-        let integers = if quantizes { output } else { input };
-        let quantization = self.reader.quantization(node, integers)?;
-        let reals = if quantizes { input } else { output };
-        match self.reader.element(reals) {
-            Some(crate::onnx::schema::DataType::Float) => {}
-            _ => return Err(format!("{reals} is not known to be 32-bit floats")),
-        }
-        let byte = Kind::Byte {
-            signed: quantization.signed,
-        };
-        let (from, to) = if quantizes {
-            (Kind::Float, byte)
-        } else {
-            (byte, Kind::Float)
-        };
-        let value = |kind| Value {
-            shape: shape.clone(),
-            kind,
-        };
-        self.network.values.insert(input.to_owned(), value(from));
-        self.network.values.insert(output.to_owned(), value(to));
-        let (operation, operand) = match quantizes {
-            true => (Operation::Quantize, Operand::Floats(input.to_owned())),
-            false => (
-                Operation::Dequantize,
-                Operand::Integers(input.to_owned(), quantization),
-            ),
-        };
-        self.owned.insert(index);
-        self.network.steps.push(Step {
-            node: node.title().to_owned(),
-            operator: node.operator(),
-            nodes: vec![index],
-            operation,
-            inputs: vec![operand],
-            output: output.to_owned(),
-            quantization: quantizes.then_some(quantization),
-            bounds: [0, 255],
         });
         Ok(())
     }

@@ -1,27 +1,23 @@
 //! Operators that move integers, compare them, or average neighbours.
 
-use octet_kernels::int8::{
-    Between, BlockOrder, Coordinates, Nearest, Padding, linear_pixels, nearest_pixels, padded,
-    stepped,
-};
+use octet_kernels::int8::BlockOrder;
 
-use super::network::{Operand, Operation};
+use super::network::Operation;
 use super::reader::{Reader, Reason};
+use super::resize::resize;
+use super::select::{axis, pad, slice};
 use super::weighted::{Found, slot, slot_out};
 use super::windows;
 use crate::onnx::schema::NodeProto;
 
-/// The largest selection that is written out position by position.
-const LARGEST: usize = 1 << 24;
-
 /// What a node does to the integers of its first input, its first output being looked at (Split: see
-/// [`part`]).
+/// `select`).
 pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
     if node.is("Concat") {
         return concat(node, reader);
     }
     let input = slot(node, 0)?;
-    let operand = reader.operand(input)?;
+    let operand = reader.operand_or_wide(input)?;
     let shape = reader.shape(input)?;
     let output = reader.shape(slot_out(node)?)?;
     let rank = shape.len();
@@ -63,6 +59,19 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
         ));
     }
     Ok((operation, vec![operand]))
+}
+
+/// What can be done with reals of 16 bits; `all` says whether all that goes in are such.
+pub(super) fn on_reals(operation: &Operation, all: bool) -> Result<(), Reason> {
+    let known = match operation {
+        Operation::MaxPool(_) | Operation::Reshape => all,
+        Operation::Mean { .. } | Operation::Normalize { .. } => true,
+        _ => false,
+    };
+    known.then_some(()).ok_or_else(|| {
+        let name = operation.name();
+        format!("it is a {name} with 16 bits, which has no integer form here")
+    })
 }
 
 fn concat(node: &NodeProto, reader: &Reader) -> Found {
@@ -130,222 +139,6 @@ fn mean(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Rea
     Ok(Operation::Mean {
         axes: first..last + 1,
     })
-}
-
-fn resize(
-    node: &NodeProto,
-    reader: &Reader,
-    shape: &[usize],
-    output: &[usize],
-) -> Result<Operation, Reason> {
-    if shape.len() != output.len() || node.int("antialias").unwrap_or(0) != 0 {
-        return Err("it smooths, or resizes some axes only".into());
-    }
-    if node.ints("axes").is_some() {
-        return Err("it names the axes it resizes".into());
-    }
-    let coordinates = match node
-        .text("coordinate_transformation_mode")
-        .unwrap_or("half_pixel")
-    {
-        "half_pixel" => Coordinates::HalfPixel,
-        "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
-        "align_corners" => Coordinates::AlignCorners,
-        "asymmetric" => Coordinates::Asymmetric,
-        other => return Err(format!("its coordinates {other} have no integer form here")),
-    };
-    // The scales as given, or those that the sizes make.
-    let given = node
-        .input_at(2)
-        .and_then(|name| reader.reals(name))
-        .map(|(_, scales)| scales)
-        .filter(|scales| scales.len() == shape.len());
-    if given.is_some() && node.text("keep_aspect_ratio_policy").unwrap_or("stretch") != "stretch" {
-        return Err("it keeps the aspect ratio".into());
-    }
-    let scale = |axis: usize| match &given {
-        Some(scales) => f64::from(scales[axis]),
-        None => output[axis] as f64 / shape[axis].max(1) as f64,
-    };
-    if (0..shape.len()).any(|a| shape[a] == 0 || !(scale(a).is_normal() && scale(a) > 0.0)) {
-        return Err("it has scales that are no positive numbers".into());
-    }
-    let sizes = |axis: usize| [shape[axis], output[axis]];
-    match node.text("mode").unwrap_or("nearest") {
-        "nearest" => {
-            let rounding = match node.text("nearest_mode").unwrap_or("round_prefer_floor") {
-                "round_prefer_floor" => Nearest::RoundPreferFloor,
-                "round_prefer_ceil" => Nearest::RoundPreferCeil,
-                "floor" => Nearest::Floor,
-                "ceil" => Nearest::Ceil,
-                other => return Err(format!("its rounding {other} is not known here")),
-            };
-            bounded(output)?;
-            let positions = |axis| {
-                let found = nearest_pixels(coordinates, rounding, sizes(axis), scale(axis));
-                found.into_iter().map(Some).collect()
-            };
-            Ok(Operation::Select {
-                positions: (0..shape.len()).map(positions).collect(),
-                fill: 0,
-            })
-        }
-        "linear" if shape.len() == 4 && shape[..2] == output[..2] => {
-            bounded(output)?;
-            let pixels = |axis| linear_pixels(coordinates, sizes(axis), scale(axis));
-            Ok(Operation::Resize {
-                rows: pixels(2),
-                columns: pixels(3),
-            })
-        }
-        "linear" if shape.len() == 3 && shape[..2] == output[..2] => {
-            bounded(output)?;
-            Ok(Operation::Resize {
-                rows: vec![Between {
-                    first: 0,
-                    second: 0,
-                    share: 0.0,
-                }],
-                columns: linear_pixels(coordinates, sizes(2), scale(2)),
-            })
-        }
-        other => Err(format!("its mode {other} has no integer form here")),
-    }
-}
-
-fn pad(
-    node: &NodeProto,
-    reader: &Reader,
-    operand: &Operand,
-    shape: &[usize],
-) -> Result<Operation, Reason> {
-    let pads = reader
-        .list(node, "pads", 1)
-        .ok_or("its amounts are no constant")?;
-    if node.input_at(3).is_some() {
-        return Err("it names the axes it pads".into());
-    }
-    let rank = shape.len();
-    if pads.len() != 2 * rank {
-        return Err(format!("its amounts are {pads:?} for {rank} axes"));
-    }
-    let padding = match node.text("mode").unwrap_or("constant") {
-        "constant" => Padding::Constant,
-        "edge" => Padding::Edge,
-        "reflect" => Padding::Reflect,
-        "wrap" => Padding::Wrap,
-        other => return Err(format!("its mode {other} is not known here")),
-    };
-    let quantization = operand.quantization().ok_or("its input is float")?;
-    let fill = match node.input_at(2) {
-        None => quantization.zero_point,
-        Some(name) => {
-            let value = reader.number(name).ok_or("its filling is no constant")?;
-            let integer = quantization.integer(value);
-            // The filling is quantized with the result; in between it has no integer of the input's.
-            if (quantization.real(integer) - value).abs() > quantization.scale * 1e-3 {
-                return Err(format!(
-                    "its filling {value} is no integer of the input's scale"
-                ));
-            }
-            integer
-        }
-    };
-    let mut positions = Vec::with_capacity(rank);
-    let mut output = Vec::with_capacity(rank);
-    for axis in 0..rank {
-        let (before, behind) = (pads[axis], pads[axis + rank]);
-        let amounts = [before, behind].map(|v| usize::try_from(v.max(0)).unwrap_or(usize::MAX));
-        let total = amounts[0]
-            .saturating_add(amounts[1])
-            .saturating_add(shape[axis]);
-        output.push(total);
-        bounded(&output)?;
-        let mut along = padded(shape[axis], amounts[0], amounts[1], padding)
-            .map_err(|error| error.to_string())?;
-        // A negative amount cuts off.
-        let cut = |v: i64| usize::try_from(-v.min(0)).unwrap_or(usize::MAX);
-        along.drain(..cut(before).min(along.len()));
-        along.truncate(along.len().saturating_sub(cut(behind)));
-        positions.push(along);
-    }
-    Ok(Operation::Select { positions, fill })
-}
-
-fn slice(node: &NodeProto, reader: &Reader, shape: &[usize]) -> Result<Operation, Reason> {
-    let list = |key: &str, slot: usize| {
-        let given = reader.list(node, key, slot);
-        if given.is_none() && node.input_at(slot).is_some() {
-            return Err(format!("its {key} are no constant"));
-        }
-        Ok(given)
-    };
-    let starts = list("starts", 1)?.ok_or("it has no starts")?;
-    let ends = list("ends", 2)?.ok_or("it has no ends")?;
-    let axes = list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-    let steps = list("steps", 4)?.unwrap_or_else(|| vec![1; starts.len()]);
-    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
-        return Err("its starts, ends, axes and steps differ in number".into());
-    }
-    bounded(shape)?;
-    let mut positions = whole(shape);
-    for at in 0..starts.len() {
-        let axis = axis(axes[at], shape.len())?;
-        let (size, step) = (shape[axis] as i64, steps[at]);
-        if step == 0 {
-            return Err("a step of it is 0".into());
-        }
-        let place = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
-        let (start, end) = (place(starts[at]), place(ends[at]));
-        let (start, end) = match step > 0 {
-            true => (start.clamp(0, size), end.clamp(0, size)),
-            false => (start.clamp(0, size - 1), end.clamp(-1, size - 1)),
-        };
-        let room = if step > 0 { end - start } else { start - end };
-        let count = if room <= 0 {
-            0
-        } else {
-            (room - 1) / step.abs() + 1
-        };
-        let start = usize::try_from(start).unwrap_or(0);
-        let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
-        positions[axis] = stepped(start, step, usize::try_from(count).unwrap_or(0));
-    }
-    Ok(Operation::Select { positions, fill: 0 })
-}
-
-/// One part of a Split, which begins at `start`.
-pub(super) fn part(
-    node: &NodeProto,
-    reader: &Reader,
-    name: &str,
-    start: usize,
-) -> Result<(Operation, usize), Reason> {
-    let shape = reader.shape(slot(node, 0)?)?;
-    let output = reader.shape(name)?;
-    let axis = axis(node.int("axis").unwrap_or(0), shape.len())?;
-    let fits = output.len() == shape.len()
-        && (0..shape.len()).all(|a| a == axis || shape[a] == output[a])
-        && start + output[axis] <= shape[axis];
-    if !fits {
-        return Err(format!("its part {name} {output:?} is none of {shape:?}"));
-    }
-    bounded(&shape)?;
-    let mut positions = whole(&shape);
-    positions[axis] = stepped(start, 1, output[axis]);
-    let end = start + output[axis];
-    Ok((Operation::Select { positions, fill: 0 }, end))
-}
-
-fn whole(shape: &[usize]) -> Vec<Vec<Option<usize>>> {
-    shape.iter().map(|&size| stepped(0, 1, size)).collect()
-}
-
-fn bounded(shape: &[usize]) -> Result<(), Reason> {
-    match shape.iter().all(|&size| size <= LARGEST) {
-        true => Ok(()),
-        false => Err(format!("an axis of {shape:?} is too long")),
-    }
 }
 
 fn transpose(node: &NodeProto, rank: usize) -> Result<Operation, Reason> {
@@ -426,17 +219,4 @@ fn normalization(node: &NodeProto, reader: &Reader, shape: &[usize]) -> Result<O
             None => Vec::new(),
         },
     })
-}
-
-/// An axis counted from the front.
-fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    let counted = if axis < 0 {
-        axis.saturating_add(rank as i64)
-    } else {
-        axis
-    };
-    usize::try_from(counted)
-        .ok()
-        .filter(|&a| a < rank)
-        .ok_or_else(|| format!("its axis {axis} is none of {rank}"))
 }

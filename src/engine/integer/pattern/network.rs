@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use octet_kernels::int8::{Between, BlockOrder, Window};
+use octet_kernels::int8::{Arithmetic, Between, BlockOrder, Window};
 
-use super::super::quantization::Quantization;
+use super::super::quantization::{Quantization, Wide};
 
 /// The steps that a model's quantized nodes become, in the order of the graph.
 #[derive(Debug, Default)]
@@ -43,8 +43,10 @@ pub(in super::super) struct Step {
     pub(in super::super) operation: Operation,
     pub(in super::super) inputs: Vec<Operand>,
     pub(in super::super) output: String,
-    /// What the output's integers mean; `None` where the step makes floats.
+    /// What the output's bytes mean; `None` where the step makes reals.
     pub(in super::super) quantization: Option<Quantization>,
+    /// Which reals come out where they stand for integers of 16 bits.
+    pub(in super::super) wide: Option<Wide>,
     /// Least and greatest integer that comes out: a fused Relu or Clip.
     pub(in super::super) bounds: [u8; 2],
 }
@@ -58,6 +60,10 @@ pub(in super::super) enum Operand {
     Constant(Constant),
     /// Floats.
     Floats(String),
+    /// The reals of 16-bit integers, by the name of the integers.
+    Wide(String, Wide),
+    /// Reals that never change: shape and values.
+    Reals(Vec<usize>, Vec<f32>),
 }
 
 /// Integers from the file, in the unsigned form.
@@ -73,8 +79,10 @@ impl Operand {
     /// The value's name; `None` for a constant.
     pub(in super::super) fn value(&self) -> Option<&str> {
         match self {
-            Operand::Integers(name, _) | Operand::Floats(name) => Some(name),
-            Operand::Constant(_) => None,
+            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
+                Some(name)
+            }
+            Operand::Constant(_) | Operand::Reals(..) => None,
         }
     }
 
@@ -83,7 +91,7 @@ impl Operand {
         match self {
             Operand::Integers(_, quantization) => Some(*quantization),
             Operand::Constant(constant) => Some(constant.quantization),
-            Operand::Floats(_) => None,
+            Operand::Floats(_) | Operand::Wide(..) | Operand::Reals(..) => None,
         }
     }
 }
@@ -106,6 +114,10 @@ pub(in super::super) enum Operation {
     Quantize,
     /// Integers to floats.
     Dequantize,
+    /// Floats to the nearest reals of 16-bit integers.
+    Snap,
+    /// Reals of 16-bit integers as floats.
+    Unsnap,
     Convolution {
         weights: Weights,
         /// In steps of the input's scale times the weight's; may be empty.
@@ -126,6 +138,10 @@ pub(in super::super) enum Operation {
     /// A product of two values, matrix by matrix.
     Pair,
     Binary(Binary),
+    /// Arithmetic with reals on a side or behind.
+    Reals(Arithmetic),
+    /// A function of one integer that makes reals.
+    RealTable(Box<[f32; 256]>),
     /// A function of one integer, with the shape kept.
     Table(Box<[u8; 256]>),
     /// The same for each channel of its own.
@@ -180,19 +196,34 @@ pub(in super::super) enum Binary {
     Multiply,
 }
 
+impl Binary {
+    /// The same of reals.
+    pub(in super::super) fn arithmetic(self) -> Arithmetic {
+        match self {
+            Binary::Add => Arithmetic::Add,
+            Binary::Subtract => Arithmetic::Subtract,
+            Binary::Multiply => Arithmetic::Multiply,
+        }
+    }
+}
+
 impl Operation {
     /// A word for it, for a person.
     pub(in super::super) fn name(&self) -> &'static str {
         match self {
             Operation::Quantize => "quantize",
             Operation::Dequantize => "dequantize",
+            Operation::Snap => "quantize to 16 bits",
+            Operation::Unsnap => "dequantize from 16 bits",
             Operation::Convolution { transposed, .. } if *transposed => "transposed convolution",
             Operation::Convolution { groups, .. } if *groups > 1 => "grouped convolution",
             Operation::Convolution { .. } => "convolution",
             Operation::Product { .. } => "product with weights",
             Operation::Pair => "product of two values",
             Operation::Binary(_) => "arithmetic of two values",
+            Operation::Reals(_) => "arithmetic on 16 bits",
             Operation::Table(_) => "table",
+            Operation::RealTable(_) => "table to 16 bits",
             Operation::ChannelTables(_) => "table for each channel",
             Operation::Concat { .. } => "join",
             Operation::MaxPool(_) => "maximum pooling",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::quantization::{Quantization, SIGN};
+use super::super::quantization::{Quantization, SIGN, Wide};
 use super::network::{Constant, Operand, Weights};
 use crate::graph::{Dim, Graph, Model, TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
@@ -18,6 +18,8 @@ pub(super) struct Reader<'a> {
     types: &'a BTreeMap<String, TensorType>,
     /// Values that somebody outside wants to see.
     watched: HashSet<&'a str>,
+    /// Nodes that must stay float: what was made of them could not run.
+    pub(super) refused: HashSet<usize>,
     dequantized: HashMap<&'a str, usize>,
 }
 
@@ -26,6 +28,7 @@ impl<'a> Reader<'a> {
         model: &'a Model,
         types: &'a BTreeMap<String, TensorType>,
         watched: &'a [String],
+        refused: HashSet<usize>,
     ) -> Reader<'a> {
         let graph = &model.graph;
         let nodes = graph.nodes.iter().enumerate();
@@ -35,6 +38,7 @@ impl<'a> Reader<'a> {
             opset: model.opset(),
             types,
             watched: watched.iter().map(String::as_str).collect(),
+            refused,
             dequantized: nodes
                 .filter(|(_, node)| node.is("DequantizeLinear"))
                 .filter_map(|(index, node)| Some((node.output.first()?.as_str(), index)))
@@ -82,6 +86,41 @@ impl<'a> Reader<'a> {
         node: &NodeProto,
         integers: &str,
     ) -> Result<Quantization, Reason> {
+        let (scale, element, zero_point) = self.linear(node, integers)?;
+        let signed = match element {
+            DataType::Uint8 => false,
+            DataType::Int8 => true,
+            other => {
+                let (title, name) = (node.title(), other.name());
+                return Err(format!("{title} has integers of type {name}"));
+            }
+        };
+        Ok(Quantization {
+            scale,
+            zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
+            signed,
+        })
+    }
+
+    /// Scale and zero point of a Q or DQ node with one scale and 16 bits.
+    pub(super) fn wide_numbers(&self, node: &NodeProto) -> Result<Wide, Reason> {
+        let integers = match node.is("QuantizeLinear") {
+            true => node.output.first().map_or("", String::as_str),
+            false => node.input_at(0).unwrap_or_default(),
+        };
+        let (scale, element, zero_point) = self.linear(node, integers)?;
+        match element {
+            DataType::Uint16 => Ok(Wide::of(scale, zero_point, false)),
+            DataType::Int16 => Ok(Wide::of(scale, zero_point, true)),
+            other => {
+                let (title, name) = (node.title(), other.name());
+                Err(format!("{title} has integers of type {name}"))
+            }
+        }
+    }
+
+    /// The one scale of a Q or DQ node, its type of integers and its zero point.
+    fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
         let title = node.title();
         let [scale] = self.numbers(node, 1)?[..] else {
             return Err(format!("{title} has a scale for each channel"));
@@ -93,11 +132,6 @@ impl<'a> Reader<'a> {
             .zero_point_type(node)
             .or_else(|| self.element(integers))
             .unwrap_or(DataType::Uint8);
-        let signed = match element {
-            DataType::Uint8 => false,
-            DataType::Int8 => true,
-            other => return Err(format!("{title} has integers of type {}", other.name())),
-        };
         let zero_point = match node.input_at(2) {
             None => 0,
             Some(name) => match self.constant(name).map(TensorProto::to_i64) {
@@ -111,11 +145,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(format!("the zero point of {title} is no constant")),
             },
         };
-        Ok(Quantization {
-            scale,
-            zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
-            signed,
-        })
+        Ok((scale, element, zero_point))
     }
 
     fn zero_point_type(&self, node: &NodeProto) -> Option<DataType> {

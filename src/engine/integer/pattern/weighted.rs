@@ -13,7 +13,7 @@ pub(super) type Found = Result<(Operation, Vec<Operand>), Reason>;
 pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     let transposed = node.is("ConvTranspose");
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
-    let operand = reader.operand(input)?;
+    let operand = reader.operand_or_wide(input)?;
     let image = reader.shape(input)?;
     let groups = usize::try_from(node.int("group").unwrap_or(1))
         .ok()
@@ -77,7 +77,7 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
     }
     let columns_first = node.int("transB").unwrap_or(0) != 0;
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
-    let operand = reader.operand(input)?;
+    let operand = reader.operand_or_wide(input)?;
     let rows = reader.shape(input)?;
     let weights = reader.weights(real, usize::from(!columns_first))?;
     let &[a, b] = weights.shape.as_slice() else {
@@ -115,7 +115,7 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
 /// MatMul: with a constant matrix, or of two values.
 pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
     let (left, right) = (slot(node, 0)?, slot(node, 1)?);
-    let first = reader.operand(left)?;
+    let first = reader.operand_or_wide(left)?;
     let (rows, shape) = (reader.shape(left)?, reader.shape(right)?);
     if shape.len() == 2 && !rows.is_empty() && reader.weights(right, 1).is_ok() {
         let weights = reader.weights(right, 1)?;
@@ -131,6 +131,11 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
         return Ok((operation, vec![first]));
     }
     let second = reader.operand(right)?;
+    if first.quantization().is_none() {
+        return Err(
+            "it is a product of two values with 16 bits, which has no integer form here".into(),
+        );
+    }
     let (a, b) = (rows.len(), shape.len());
     if a < 2 || b < 2 || rows[a - 1] != shape[b - 2] {
         return Err(format!(
@@ -203,7 +208,10 @@ fn bias(
     let Some(real) = node.input_at(2) else {
         return Ok(Vec::new());
     };
-    let scale = operand.quantization().map_or(1.0, |q| q.scale);
+    let scale = match operand {
+        Operand::Wide(_, wide) => wide.grid.scale,
+        _ => operand.quantization().map_or(1.0, |q| q.scale),
+    };
     let scales: Vec<f32> = weights.scales.iter().map(|s| s * scale).collect();
     reader.bias(real, &scales, channels, factor)
 }

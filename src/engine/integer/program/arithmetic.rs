@@ -8,16 +8,13 @@ use super::layout::Layout;
 use crate::engine::integer::pattern::{Binary, Constant, Operand, Step};
 
 impl<'a> Compiler<'a> {
-    pub(super) fn binary(
-        &mut self,
+    /// The layout in which arithmetic of two values is done.
+    pub(super) fn layout_of_two(
+        &self,
         step: &'a Step,
-        binary: Binary,
-        output: &'a [usize],
+        output: &[usize],
         wish: Layout,
-    ) -> Result<(), Error> {
-        let [left, right] = &step.inputs[..] else {
-            return Err(MISSING);
-        };
+    ) -> Result<Layout, Error> {
         let rank = output.len();
         // The layout of the side that isn't spread; the other follows.
         let full = step
@@ -33,6 +30,21 @@ impl<'a> Compiler<'a> {
                 layout = Layout::Plain;
             }
         }
+        Ok(layout)
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        step: &'a Step,
+        binary: Binary,
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let [left, right] = &step.inputs[..] else {
+            return Err(MISSING);
+        };
+        let rank = output.len();
+        let layout = self.layout_of_two(step, output, wish)?;
         let mut sources = Vec::new();
         let mut sides = Vec::new();
         for operand in [left, right] {
@@ -140,7 +152,7 @@ impl<'a> Compiler<'a> {
 
 /// How often each value of a side is repeated in a row, where the side as a whole repeats over the output;
 /// `None` where it does so in parts only. Axes of size 1 in the output count for nothing.
-fn spread(sizes: &[usize], output: &[usize]) -> Option<usize> {
+pub(super) fn spread(sizes: &[usize], output: &[usize]) -> Option<usize> {
     let axes: Vec<(bool, usize)> = sizes
         .iter()
         .zip(output)

@@ -11,6 +11,7 @@ use octet_kernels::int8::{Average, Error, Form, Scale, Table, Target};
 
 use super::instruction::{Element, Instruction, Plane, Source, Work};
 use super::layout::{Layout, coincide, is_still};
+use super::wishes::wishes;
 use crate::engine::integer::pattern::{
     Constant, Kind, Network, Operand, Operation, Step, Value, plane,
 };
@@ -22,7 +23,9 @@ pub(super) struct Compiler<'a> {
     network: &'a Network,
     pub(super) instructions: Vec<Instruction>,
     pub(super) buffers: Vec<(Element, usize)>,
-    places: HashMap<(&'a str, Layout), Source>,
+    pub(super) places: HashMap<(&'a str, Layout), Source>,
+    /// Both bytes of the 16-bit values that products read.
+    pub(super) planes: HashMap<(&'a str, Layout), [Source; 2]>,
     wishes: HashMap<&'a str, Layout>,
     step: usize,
     pub(super) form: Form,
@@ -59,6 +62,7 @@ impl<'a> Compiler<'a> {
             instructions: Vec::new(),
             buffers: Vec::new(),
             places: HashMap::new(),
+            planes: HashMap::new(),
             wishes: wishes(network, region),
             step: 0,
             form: Form::best(),
@@ -145,11 +149,18 @@ impl<'a> Compiler<'a> {
             true => source,
             false => {
                 let image = [shape[1], shape[2..].iter().product()];
-                let work = match layout {
-                    Layout::ChannelsLast => Work::ToLast(image),
-                    Layout::Plain => Work::ToFirst(image),
+                let kind = self.network.values.get(name).map(|value| value.kind);
+                let (work, element) = match (layout, kind) {
+                    (Layout::ChannelsLast, Some(Kind::Float)) => {
+                        (Work::FloatsToLast(image), Element::Float)
+                    }
+                    (Layout::Plain, Some(Kind::Float)) => {
+                        (Work::FloatsToFirst(image), Element::Float)
+                    }
+                    (Layout::ChannelsLast, _) => (Work::ToLast(image), Element::Byte),
+                    (Layout::Plain, _) => (Work::ToFirst(image), Element::Byte),
                 };
-                self.bytes(work, vec![source], shape)
+                self.add(work, vec![source], element, shape)
             }
         };
         self.places.insert((name, layout), turned.clone());
@@ -176,15 +187,21 @@ impl<'a> Compiler<'a> {
         layout: Layout,
     ) -> Result<Source, Error> {
         match operand {
-            Operand::Integers(name, _) | Operand::Floats(name) => self.fetch(name, layout),
+            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
+                self.fetch(name, layout)
+            }
             Operand::Constant(constant) => laid(constant, layout),
+            Operand::Reals(_, values) => Ok(super::wide::constant(values)),
         }
     }
 
     pub(super) fn shape_of(&self, operand: &'a Operand) -> Result<&'a [usize], Error> {
         match operand {
-            Operand::Integers(name, _) | Operand::Floats(name) => self.shape(name),
+            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
+                self.shape(name)
+            }
             Operand::Constant(constant) => Ok(&constant.shape),
+            Operand::Reals(shape, _) => Ok(shape),
         }
     }
 
@@ -198,16 +215,19 @@ impl<'a> Compiler<'a> {
             .copied()
             .unwrap_or(Layout::Plain);
         let image = output.len() >= 3 && !coincide(output);
+        let on_reals = step.wide.is_some() || matches!(first, Operand::Wide(..));
         match &step.operation {
             Operation::Quantize => {
-                let source = self.operand(first, Layout::Plain)?;
+                let lies = self.lies(first, Layout::Plain);
+                let source = self.operand(first, lies)?;
                 let to = scale(step.quantization.ok_or(MISSING)?);
-                let (work, layout) = match wish == Layout::ChannelsLast && image {
+                let turns = wish == Layout::ChannelsLast && lies == Layout::Plain && image;
+                let (work, layout) = match turns {
                     true => {
                         let size = [shape[1], shape[2..].iter().product()];
                         (Work::QuantizeToLast(to, size), Layout::ChannelsLast)
                     }
-                    false => (Work::Quantize(to), Layout::Plain),
+                    false => (Work::Quantize(to), lies),
                 };
                 let made = self.bytes(work, vec![source], output);
                 self.put(step, layout, made);
@@ -227,6 +247,16 @@ impl<'a> Compiler<'a> {
             Operation::Product { .. } => self.product(step, shape, output)?,
             Operation::Pair => self.pair(step, output)?,
             Operation::Binary(binary) => self.binary(step, *binary, output, wish)?,
+            Operation::Reals(how) => self.arithmetic(step, *how, output, wish)?,
+            Operation::RealTable(table) => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                let work = Work::RealTable(table.clone());
+                let made = self.add(work, vec![source], Element::Float, output);
+                self.put(step, layout, made);
+            }
+            Operation::Snap | Operation::Unsnap => self.on_reals(step, shape, output, wish)?,
+            _ if on_reals => self.on_reals(step, shape, output, wish)?,
             Operation::Table(table) => {
                 let layout = self.lies(first, wish);
                 let source = self.operand(first, layout)?;
@@ -271,24 +301,10 @@ impl<'a> Compiler<'a> {
                 self.put(step, Layout::ChannelsLast, made);
             }
             Operation::Mean { axes } => {
-                let spatial = *axes == (2..shape.len()) && shape.len() >= 3;
-                let layout = if spatial {
-                    Layout::ChannelsLast
-                } else {
-                    Layout::Plain
-                };
+                let (layout, sizes) = around(shape, axes);
                 let source = self.operand(first, layout)?;
                 let from = first.quantization().ok_or(MISSING)?;
                 let to = step.quantization.ok_or(MISSING)?;
-                let count = |range: std::ops::Range<usize>| shape[range].iter().product::<usize>();
-                let sizes = match spatial {
-                    true => [shape[0], count(2..shape.len()), shape[1]],
-                    false => [
-                        count(0..axes.start),
-                        count(axes.clone()),
-                        count(axes.end..shape.len()),
-                    ],
-                };
                 let work = Work::Mean {
                     sizes,
                     zero_point: from.zero_point,
@@ -398,119 +414,20 @@ impl<'a> Compiler<'a> {
         }
         Ok(())
     }
-
-    pub(super) fn put(&mut self, step: &'a Step, layout: Layout, source: Source) {
-        self.places.insert((&step.output, layout), source);
-    }
-
-    /// What moved integers without changing them: to the output's scale and bounds, if these are others.
-    pub(super) fn kept(
-        &mut self,
-        step: &'a Step,
-        input: &'a Operand,
-        layout: Layout,
-        source: Source,
-        shape: &[usize],
-    ) -> Result<(), Error> {
-        let from = input.quantization().ok_or(MISSING)?;
-        let to = step.quantization.ok_or(MISSING)?;
-        let rescaled = from.table_to(&to).map(|table| Table(*table));
-        let clamped = clamp(step.bounds);
-        let table = match (rescaled, clamped) {
-            (Some(first), Some(then)) => Some(first.then(&then)),
-            (first, then) => first.or(then),
-        };
-        let source = match table {
-            Some(table) => self.bytes(Work::Table(table), vec![source], shape),
-            None => source,
-        };
-        self.put(step, layout, source);
-        Ok(())
-    }
-
-    /// What has the output's scale already: to its bounds.
-    pub(super) fn bounded(
-        &mut self,
-        step: &'a Step,
-        layout: Layout,
-        source: Source,
-        shape: &[usize],
-    ) {
-        let source = match clamp(step.bounds) {
-            Some(table) => self.bytes(Work::Table(table), vec![source], shape),
-            None => source,
-        };
-        self.put(step, layout, source);
-    }
-
-    fn softmax(&mut self, step: &'a Step, axis: usize, shape: &'a [usize]) -> Result<(), Error> {
-        let first = step.inputs.first().ok_or(MISSING)?;
-        let rank = shape.len();
-        let layout = match axis == 1 && rank >= 3 {
-            true => Layout::ChannelsLast,
-            false => Layout::Plain,
-        };
-        let mut source = self.operand(first, layout)?;
-        let sizes = layout.sizes(shape);
-        let place = layout.place(axis, rank);
-        // The axis goes behind the others and back.
-        let mut order: Vec<usize> = (0..rank).filter(|&a| a != place).collect();
-        order.push(place);
-        let moves = !is_still(&sizes, &order);
-        if moves {
-            let work = Work::Permute {
-                sizes: sizes.clone(),
-                order: order.clone(),
-            };
-            source = self.bytes(work, vec![source], shape);
-        }
-        let work = Work::Softmax {
-            length: shape[axis],
-            from: first.quantization().ok_or(MISSING)?.scale,
-            to: scale(step.quantization.ok_or(MISSING)?),
-        };
-        let mut made = self.bytes(work, vec![source], shape);
-        if moves {
-            let mut back: Vec<usize> = (0..rank).collect();
-            back.sort_by_key(|&a| order[a]);
-            let sizes = order.iter().map(|&a| sizes[a]).collect();
-            made = self.bytes(Work::Permute { sizes, order: back }, vec![made], shape);
-        }
-        self.bounded(step, layout, made, shape);
-        Ok(())
-    }
 }
 
-/// The layout in which the readers of each value would like it, asked from the last step on.
-fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a str, Layout> {
-    let mut wishes: HashMap<&str, Layout> = HashMap::new();
-    for &index in region.steps.iter().rev() {
-        let step = &network.steps[index];
-        let own = wishes
-            .get(step.output.as_str())
-            .copied()
-            .unwrap_or(Layout::Plain);
-        let wish = match &step.operation {
-            Operation::Convolution { .. }
-            | Operation::MaxPool(_)
-            | Operation::AveragePool { .. }
-            | Operation::Resize { .. }
-            | Operation::Blocks { .. } => Layout::ChannelsLast,
-            Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
-            Operation::Softmax { axis: 1 } => Layout::ChannelsLast,
-            Operation::Table(_)
-            | Operation::ChannelTables(_)
-            | Operation::Binary(_)
-            | Operation::Concat { .. }
-            | Operation::Select { .. } => own,
-            _ => Layout::Plain,
-        };
-        for name in step.inputs.iter().filter_map(Operand::value) {
-            // The first reader's wish counts, which is looked at last.
-            wishes.insert(name, wish);
-        }
+/// The layout in which a mean over these axes is taken, and the sizes before, along and behind them there.
+pub(super) fn around(shape: &[usize], axes: &std::ops::Range<usize>) -> (Layout, [usize; 3]) {
+    let count = |range: std::ops::Range<usize>| shape[range].iter().product::<usize>();
+    if *axes == (2..shape.len()) && shape.len() >= 3 {
+        let sizes = [shape[0], count(2..shape.len()), shape[1]];
+        return (Layout::ChannelsLast, sizes);
     }
-    wishes
+    let behind = count(axes.end..shape.len());
+    (
+        Layout::Plain,
+        [count(0..axes.start), count(axes.clone()), behind],
+    )
 }
 
 pub(super) fn plane_of(shape: &[usize]) -> Plane {
@@ -520,18 +437,6 @@ pub(super) fn plane_of(shape: &[usize]) -> Plane {
         width,
         channels: shape.get(1).copied().unwrap_or(1),
     }
-}
-
-/// A table that keeps integers between two bounds; none where they always are.
-fn clamp([low, high]: [u8; 2]) -> Option<Table> {
-    if (low, high) == (0, 255) {
-        return None;
-    }
-    let mut table = [0; 256];
-    for (value, entry) in (0..=255u8).zip(&mut table) {
-        *entry = value.clamp(low, high.max(low));
-    }
-    Some(Table(table))
 }
 
 /// A constant's bytes in a layout.

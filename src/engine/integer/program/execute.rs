@@ -3,78 +3,13 @@
 //! Each thread computes whole elements of the output from inputs that nobody writes, so the result is the same
 //! for any number of threads.
 
-use std::ops::Range;
+use octet_kernels::int8::{self as kernels, Affine, Error, Image};
 
-use octet_kernels::int8::{self as kernels, Affine, Error, Image, Operand};
-use rayon::prelude::*;
-
-use super::instruction::{Side, Work};
+use super::instruction::Work;
 use super::products::{convolve, floats, multiply, pair, requantized};
-
-/// Fewer multiplications or elements than this are not worth waking threads for.
-const LEAST: usize = 1 << 15;
-
-/// The slices an instruction reads.
-pub(super) enum Slice<'a> {
-    Bytes(&'a [u8]),
-    Floats(&'a [f32]),
-}
-
-/// The slice an instruction writes.
-pub(super) enum Sink<'a> {
-    Bytes(&'a mut [u8]),
-    Floats(&'a mut [f32]),
-}
-
-impl Slice<'_> {
-    fn bytes(&self) -> Result<&[u8], Error> {
-        match self {
-            Slice::Bytes(bytes) => Ok(bytes),
-            Slice::Floats(_) => Err(Error::Zero {
-                what: "the bytes of floats",
-            }),
-        }
-    }
-
-    fn floats(&self) -> Result<&[f32], Error> {
-        match self {
-            Slice::Floats(floats) => Ok(floats),
-            Slice::Bytes(_) => Err(Error::Zero {
-                what: "the floats of bytes",
-            }),
-        }
-    }
-}
-
-/// Runs `part` on rows of the output, on several threads where there is enough to do.
-pub(super) fn shared<T: Send>(
-    output: &mut [T],
-    row: usize,
-    cost: usize,
-    part: impl Fn(Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let rows = output.len().checked_div(row).unwrap_or(0);
-    let threads = rayon::current_num_threads();
-    if threads == 1 || rows < 2 || cost < LEAST {
-        return part(0..rows, output);
-    }
-    // A few pieces a thread even out what else the machine does.
-    let each = rows.div_ceil(threads * 2).max(1);
-    output
-        .par_chunks_mut(each * row)
-        .enumerate()
-        .try_for_each(|(piece, output)| {
-            let first = piece * each;
-            part(first..first + output.len() / row, output)
-        })
-}
-
-fn bytes_of<'a>(inputs: &'a [Slice], at: usize) -> Result<&'a [u8], Error> {
-    match inputs.get(at) {
-        Some(slice) => slice.bytes(),
-        None => Err(Error::Zero { what: "the inputs" }),
-    }
-}
+use super::slices::{Sink, Slice, both, bytes_of, floats_of, images, pieces, view};
+use super::threads::share;
+use super::wide;
 
 /// Runs one instruction.
 pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(), Error> {
@@ -88,7 +23,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
     match work {
         Work::Dequantize(scale) => {
             let bytes = bytes_of(inputs, 0)?;
-            shared(output, 1, bytes.len(), |part, output| {
+            share(output, 1, bytes.len(), |part, output| {
                 kernels::dequantize(&bytes[part], *scale, output)
             })
         }
@@ -102,10 +37,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
         }
         Work::FloatsToFirst([channels, pixels]) => {
             let image = channels * pixels;
-            let floats = match inputs.first() {
-                Some(slice) => slice.floats()?,
-                None => &[],
-            };
+            let floats = floats_of(inputs, 0)?;
             for (from, to) in images(floats, output, image, image) {
                 kernels::to_channels_first(from, *channels, [*pixels, *channels], to)?;
             }
@@ -124,9 +56,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             let given = (bytes_of(inputs, 0)?, *rows, *zero_point);
             multiply(given, weights, bias.as_deref(), (output, epilogue), floats)
         }
-        _ => Err(Error::Zero {
-            what: "the float form of an operation on integers",
-        }),
+        _ => wide::to_floats(work, inputs, output),
     }
 }
 
@@ -134,20 +64,14 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let floats = match inputs.first() {
-                Some(slice) => slice.floats()?,
-                None => &[],
-            };
-            shared(output, 1, length, |part, output| {
+            let floats = floats_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
                 kernels::quantize(&floats[part], *scale, output)
             })
         }
         Work::QuantizeToLast(scale, [channels, pixels]) => {
             let image = channels * pixels;
-            let floats = match inputs.first() {
-                Some(slice) => slice.floats()?,
-                None => &[],
-            };
+            let floats = floats_of(inputs, 0)?;
             for (from, to) in images(floats, output, image, image) {
                 let size = [*channels, *pixels];
                 kernels::quantize_to_channels_last(from, size, *scale, to, *channels)?;
@@ -210,14 +134,14 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         }
         Work::Table(table) => {
             let from = bytes_of(inputs, 0)?;
-            shared(output, 1, length, |part, output| {
+            share(output, 1, length, |part, output| {
                 table.apply(&from[part], output)
             })
         }
         Work::ChannelTables(tables, together) => {
             let from = bytes_of(inputs, 0)?;
             let image = tables.len() * together;
-            shared(output, image, length, |part, output| {
+            share(output, image, length, |part, output| {
                 let from = &from[part.start * image..part.end * image];
                 if *together == 1 {
                     let pixels = from.chunks_exact(image).zip(output.chunks_exact_mut(image));
@@ -252,7 +176,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             for (image, output) in images(given, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                shared(output, row, cost, |rows, output| {
+                share(output, row, cost, |rows, output| {
                     let image = view(image, from, 0);
                     let size = [to.height, to.width];
                     kernels::max_pool(&image, window, size, rows, output, to.channels)
@@ -266,7 +190,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             for (image, output) in images(given, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                shared(output, row, cost, |rows, output| {
+                share(output, row, cost, |rows, output| {
                     let image = view(image, from, *zero_point);
                     let size = [to.height, to.width];
                     kernels::average_pool(&image, window, size, rows, *how, output, to.channels)
@@ -281,7 +205,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             to,
         } => {
             let from = bytes_of(inputs, 0)?;
-            shared(output, *inner, from.len(), |outer, output| {
+            share(output, *inner, from.len(), |outer, output| {
                 for (outer, output) in outer.zip(output.chunks_exact_mut((*inner).max(1))) {
                     let image = Image {
                         values: &from[outer * middle * inner..][..middle * inner],
@@ -309,7 +233,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let image = rows.len() * columns.len() * from.channels;
             debug_assert_eq!(length, count * image);
             for (given, output) in images(given, output, from.count(), image) {
-                shared(
+                share(
                     output,
                     columns.len() * from.channels,
                     image * 4,
@@ -352,7 +276,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             to,
         } => {
             let given = bytes_of(inputs, 0)?;
-            shared(output, *row, length * 4, |rows, output| {
+            share(output, *row, length * 4, |rows, output| {
                 let given = &given[rows.start * row..rows.end * row];
                 kernels::softmax(given, *row, *from, *to, output)
             })
@@ -370,86 +294,11 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 scale,
                 bias: shift.as_deref(),
             };
-            shared(output, *row, length * 4, |rows, output| {
+            share(output, *row, length * 4, |rows, output| {
                 let given = &given[rows.start * row..rows.end * row];
                 kernels::layer_norm(given, *row, *from, affine, *epsilon, *to, output)
             })
         }
-        Work::Dequantize(_) | Work::DequantizeToFirst(..) | Work::FloatsToFirst(_) => {
-            Err(Error::Zero {
-                what: "the integer form of what makes floats",
-            })
-        }
+        _ => wide::to_bytes(work, inputs, output),
     }
-}
-
-/// Images of these many elements, input and output side by side.
-pub(super) fn images<'a, F, T>(
-    from: &'a [F],
-    to: &'a mut [T],
-    input: usize,
-    output: usize,
-) -> impl Iterator<Item = (&'a [F], &'a mut [T])> {
-    from.chunks_exact(input.max(1))
-        .zip(to.chunks_exact_mut(output.max(1)))
-}
-
-pub(super) fn view<'a>(
-    values: &'a [u8],
-    plane: &super::instruction::Plane,
-    zero_point: u8,
-) -> Image<'a> {
-    Image {
-        values,
-        height: plane.height,
-        width: plane.width,
-        channels: plane.channels,
-        stride: plane.channels,
-        zero_point,
-    }
-}
-
-fn both<'a>(inputs: &'a [Slice], sides: &[Side; 2]) -> Result<[Operand<'a>; 2], Error> {
-    let side = |at: usize| -> Result<Operand<'a>, Error> {
-        Ok(Operand {
-            values: bytes_of(inputs, at)?,
-            each: sides[at].each,
-            zero_point: sides[at].zero_point,
-        })
-    };
-    Ok([side(0)?, side(1)?])
-}
-
-/// Pieces of the output that are whole runs of both sides' repetitions.
-fn pieces(
-    output: &mut [u8],
-    sides: [&Operand; 2],
-    part: impl Fn([&Operand; 2], &mut [u8]) -> Result<(), Error> + Sync,
-) -> Result<(), Error> {
-    let length = output.len();
-    // A side that is as long as the output is cut with it; one that repeats must repeat whole in each piece.
-    let whole = |side: &Operand| side.each == 1 && side.values.len() == length;
-    let unit = sides
-        .iter()
-        .filter(|side| !whole(side))
-        .map(|side| side.values.len() * side.each)
-        .max()
-        .unwrap_or(1);
-    let fits = sides
-        .iter()
-        .filter(|side| !whole(side))
-        .all(|side| unit.is_multiple_of((side.values.len() * side.each).max(1)));
-    if unit == 0 || !fits {
-        return part(sides, output);
-    }
-    shared(output, unit, length, |range, output| {
-        let [a, b] = sides.map(|side| Operand {
-            values: match whole(side) {
-                true => &side.values[range.start * unit..range.end * unit],
-                false => side.values,
-            },
-            ..*side
-        });
-        part([&a, &b], output)
-    })
 }

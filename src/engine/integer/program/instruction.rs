@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{
-    Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Scale, Table, Target,
-    TransposedWeights, Weights, Window,
+    Arithmetic, Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Grid, Scale, Table,
+    Target, TransposedWeights, Weights, Window,
 };
 
 /// Where an instruction reads from.
@@ -14,6 +14,7 @@ pub(super) enum Source {
     /// What the region is given, in ONNX's layout.
     Input(usize),
     Constant(Arc<[u8]>),
+    Reals(Arc<[f32]>),
 }
 
 /// What a buffer holds.
@@ -52,7 +53,8 @@ pub(super) struct Epilogue {
 /// A convolution of several images of one size.
 #[derive(Debug)]
 pub(super) struct Convolution {
-    pub(super) kernel: Kernel,
+    /// Two instructions may share it: products of both bytes of 16-bit integers.
+    pub(super) kernel: Arc<Kernel>,
     pub(super) bias: Option<Vec<i32>>,
     pub(super) window: Window,
     pub(super) images: usize,
@@ -95,13 +97,37 @@ pub(super) enum Work {
     ToLast([usize; 2]),
     ToFirst([usize; 2]),
     FloatsToFirst([usize; 2]),
+    FloatsToLast([usize; 2]),
+    /// Reals to the nearest of 16-bit integers.
+    Snap(Grid),
+    /// One byte of the 16-bit integers of reals.
+    Plane(Grid, octet_kernels::int8::Plane),
+    /// The products of both bytes together: as bytes, or as reals.
+    JoinBytes(Target),
+    Join(Option<Grid>),
+    /// Arithmetic of reals, each side repeated so often.
+    Arithmetic {
+        how: Arithmetic,
+        each: [usize; 2],
+        to: Option<Grid>,
+    },
+    RealTable(Box<[f32; 256]>),
+    MaxPoolOfReals(Window, [Plane; 2]),
+    /// The mean over the middle of [middle, inner].
+    MeanOfReals([usize; 2]),
+    NormalizeReals {
+        length: usize,
+        scale: Vec<f32>,
+        shift: Option<Vec<f32>>,
+        epsilon: f32,
+    },
     /// Signed bytes from outside to unsigned.
     Flip,
     /// Bytes as they are.
     Copy,
     Convolution(Box<Convolution>),
     Product {
-        weights: Weights,
+        weights: Arc<Weights>,
         bias: Option<Vec<i32>>,
         rows: usize,
         zero_point: u8,
@@ -187,7 +213,7 @@ impl Work {
     /// The form of the kernel that runs, where it has several.
     pub(super) fn form(&self) -> Option<&'static str> {
         Some(match self {
-            Work::Convolution(convolution) => match &convolution.kernel {
+            Work::Convolution(convolution) => match &*convolution.kernel {
                 Kernel::Dense(weights) => weights.form().name(),
                 Kernel::Depthwise(weights) => weights.form().name(),
                 Kernel::Transposed(weights) => weights.form().name(),

@@ -5,12 +5,17 @@
 
 mod arithmetic;
 mod compile;
+mod ends;
 mod execute;
 mod instruction;
 mod layout;
 mod memory;
 mod products;
+mod slices;
+mod threads;
 mod weighted;
+mod wide;
+mod wishes;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,9 +24,9 @@ use octet_kernels::int8::Error;
 use super::pattern::{Kind, Network, Value};
 use super::region::Region;
 use compile::Compiler;
-use execute::{Sink, Slice};
 use instruction::{Element, Instruction, Source};
 use memory::Life;
+use slices::{Sink, Slice};
 
 /// What a region is given, in the order of its inputs.
 pub(super) enum Given<'a> {
@@ -204,7 +209,7 @@ impl Program {
         let (floats, float_output) = around(&mut arena.floats, floats_at);
         let slice = |source: &'_ Source| -> Option<Slice<'_>> {
             Some(match source {
-                Source::Constant(_) => return None,
+                Source::Constant(_) | Source::Reals(_) => return None,
                 Source::Input(at) => match given.get(*at)? {
                     Given::Bytes(bytes) => Slice::Bytes(bytes),
                     Given::Floats(floats) => Slice::Floats(floats),
@@ -222,6 +227,7 @@ impl Program {
         for source in &instruction.inputs {
             inputs.push(match source {
                 Source::Constant(constant) => Slice::Bytes(constant),
+                Source::Reals(reals) => Slice::Floats(reals),
                 source => slice(source).ok_or(Error::Zero {
                     what: "an input of a step",
                 })?,

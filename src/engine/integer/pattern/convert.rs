@@ -1,0 +1,97 @@
+//! The pairs that remain between integers and floats: steps of their own.
+
+use super::network::{Kind, Operand, Operation, Step, Value};
+use super::reader::Reason;
+use super::{Matcher, weighted};
+use crate::onnx::schema::NodeProto;
+
+impl Matcher<'_> {
+    /// The pairs that remain: QuantizeLinear of floats, DequantizeLinear for who reads floats.
+    pub(super) fn convert(&mut self) {
+        for index in 0..self.reader.graph.nodes.len() {
+            let node = self.node(index);
+            let quantizes = node.is("QuantizeLinear");
+            if self.owned.contains(&index)
+                || self.reader.refused.contains(&index)
+                || !(quantizes || node.is("DequantizeLinear"))
+            {
+                continue;
+            }
+            if !quantizes && !self.is_read_in_float(node) {
+                continue;
+            }
+            let done = match self.reader.wide_numbers(node) {
+                Ok(_) => self.wide_conversion(index, node, quantizes),
+                Err(_) => self.conversion(index, node, quantizes),
+            };
+            if let Err(reason) = done {
+                self.reasons.insert(index, reason);
+            }
+        }
+    }
+
+    fn is_read_in_float(&self, node: &NodeProto) -> bool {
+        let Some(real) = node.output.first() else {
+            return false;
+        };
+        let constant = node
+            .input_at(0)
+            .is_some_and(|name| self.reader.constant(name).is_some());
+        let mut readers = self.reader.uses.consumers(real).iter();
+        !constant
+            && (self.reader.is_kept(real)
+                || readers.any(|(reader, _)| !self.owned.contains(reader)))
+    }
+
+    fn conversion(
+        &mut self,
+        index: usize,
+        node: &NodeProto,
+        quantizes: bool,
+    ) -> Result<(), Reason> {
+        let input = weighted::slot(node, 0)?;
+        let output = weighted::slot_out(node)?;
+        let shape = self.reader.shape(input)?;
+        let integers = if quantizes { output } else { input };
+        let quantization = self.reader.quantization(node, integers)?;
+        let reals = if quantizes { input } else { output };
+        match self.reader.element(reals) {
+            Some(crate::onnx::schema::DataType::Float) => {}
+            _ => return Err(format!("{reals} is not known to be 32-bit floats")),
+        }
+        let byte = Kind::Byte {
+            signed: quantization.signed,
+        };
+        let (from, to) = if quantizes {
+            (Kind::Float, byte)
+        } else {
+            (byte, Kind::Float)
+        };
+        let value = |kind| Value {
+            shape: shape.clone(),
+            kind,
+        };
+        self.network.values.insert(input.to_owned(), value(from));
+        self.network.values.insert(output.to_owned(), value(to));
+        let (operation, operand) = match quantizes {
+            true => (Operation::Quantize, Operand::Floats(input.to_owned())),
+            false => (
+                Operation::Dequantize,
+                Operand::Integers(input.to_owned(), quantization),
+            ),
+        };
+        self.owned.insert(index);
+        self.network.steps.push(Step {
+            node: node.title().to_owned(),
+            operator: node.operator(),
+            nodes: vec![index],
+            operation,
+            inputs: vec![operand],
+            output: output.to_owned(),
+            quantization: quantizes.then_some(quantization),
+            wide: None,
+            bounds: [0, 255],
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Pad, Slice and Split: positions picked along each axis.
+
+use octet_kernels::int8::{Padding, padded, stepped};
+
+use super::network::{Operand, Operation};
+use super::reader::{Reader, Reason};
+use super::weighted::slot;
+use crate::onnx::schema::NodeProto;
+
+/// The largest selection that is written out position by position.
+const LARGEST: usize = 1 << 24;
+
+pub(super) fn pad(
+    node: &NodeProto,
+    reader: &Reader,
+    operand: &Operand,
+    shape: &[usize],
+) -> Result<Operation, Reason> {
+    let pads = reader
+        .list(node, "pads", 1)
+        .ok_or("its amounts are no constant")?;
+    if node.input_at(3).is_some() {
+        return Err("it names the axes it pads".into());
+    }
+    let rank = shape.len();
+    if pads.len() != 2 * rank {
+        return Err(format!("its amounts are {pads:?} for {rank} axes"));
+    }
+    let padding = match node.text("mode").unwrap_or("constant") {
+        "constant" => Padding::Constant,
+        "edge" => Padding::Edge,
+        "reflect" => Padding::Reflect,
+        "wrap" => Padding::Wrap,
+        other => return Err(format!("its mode {other} is not known here")),
+    };
+    let quantization = operand.quantization().ok_or("its input is float")?;
+    let fill = match node.input_at(2) {
+        None => quantization.zero_point,
+        Some(name) => {
+            let value = reader.number(name).ok_or("its filling is no constant")?;
+            let integer = quantization.integer(value);
+            // The filling is quantized with the result; in between it has no integer of the input's.
+            if (quantization.real(integer) - value).abs() > quantization.scale * 1e-3 {
+                return Err(format!(
+                    "its filling {value} is no integer of the input's scale"
+                ));
+            }
+            integer
+        }
+    };
+    let mut positions = Vec::with_capacity(rank);
+    let mut output = Vec::with_capacity(rank);
+    for axis in 0..rank {
+        let (before, behind) = (pads[axis], pads[axis + rank]);
+        let amounts = [before, behind].map(|v| usize::try_from(v.max(0)).unwrap_or(usize::MAX));
+        let total = amounts[0]
+            .saturating_add(amounts[1])
+            .saturating_add(shape[axis]);
+        output.push(total);
+        bounded(&output)?;
+        let mut along = padded(shape[axis], amounts[0], amounts[1], padding)
+            .map_err(|error| error.to_string())?;
+        // A negative amount cuts off.
+        let cut = |v: i64| usize::try_from(-v.min(0)).unwrap_or(usize::MAX);
+        along.drain(..cut(before).min(along.len()));
+        along.truncate(along.len().saturating_sub(cut(behind)));
+        positions.push(along);
+    }
+    Ok(Operation::Select { positions, fill })
+}
+
+pub(super) fn slice(
+    node: &NodeProto,
+    reader: &Reader,
+    shape: &[usize],
+) -> Result<Operation, Reason> {
+    let list = |key: &str, slot: usize| {
+        let given = reader.list(node, key, slot);
+        if given.is_none() && node.input_at(slot).is_some() {
+            return Err(format!("its {key} are no constant"));
+        }
+        Ok(given)
+    };
+    let starts = list("starts", 1)?.ok_or("it has no starts")?;
+    let ends = list("ends", 2)?.ok_or("it has no ends")?;
+    let axes = list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = list("steps", 4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
+        return Err("its starts, ends, axes and steps differ in number".into());
+    }
+    bounded(shape)?;
+    let mut positions = whole(shape);
+    for at in 0..starts.len() {
+        let axis = axis(axes[at], shape.len())?;
+        let (size, step) = (shape[axis] as i64, steps[at]);
+        if step == 0 {
+            return Err("a step of it is 0".into());
+        }
+        let place = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
+        let (start, end) = (place(starts[at]), place(ends[at]));
+        let (start, end) = match step > 0 {
+            true => (start.clamp(0, size), end.clamp(0, size)),
+            false => (start.clamp(0, size - 1), end.clamp(-1, size - 1)),
+        };
+        let room = if step > 0 { end - start } else { start - end };
+        let count = if room <= 0 {
+            0
+        } else {
+            (room - 1) / step.abs() + 1
+        };
+        let start = usize::try_from(start).unwrap_or(0);
+        let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
+        positions[axis] = stepped(start, step, usize::try_from(count).unwrap_or(0));
+    }
+    Ok(Operation::Select { positions, fill: 0 })
+}
+
+/// One part of a Split, which begins at `start`.
+pub(super) fn part(
+    node: &NodeProto,
+    reader: &Reader,
+    name: &str,
+    start: usize,
+) -> Result<(Operation, usize), Reason> {
+    let shape = reader.shape(slot(node, 0)?)?;
+    let output = reader.shape(name)?;
+    let axis = axis(node.int("axis").unwrap_or(0), shape.len())?;
+    let fits = output.len() == shape.len()
+        && (0..shape.len()).all(|a| a == axis || shape[a] == output[a])
+        && start + output[axis] <= shape[axis];
+    if !fits {
+        return Err(format!("its part {name} {output:?} is none of {shape:?}"));
+    }
+    bounded(&shape)?;
+    let mut positions = whole(&shape);
+    positions[axis] = stepped(start, 1, output[axis]);
+    let end = start + output[axis];
+    Ok((Operation::Select { positions, fill: 0 }, end))
+}
+
+fn whole(shape: &[usize]) -> Vec<Vec<Option<usize>>> {
+    shape.iter().map(|&size| stepped(0, 1, size)).collect()
+}
+
+pub(super) fn bounded(shape: &[usize]) -> Result<(), Reason> {
+    match shape.iter().all(|&size| size <= LARGEST) {
+        true => Ok(()),
+        false => Err(format!("an axis of {shape:?} is too long")),
+    }
+}
+
+/// An axis counted from the front.
+pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
+    let counted = if axis < 0 {
+        axis.saturating_add(rank as i64)
+    } else {
+        axis
+    };
+    usize::try_from(counted)
+        .ok()
+        .filter(|&a| a < rank)
+        .ok_or_else(|| format!("its axis {axis} is none of {rank}"))
+}

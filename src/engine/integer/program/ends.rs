@@ -1,0 +1,108 @@
+//! How a step ends: where its result lies, and what brings it to the output's scale and bounds.
+
+use octet_kernels::int8::{Error, Table};
+
+use super::compile::{Compiler, MISSING, scale};
+use super::instruction::{Source, Work};
+use super::layout::{Layout, is_still};
+use crate::engine::integer::pattern::{Operand, Step};
+
+impl<'a> Compiler<'a> {
+    pub(super) fn put(&mut self, step: &'a Step, layout: Layout, source: Source) {
+        self.places.insert((&step.output, layout), source);
+    }
+
+    /// What moved integers without changing them: to the output's scale and bounds, if these are others.
+    pub(super) fn kept(
+        &mut self,
+        step: &'a Step,
+        input: &'a Operand,
+        layout: Layout,
+        source: Source,
+        shape: &[usize],
+    ) -> Result<(), Error> {
+        let from = input.quantization().ok_or(MISSING)?;
+        let to = step.quantization.ok_or(MISSING)?;
+        let rescaled = from.table_to(&to).map(|table| Table(*table));
+        let clamped = clamp(step.bounds);
+        let table = match (rescaled, clamped) {
+            (Some(first), Some(then)) => Some(first.then(&then)),
+            (first, then) => first.or(then),
+        };
+        let source = match table {
+            Some(table) => self.bytes(Work::Table(table), vec![source], shape),
+            None => source,
+        };
+        self.put(step, layout, source);
+        Ok(())
+    }
+
+    /// What has the output's scale already: to its bounds.
+    pub(super) fn bounded(
+        &mut self,
+        step: &'a Step,
+        layout: Layout,
+        source: Source,
+        shape: &[usize],
+    ) {
+        let source = match clamp(step.bounds) {
+            Some(table) => self.bytes(Work::Table(table), vec![source], shape),
+            None => source,
+        };
+        self.put(step, layout, source);
+    }
+
+    pub(super) fn softmax(
+        &mut self,
+        step: &'a Step,
+        axis: usize,
+        shape: &'a [usize],
+    ) -> Result<(), Error> {
+        let first = step.inputs.first().ok_or(MISSING)?;
+        let rank = shape.len();
+        let layout = match axis == 1 && rank >= 3 {
+            true => Layout::ChannelsLast,
+            false => Layout::Plain,
+        };
+        let mut source = self.operand(first, layout)?;
+        let sizes = layout.sizes(shape);
+        let place = layout.place(axis, rank);
+        // The axis goes behind the others and back.
+        let mut order: Vec<usize> = (0..rank).filter(|&a| a != place).collect();
+        order.push(place);
+        let moves = !is_still(&sizes, &order);
+        if moves {
+            let work = Work::Permute {
+                sizes: sizes.clone(),
+                order: order.clone(),
+            };
+            source = self.bytes(work, vec![source], shape);
+        }
+        let work = Work::Softmax {
+            length: shape[axis],
+            from: first.quantization().ok_or(MISSING)?.scale,
+            to: scale(step.quantization.ok_or(MISSING)?),
+        };
+        let mut made = self.bytes(work, vec![source], shape);
+        if moves {
+            let mut back: Vec<usize> = (0..rank).collect();
+            back.sort_by_key(|&a| order[a]);
+            let sizes = order.iter().map(|&a| sizes[a]).collect();
+            made = self.bytes(Work::Permute { sizes, order: back }, vec![made], shape);
+        }
+        self.bounded(step, layout, made, shape);
+        Ok(())
+    }
+}
+
+/// A table that keeps integers between two bounds; none where they always are.
+fn clamp([low, high]: [u8; 2]) -> Option<Table> {
+    if (low, high) == (0, 255) {
+        return None;
+    }
+    let mut table = [0; 256];
+    for (value, entry) in (0..=255u8).zip(&mut table) {
+        *entry = value.clamp(low, high.max(low));
+    }
+    Some(Table(table))
+}

@@ -1,0 +1,119 @@
+//! What an instruction reads and writes, and how it is cut for kernels and threads.
+
+use octet_kernels::int8::{Error, Image, Operand};
+
+use super::instruction::{Plane, Side};
+use super::threads::share;
+
+/// The slices an instruction reads.
+pub(super) enum Slice<'a> {
+    Bytes(&'a [u8]),
+    Floats(&'a [f32]),
+}
+
+/// The slice an instruction writes.
+pub(super) enum Sink<'a> {
+    Bytes(&'a mut [u8]),
+    Floats(&'a mut [f32]),
+}
+
+impl<'a> Slice<'a> {
+    fn bytes(&self) -> Result<&'a [u8], Error> {
+        match self {
+            Slice::Bytes(bytes) => Ok(bytes),
+            Slice::Floats(_) => Err(Error::Zero {
+                what: "the bytes of floats",
+            }),
+        }
+    }
+
+    fn floats(&self) -> Result<&'a [f32], Error> {
+        match self {
+            Slice::Floats(floats) => Ok(floats),
+            Slice::Bytes(_) => Err(Error::Zero {
+                what: "the floats of bytes",
+            }),
+        }
+    }
+}
+
+pub(super) fn floats_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [f32], Error> {
+    match inputs.get(at) {
+        Some(slice) => slice.floats(),
+        None => Err(Error::Zero { what: "the inputs" }),
+    }
+}
+
+pub(super) fn bytes_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [u8], Error> {
+    match inputs.get(at) {
+        Some(slice) => slice.bytes(),
+        None => Err(Error::Zero { what: "the inputs" }),
+    }
+}
+
+/// Images of these many elements, input and output side by side.
+pub(super) fn images<'a, F, T>(
+    from: &'a [F],
+    to: &'a mut [T],
+    input: usize,
+    output: usize,
+) -> impl Iterator<Item = (&'a [F], &'a mut [T])> {
+    from.chunks_exact(input.max(1))
+        .zip(to.chunks_exact_mut(output.max(1)))
+}
+
+pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {
+    Image {
+        values,
+        height: plane.height,
+        width: plane.width,
+        channels: plane.channels,
+        stride: plane.channels,
+        zero_point,
+    }
+}
+
+pub(super) fn both<'a>(inputs: &'a [Slice], sides: &[Side; 2]) -> Result<[Operand<'a>; 2], Error> {
+    let side = |at: usize| -> Result<Operand<'a>, Error> {
+        Ok(Operand {
+            values: bytes_of(inputs, at)?,
+            each: sides[at].each,
+            zero_point: sides[at].zero_point,
+        })
+    };
+    Ok([side(0)?, side(1)?])
+}
+
+/// Pieces of the output that are whole runs of both sides' repetitions.
+pub(super) fn pieces(
+    output: &mut [u8],
+    sides: [&Operand; 2],
+    part: impl Fn([&Operand; 2], &mut [u8]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let length = output.len();
+    // A side that is as long as the output is cut with it; one that repeats must repeat whole in each piece.
+    let whole = |side: &Operand| side.each == 1 && side.values.len() == length;
+    let unit = sides
+        .iter()
+        .filter(|side| !whole(side))
+        .map(|side| side.values.len() * side.each)
+        .max()
+        .unwrap_or(1);
+    let fits = sides
+        .iter()
+        .filter(|side| !whole(side))
+        .all(|side| unit.is_multiple_of((side.values.len() * side.each).max(1)));
+    if unit == 0 || !fits {
+        return part(sides, output);
+    }
+    share(output, unit, length, |range, output| {
+        let [a, b] = sides.map(|side| Operand {
+            values: match whole(side) {
+                true => &side.values[range.start * unit..range.end * unit],
+                false => side.values,
+            },
+            ..*side
+        });
+        part([&a, &b], output)
+    })
+}

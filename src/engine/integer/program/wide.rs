@@ -1,0 +1,310 @@
+//! Tensors of 16 bits in a region: reals, and products of their integers' two bytes.
+
+use std::sync::Arc;
+
+use octet_kernels::int8::{self as kernels, Affine, Error, Image, Plane, Reals};
+
+use super::compile::{Compiler, MISSING, plane_of, scale, target};
+use super::instruction::{Element, Source, Work};
+use super::layout::{Layout, coincide};
+use super::slices::{Slice, bytes_of, floats_of, images};
+use super::threads::share;
+use crate::engine::integer::pattern::{Operand, Operation, Step};
+
+impl<'a> Compiler<'a> {
+    /// Both bytes of a value's integers, the high ones first.
+    pub(super) fn planes(
+        &mut self,
+        operand: &'a Operand,
+        layout: Layout,
+    ) -> Result<[Source; 2], Error> {
+        let Operand::Wide(name, wide) = operand else {
+            return Err(MISSING);
+        };
+        if let Some(planes) = self.planes.get(&(name.as_str(), layout)) {
+            return Ok(planes.clone());
+        }
+        let source = self.fetch(name, layout)?;
+        let shape = self.shape(name)?;
+        let planes = [Plane::High, Plane::Low]
+            .map(|plane| self.bytes(Work::Plane(wide.grid, plane), vec![source.clone()], shape));
+        self.planes.insert((name, layout), planes.clone());
+        Ok(planes)
+    }
+
+    /// The products of both bytes brought together as the step wants them.
+    pub(super) fn joined(
+        &mut self,
+        step: &'a Step,
+        products: [Source; 2],
+        shape: &[usize],
+    ) -> Source {
+        let products = products.to_vec();
+        match step.quantization {
+            Some(to) => self.bytes(Work::JoinBytes(target(to, step.bounds)), products, shape),
+            None => {
+                let grid = step.wide.map(|wide| wide.grid);
+                self.add(Work::Join(grid), products, Element::Float, shape)
+            }
+        }
+    }
+
+    /// Reals brought to what the step's output holds.
+    fn ended(&mut self, step: &'a Step, layout: Layout, reals: Source, shape: &[usize]) {
+        let inputs = vec![reals];
+        match (step.quantization, step.wide) {
+            (Some(to), _) => {
+                let made = self.bytes(Work::Quantize(scale(to)), inputs, shape);
+                self.bounded(step, layout, made, shape);
+            }
+            (None, Some(wide)) => {
+                let made = self.add(Work::Snap(wide.grid), inputs, Element::Float, shape);
+                self.put(step, layout, made);
+            }
+            (None, None) => self.put(step, layout, inputs[0].clone()),
+        }
+    }
+
+    /// A value as reals: bytes are dequantized.
+    fn reals(&mut self, operand: &'a Operand, layout: Layout) -> Result<Source, Error> {
+        let source = self.operand(operand, layout)?;
+        let Some(from) = operand.quantization() else {
+            return Ok(source);
+        };
+        let shape = self.shape_of(operand)?;
+        Ok(self.add(
+            Work::Dequantize(scale(from)),
+            vec![source],
+            Element::Float,
+            shape,
+        ))
+    }
+
+    /// Arithmetic with reals on a side or behind.
+    pub(super) fn arithmetic(
+        &mut self,
+        step: &'a Step,
+        how: kernels::Arithmetic,
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let layout = self.layout_of_two(step, output, wish)?;
+        let rank = output.len();
+        let mut sources = Vec::new();
+        let mut each = [1; 2];
+        for (operand, each) in step.inputs.iter().zip(&mut each) {
+            let shape = self.shape_of(operand)?;
+            let lying = if shape.len() == rank {
+                layout
+            } else {
+                Layout::Plain
+            };
+            let mut padded = vec![1; rank - shape.len().min(rank)];
+            padded.extend(shape);
+            // A constant of several axes is written in ONNX's order only.
+            let long = padded.iter().filter(|&&size| size != 1).count() > 1;
+            if matches!(operand, Operand::Reals(..)) && long && layout == Layout::ChannelsLast {
+                return Err(MISSING);
+            }
+            let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
+            *each = super::arithmetic::spread(&sizes, &whole).ok_or(MISSING)?;
+            sources.push(self.reals(operand, lying)?);
+        }
+        let grid = step.wide.map(|wide| wide.grid);
+        let work = Work::Arithmetic {
+            how,
+            each,
+            to: grid,
+        };
+        let made = self.add(work, sources, Element::Float, output);
+        match grid {
+            Some(_) => self.put(step, layout, made),
+            None => self.ended(step, layout, made, output),
+        }
+        Ok(())
+    }
+
+    /// What moves, averages or normalizes, where reals go in or come out.
+    pub(super) fn on_reals(
+        &mut self,
+        step: &'a Step,
+        shape: &'a [usize],
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let first = step.inputs.first().ok_or(MISSING)?;
+        let (layout, work) = match &step.operation {
+            Operation::Snap => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                self.ended(step, layout, source, output);
+                return Ok(());
+            }
+            // The same reals under another name.
+            Operation::Unsnap => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                self.put(step, layout, source);
+                return Ok(());
+            }
+            Operation::Reshape => {
+                let source = self.operand(first, Layout::Plain)?;
+                self.ended(step, Layout::Plain, source, output);
+                return Ok(());
+            }
+            Operation::MaxPool(window) => {
+                let planes = [plane_of(shape), plane_of(output)];
+                let work = Work::MaxPoolOfReals(window.clone(), planes);
+                (Layout::ChannelsLast, work)
+            }
+            Operation::Mean { axes } => {
+                let (layout, [_, middle, inner]) = super::compile::around(shape, axes);
+                (layout, Work::MeanOfReals([middle, inner]))
+            }
+            Operation::Normalize {
+                axis,
+                epsilon,
+                scale,
+                shift,
+            } => {
+                let work = Work::NormalizeReals {
+                    length: shape[*axis..].iter().product(),
+                    scale: scale.clone(),
+                    shift: (!shift.is_empty()).then(|| shift.clone()),
+                    epsilon: *epsilon,
+                };
+                (Layout::Plain, work)
+            }
+            _ => return Err(MISSING),
+        };
+        let source = self.reals(first, layout)?;
+        let made = self.add(work, vec![source], Element::Float, output);
+        let layout = match (&step.operation, coincide(output)) {
+            (Operation::Mean { .. }, _) => Layout::Plain,
+            _ => layout,
+        };
+        self.ended(step, layout, made, output);
+        Ok(())
+    }
+}
+
+/// A constant's reals.
+pub(super) fn constant(values: &[f32]) -> Source {
+    Source::Reals(Arc::from(values))
+}
+
+/// Runs what makes bytes of reals.
+pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Error> {
+    let length = output.len();
+    match work {
+        Work::Plane(grid, plane) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
+                kernels::plane(&reals[part], *grid, *plane, output)
+            })
+        }
+        Work::JoinBytes(to) => {
+            let (high, low) = (floats_of(inputs, 0)?, floats_of(inputs, 1)?);
+            share(output, 1, length, |part, output| {
+                kernels::join_bytes(&high[part.clone()], &low[part], *to, output)
+            })
+        }
+        _ => Err(Error::Zero {
+            what: "the integer form of what makes floats",
+        }),
+    }
+}
+
+/// Runs what makes reals.
+pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Error> {
+    let length = output.len();
+    match work {
+        Work::FloatsToLast([channels, pixels]) => {
+            let image = channels * pixels;
+            for (from, to) in images(floats_of(inputs, 0)?, output, image, image) {
+                kernels::to_channels_last(from, [*channels, *pixels], to, *channels)?;
+            }
+            Ok(())
+        }
+        Work::Snap(grid) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
+                kernels::snap(&reals[part], *grid, output)
+            })
+        }
+        Work::Join(grid) => {
+            let (high, low) = (floats_of(inputs, 0)?, floats_of(inputs, 1)?);
+            share(output, 1, length, |part, output| {
+                kernels::join(&high[part.clone()], &low[part], *grid, output)
+            })
+        }
+        Work::Arithmetic { how, each, to } => {
+            let sides = [0, 1].map(|at| {
+                floats_of(inputs, at).map(|values| Reals {
+                    values,
+                    each: each[at],
+                })
+            });
+            let [a, b] = sides;
+            let sides = [a?, b?];
+            share(output, 1, length, |part, output| {
+                kernels::arithmetic(*how, sides, part.start, *to, output)
+            })
+        }
+        Work::RealTable(table) => {
+            let bytes = bytes_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
+                for (output, &byte) in output.iter_mut().zip(&bytes[part]) {
+                    *output = table[usize::from(byte)];
+                }
+                Ok(())
+            })
+        }
+        Work::MaxPoolOfReals(window, [from, to]) => {
+            for (values, output) in images(floats_of(inputs, 0)?, output, from.count(), to.count())
+            {
+                let cost = to.count() * window.kernel[0] * window.kernel[1];
+                share(output, to.width * to.channels, cost, |rows, output| {
+                    let image = Image {
+                        values,
+                        height: from.height,
+                        width: from.width,
+                        channels: from.channels,
+                        stride: from.channels,
+                        zero_point: 0,
+                    };
+                    let size = [to.height, to.width];
+                    kernels::max_pool_reals(&image, window, size, rows, output, to.channels)
+                })?;
+            }
+            Ok(())
+        }
+        Work::MeanOfReals([middle, inner]) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, *inner, reals.len(), |part, output| {
+                let block = middle * inner;
+                let reals = &reals[part.start * block..part.end * block];
+                kernels::mean(reals, [*middle, *inner], output)
+            })
+        }
+        Work::NormalizeReals {
+            length: row,
+            scale,
+            shift,
+            epsilon,
+        } => {
+            let reals = floats_of(inputs, 0)?;
+            let affine = Affine {
+                scale,
+                bias: shift.as_deref(),
+            };
+            share(output, *row, length * 4, |part, output| {
+                let reals = &reals[part.start * row..part.end * row];
+                kernels::layer_norm_reals(reals, *row, affine, *epsilon, output)
+            })
+        }
+        _ => Err(Error::Zero {
+            what: "the float form of an operation on integers",
+        }),
+    }
+}

@@ -1,0 +1,43 @@
+//! Which layout the readers of a value would like.
+
+use std::collections::HashMap;
+
+use super::layout::Layout;
+use crate::engine::integer::pattern::{Network, Operand, Operation};
+use crate::engine::integer::region::Region;
+
+/// The layout in which the readers of each value would like it, asked from the last step on.
+pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a str, Layout> {
+    let mut wishes: HashMap<&str, Layout> = HashMap::new();
+    for &index in region.steps.iter().rev() {
+        let step = &network.steps[index];
+        let own = wishes
+            .get(step.output.as_str())
+            .copied()
+            .unwrap_or(Layout::Plain);
+        let wish = match &step.operation {
+            Operation::Convolution { .. }
+            | Operation::MaxPool(_)
+            | Operation::AveragePool { .. }
+            | Operation::Resize { .. }
+            | Operation::Blocks { .. } => Layout::ChannelsLast,
+            Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
+            Operation::Softmax { axis: 1 } => Layout::ChannelsLast,
+            Operation::Table(_)
+            | Operation::ChannelTables(_)
+            | Operation::Binary(_)
+            | Operation::Reals(_)
+            | Operation::RealTable(_)
+            | Operation::Snap
+            | Operation::Unsnap
+            | Operation::Concat { .. }
+            | Operation::Select { .. } => own,
+            _ => Layout::Plain,
+        };
+        for name in step.inputs.iter().filter_map(Operand::value) {
+            // The first reader's wish counts, which is looked at last.
+            wishes.insert(name, wish);
+        }
+    }
+    wishes
+}

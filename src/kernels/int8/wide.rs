@@ -1,0 +1,378 @@
+//! Tensors of 16 bits, as the reals that their integers stand for, and products of them on bytes.
+//!
+//! An integer of 16 bits is `q = 256 · high + low`, and so is its zero point: `q - z = 256 · (high - z_high) + (low - z_low)`.
+//! A product with weights is therefore two products of bytes, each with a zero point of its own, of which the first
+//! counts 256 times: `Σ (q - z) · w = 256 · Σ (high - z_high) · w + Σ (low - z_low) · w`.
+//!
+//! Everything else is computed with the reals. They are exact: below 2²⁴ an f32 holds every integer, and dividing
+//! a real by its scale again gives its integer to a hundredth (65535 · 2⁻²³).
+
+use super::convert::Target;
+use super::error::{Error, at_least, equal, product};
+
+/// The reals that integers of 16 bits stand for: `scale · (q - zero_point)`, `q` from `low` to `high`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    /// One step.
+    pub scale: f32,
+    /// What stands for zero, of the unsigned form.
+    pub zero_point: u16,
+    /// The least integer there is.
+    pub low: u16,
+    /// The greatest.
+    pub high: u16,
+}
+
+impl Grid {
+    /// Steps from zero of a real: divided by the scale, kept between the ends, rounded half to even. NaN counts as zero.
+    ///
+    /// Rounding adds and takes off 1.5 · 2²³, where an f32 holds integers only. It comes after the ends, which are
+    /// integers, so that the sum can't leave that range. (A rounding instruction is a call in some builds.)
+    #[inline(always)]
+    fn steps(self, value: f32) -> f32 {
+        const INTEGERS_ONLY: f32 = 12_582_912.0;
+        let zero = f32::from(self.zero_point);
+        let (low, high) = (f32::from(self.low) - zero, f32::from(self.high) - zero);
+        let steps = value / self.scale;
+        let steps = if steps.is_nan() { 0.0 } else { steps };
+        let steps = if steps < low { low } else { steps };
+        let steps = if steps > high { high } else { steps };
+        (steps + INTEGERS_ONLY) - INTEGERS_ONLY
+    }
+
+    /// The real nearest to a value.
+    #[inline(always)]
+    pub fn value(self, value: f32) -> f32 {
+        self.steps(value) * self.scale
+    }
+
+    /// The integer of a value.
+    #[inline]
+    pub fn integer(self, value: f32) -> u16 {
+        (self.steps(value) + f32::from(self.zero_point)) as u16
+    }
+
+    /// The zero point of a plane.
+    pub fn zero_of(self, plane: Plane) -> u8 {
+        let [low, high] = self.zero_point.to_le_bytes();
+        match plane {
+            Plane::High => high,
+            Plane::Low => low,
+        }
+    }
+}
+
+/// One of the two bytes of an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plane {
+    /// The one that counts 256 times.
+    High,
+    /// The other.
+    Low,
+}
+
+impl Plane {
+    /// How much a step of it counts.
+    pub fn weight(self) -> f32 {
+        match self {
+            Plane::High => 256.0,
+            Plane::Low => 1.0,
+        }
+    }
+}
+
+/// Brings values to a grid.
+pub fn snap(values: &[f32], to: Grid, output: &mut [f32]) -> Result<(), Error> {
+    equal("the output", values.len(), output.len())?;
+    for (output, &value) in output.iter_mut().zip(values) {
+        *output = to.value(value);
+    }
+    Ok(())
+}
+
+/// One byte of the integer of each value.
+pub fn plane(values: &[f32], of: Grid, which: Plane, output: &mut [u8]) -> Result<(), Error> {
+    equal("the output", values.len(), output.len())?;
+    let shift = match which {
+        Plane::High => 8,
+        Plane::Low => 0,
+    };
+    for (output, &value) in output.iter_mut().zip(values) {
+        *output = ((of.steps(value) as i32 + i32::from(of.zero_point)) >> shift) as u8;
+    }
+    Ok(())
+}
+
+/// What the products of both planes make together, in steps of the output, as bytes.
+pub fn join_bytes(high: &[f32], low: &[f32], to: Target, output: &mut [u8]) -> Result<(), Error> {
+    equal("the output", high.len(), output.len())?;
+    equal("the output", low.len(), output.len())?;
+    for (output, (high, low)) in output.iter_mut().zip(high.iter().zip(low)) {
+        *output = to.byte(high + low);
+    }
+    Ok(())
+}
+
+/// The same as reals, brought to a grid if there is one.
+pub fn join(high: &[f32], low: &[f32], to: Option<Grid>, output: &mut [f32]) -> Result<(), Error> {
+    equal("the output", high.len(), output.len())?;
+    equal("the output", low.len(), output.len())?;
+    let sums = output.iter_mut().zip(high.iter().zip(low));
+    match to {
+        Some(to) => sums.for_each(|(output, (high, low))| *output = to.value(high + low)),
+        None => sums.for_each(|(output, (high, low))| *output = high + low),
+    }
+    Ok(())
+}
+
+/// Arithmetic of reals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// a + b
+    Add,
+    /// a - b
+    Subtract,
+    /// a · b
+    Multiply,
+    /// a / b
+    Divide,
+}
+
+impl Arithmetic {
+    /// Computes it.
+    #[inline(always)]
+    pub fn of(self, a: f32, b: f32) -> f32 {
+        match self {
+            Arithmetic::Add => a + b,
+            Arithmetic::Subtract => a - b,
+            Arithmetic::Multiply => a * b,
+            Arithmetic::Divide => a / b,
+        }
+    }
+}
+
+/// One side of an arithmetic of reals: each value counts for `each` neighbours, and all of them begin anew at their end.
+#[derive(Clone, Copy, Debug)]
+pub struct Reals<'a> {
+    /// The values.
+    pub values: &'a [f32],
+    /// How many neighbours of the output one of them is for.
+    pub each: usize,
+}
+
+/// Elements computed at once.
+const RUN: usize = 128;
+
+impl Reals<'_> {
+    fn check(&self) -> Result<(), Error> {
+        at_least("the values of an arithmetic", self.values.len(), 1)?;
+        at_least("how often a value counts", self.each, 1)?;
+        product(
+            "the values of an arithmetic",
+            &[self.values.len(), self.each],
+        )
+        .map(drop)
+    }
+
+    /// Those of the output's elements from `first` on.
+    #[inline]
+    fn fill(&self, first: usize, run: &mut [f32]) {
+        if let [value] = *self.values {
+            run.fill(value);
+            return;
+        }
+        let mut done = 0;
+        while done < run.len() {
+            let at = first + done;
+            let place = at / self.each % self.values.len();
+            let rest = &mut run[done..];
+            done += if self.each == 1 {
+                let count = rest.len().min(self.values.len() - place);
+                rest[..count].copy_from_slice(&self.values[place..][..count]);
+                count
+            } else {
+                let count = rest.len().min(self.each - at % self.each);
+                rest[..count].fill(self.values[place]);
+                count
+            };
+        }
+    }
+}
+
+/// Arithmetic of two sides for the output's elements from `first` on, brought to a grid if there is one.
+pub fn arithmetic(
+    how: Arithmetic,
+    [a, b]: [Reals; 2],
+    first: usize,
+    to: Option<Grid>,
+    output: &mut [f32],
+) -> Result<(), Error> {
+    a.check()?;
+    b.check()?;
+    let [mut left, mut right] = [[0.0; RUN]; 2];
+    for (run, output) in output.chunks_mut(RUN).enumerate() {
+        let (first, count) = (first + run * RUN, output.len());
+        a.fill(first, &mut left[..count]);
+        b.fill(first, &mut right[..count]);
+        let pairs = output.iter_mut().zip(left.iter().zip(&right));
+        match how {
+            Arithmetic::Add => pairs.for_each(|(to, (a, b))| *to = a + b),
+            Arithmetic::Subtract => pairs.for_each(|(to, (a, b))| *to = a - b),
+            Arithmetic::Multiply => pairs.for_each(|(to, (a, b))| *to = a * b),
+            Arithmetic::Divide => pairs.for_each(|(to, (a, b))| *to = a / b),
+        }
+        if let Some(to) = to {
+            output
+                .iter_mut()
+                .for_each(|value| *value = to.value(*value));
+        }
+    }
+    Ok(())
+}
+
+/// The mean over the middle of [outer, middle, inner], summed in f64 in the order of memory.
+pub fn mean(values: &[f32], [middle, inner]: [usize; 2], output: &mut [f32]) -> Result<(), Error> {
+    let block = product("the values", &[middle, inner])?;
+    if block == 0 {
+        return output.is_empty().then_some(()).ok_or(Error::Zero {
+            what: "the values of a mean",
+        });
+    }
+    let outer = output.len() / inner;
+    equal(
+        "the values",
+        product("the values", &[outer, block])?,
+        values.len(),
+    )?;
+    equal("the output", outer * inner, output.len())?;
+    let mut sums = vec![0.0f64; inner];
+    for (block, output) in values
+        .chunks_exact(block)
+        .zip(output.chunks_exact_mut(inner))
+    {
+        sums.fill(0.0);
+        for row in block.chunks_exact(inner) {
+            for (sum, &value) in sums.iter_mut().zip(row) {
+                *sum += f64::from(value);
+            }
+        }
+        for (output, sum) in output.iter_mut().zip(&sums) {
+            *output = (sum / middle as f64) as f32;
+        }
+    }
+    Ok(())
+}
+
+/// Layer normalization of rows of `length` reals: `(x - mean) / sqrt(variance + epsilon) · scale + bias`, sums in f64.
+pub fn layer_norm_reals(
+    values: &[f32],
+    length: usize,
+    affine: super::Affine,
+    epsilon: f32,
+    output: &mut [f32],
+) -> Result<(), Error> {
+    equal("the output", values.len(), output.len())?;
+    at_least("the length of a row", length, 1)?;
+    equal("the values after whole rows", 0, values.len() % length)?;
+    equal(
+        "the scale of the layer normalization",
+        length,
+        affine.scale.len(),
+    )?;
+    if let Some(bias) = affine.bias {
+        equal("the bias of the layer normalization", length, bias.len())?;
+    }
+    let count = length as f64;
+    let rows = values
+        .chunks_exact(length)
+        .zip(output.chunks_exact_mut(length));
+    for (row, output) in rows {
+        let mean = row.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+        let squares = row.iter().map(|&x| (f64::from(x) - mean).powi(2));
+        let step = 1.0 / (squares.sum::<f64>() / count + f64::from(epsilon)).sqrt();
+        for (at, (output, &value)) in output.iter_mut().zip(row).enumerate() {
+            let shift = affine.bias.map_or(0.0, |bias| bias[at]);
+            *output = ((f64::from(value) - mean) * step) as f32 * affine.scale[at] + shift;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRID: Grid = Grid {
+        scale: 0.001,
+        zero_point: 20_000,
+        low: 0,
+        high: u16::MAX,
+    };
+
+    #[test]
+    fn the_real_of_every_integer_is_that_integer_again_and_its_bytes_make_it() {
+        let reals: Vec<f32> = (0..=u16::MAX)
+            .map(|q| (f32::from(q) - 20_000.0) * GRID.scale)
+            .collect();
+        let mut high = vec![0; reals.len()];
+        let mut low = vec![0; reals.len()];
+        plane(&reals, GRID, Plane::High, &mut high).unwrap();
+        plane(&reals, GRID, Plane::Low, &mut low).unwrap();
+        for (q, &real) in (0..=u16::MAX).zip(&reals) {
+            assert_eq!(GRID.integer(real), q);
+            assert_eq!(GRID.value(real), real);
+            assert_eq!([low[usize::from(q)], high[usize::from(q)]], q.to_le_bytes());
+        }
+        assert_eq!(GRID.value(f32::NAN), 0.0);
+        assert_eq!(GRID.integer(f32::INFINITY), u16::MAX);
+        assert_eq!(GRID.integer(f32::NEG_INFINITY), 0);
+    }
+
+    #[test]
+    fn sides_repeat_as_they_say() {
+        let (a, b) = ([1.0, 2.0, 3.0], [10.0, 20.0]);
+        let sides = [
+            Reals {
+                values: &a,
+                each: 1,
+            },
+            Reals {
+                values: &b,
+                each: 3,
+            },
+        ];
+        for first in 0..4 {
+            let mut output = vec![0.0; 300];
+            arithmetic(Arithmetic::Add, sides, first, None, &mut output).unwrap();
+            for (at, value) in output.iter().enumerate() {
+                let at = at + first;
+                assert_eq!(*value, a[at % 3] + b[at / 3 % 2], "{at}");
+            }
+        }
+        let none = Reals {
+            values: &[],
+            each: 1,
+        };
+        assert!(arithmetic(Arithmetic::Add, [none, none], 0, None, &mut [0.0]).is_err());
+    }
+
+    #[test]
+    fn means_and_normal_rows_are_what_they_are_by_definition() {
+        let mut output = [0.0; 4];
+        mean(
+            &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+            [2, 2],
+            &mut output,
+        )
+        .unwrap();
+        assert_eq!(output, [2.0, 3.0, 6.0, 7.0]);
+        let affine = super::super::Affine {
+            scale: &[2.0, 2.0],
+            bias: Some(&[1.0, 0.0]),
+        };
+        let mut output = [0.0; 2];
+        layer_norm_reals(&[3.0, 5.0], 2, affine, 0.0, &mut output).unwrap();
+        assert_eq!(output, [-1.0, 2.0]);
+        assert!(layer_norm_reals(&[3.0], 2, affine, 0.0, &mut [0.0]).is_err());
+    }
+}
