@@ -184,6 +184,7 @@ inBrowsers('the studio', (visit, name) => {
     assert.match((await visit.saved('efficientnet_lite0.report.html')).toString(), /default-src 'none'/);
     // The next result is measured like it, and tells its change.
     await open(visit, 'layers');
+    await tab.waitForSelector('[aria-label="Keep _conv_stem float"]');
     await tab.click('[aria-label="Keep _conv_stem float"]');
     await tried(visit, 2);
     await open(visit, 'overview');
