@@ -53,7 +53,7 @@ function whatIsSaid() {
   const found = [];
   if (scheme !== 'static') return found;
   if (guard === false) found.push({ level: 'fair', text: 'Nothing is guarded: tensors that eight bits are too coarse for may ruin the answers.' });
-  if (/16/.test(activations?.type ?? '')) found.push({ level: 'fair', text: 'Activations of 16 bits are accurate, but few runtimes have fast kernels for them; this page runs them in float.' });
+  if (/16/.test(activations?.type ?? '')) found.push({ level: 'fair', text: 'Activations of 16 bits are accurate, but few runtimes have fast kernels for them.' });
   if (format === 'simulated') found.push({ level: 'fair', text: 'A simulated model is as large as the float one: it is for reading, not for shipping.' });
   return found;
 }
