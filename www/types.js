@@ -115,6 +115,31 @@
  * @property {AbortSignal} [signal]
  */
 
+/**
+ * @typedef {object} Forecast what calibrating and quantizing will take, told before
+ * @property {number} samples how many it is told for
+ * @property {number} threads how many run at once
+ * @property {number} ms the time until the quantized model is there
+ * @property {number} sampleMs of it for each sample, on one thread
+ * @property {number} peakBytes the most that will be allocated at once
+ * @property {string} peakStage the stage in which that is, as in the report
+ * @property {number} weightBytes of the peak: the file, and what the engine makes of its weights
+ * @property {number} liveBytes of the peak: activations of the samples that run at once
+ * @property {number} rangeBytes of the peak: what is seen of every tensor
+ * @property {number} outputBytes the size of the quantized model
+ * @property {number} macs of one sample: multiplications with an addition
+ * @property {number | null} limitBytes what can be allocated here at most; `null` where that is not known
+ * @property {string | null} refusal why it can't be done here, and a way that can; `null` where it can
+ */
+
+/**
+ * @typedef {object} ForecastOptions
+ * @property {string} [method] as in `CalibrateOptions`
+ * @property {SampleSettings} [samples]
+ * @property {QuantizeSettings} [settings]
+ * @property {AbortSignal} [signal]
+ */
+
 /** @typedef {{ samples: number, values: number, prepared: string[] }} CalibrationSummary */
 
 /**
