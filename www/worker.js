@@ -6,7 +6,7 @@
 
 import { slot } from './types.js';
 
-/** @import { InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
+/** @import { Forecast, InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
@@ -111,6 +111,15 @@ const calls = {
     await feed(open, all, 'Calibrating', report);
     if (open.beginSecondPass(method)) await feed(open, all, 'Counting', report);
     return open.finishCalibration(method);
+  },
+
+  /** @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings, settings: QuantizeSettings }} given @returns {Promise<Forecast>} */
+  async forecast({ key, files, method, samples, settings }) {
+    const all = samplesOf(files);
+    const [first] = all;
+    if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
+    // One portion runs while the files of the next are read.
+    return await session(key).forecast(first.name, first.files, samples, all.length, 2 * threads, method, settings);
   },
 
   /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */

@@ -11,7 +11,6 @@ use rayon::prelude::*;
 
 use super::{Layout, NumpyHistogram, Observation, Observations};
 use crate::engine::{Engine, EngineError};
-use crate::graph::Model;
 use crate::samples::{self, Encoded, InputSpec, SampleError};
 
 /// Why a sample could not be used.
@@ -47,7 +46,7 @@ pub struct Calibration {
 
 /// What the threads share that run the samples of a calibration.
 struct Pass {
-    engine: Engine,
+    engine: Arc<Engine>,
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
     found: Mutex<Found>,
@@ -65,9 +64,9 @@ struct Found {
 }
 
 impl Calibration {
-    /// Begins: `watched` are the values whose ranges are wanted.
+    /// Begins: `watched` are the values whose ranges are wanted, `engine` runs the model watching them.
     pub fn new(
-        model: Model,
+        engine: Arc<Engine>,
         watched: Vec<String>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
@@ -77,7 +76,7 @@ impl Calibration {
             counted: Vec::new(),
         };
         let pass = Pass {
-            engine: Engine::new(model, watched.clone()),
+            engine,
             inputs,
             settings,
             found: Mutex::new(found),

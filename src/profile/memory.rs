@@ -105,6 +105,25 @@ pub struct Usage {
     pub disk_write: Option<u64>,
 }
 
+/// The most that can be allocated here, live bytes included, where that is known: the address space in wasm, what the
+/// system can give natively.
+pub fn limit() -> Option<u64> {
+    if cfg!(target_family = "wasm") {
+        return Some(1 << 32);
+    }
+    let system = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let available = number(&system, "MemAvailable")? * 1024;
+    Some(available + live() as u64)
+}
+
+/// The number behind a key in one of Linux's tables.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// What is used now.
 pub fn usage() -> Usage {
     Usage {
@@ -129,12 +148,6 @@ fn system() -> Usage {
 fn system() -> Usage {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let number = |text: &str, key: &str| -> Option<u64> {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
     Usage {
         process: number(&status, "VmRSS").map(|kib| kib * 1024),
         process_peak: number(&status, "VmHWM").map(|kib| kib * 1024),

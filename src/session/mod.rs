@@ -8,6 +8,7 @@ mod card;
 mod comparing;
 mod error;
 mod export;
+mod forecast;
 mod look;
 mod page;
 mod report;
@@ -26,6 +27,7 @@ pub use card::{Card, FloatOperator, Port};
 pub use comparing::compare_sample;
 pub use error::Error;
 pub use export::Export;
+pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
 use report::Report;
 pub use running::{Profile, Runner};
@@ -42,7 +44,7 @@ use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::prepare::{Prepared, prepare};
 use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock};
-use crate::quantize::{self, NodeChoice, Plan, QuantizedTensor};
+use crate::quantize::{self, NodeChoice, QuantizedTensor};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
 /// Range of each value, by name.
@@ -63,6 +65,8 @@ pub struct Session {
     header: onnx::schema::ModelProto,
     card: Card,
     prepared: Option<Ready>,
+    /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
+    planned: Option<forecast::Planned>,
     calibration: Option<Calibration>,
     /// The moments at which samples were done, until the report has them.
     passed: Arc<Mutex<Vec<Record>>>,
@@ -177,6 +181,7 @@ impl Session {
             header,
             card,
             prepared: None,
+            planned: None,
             calibration: None,
             passed: Arc::default(),
             found: None,
@@ -251,17 +256,12 @@ impl Session {
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.profiler.resume();
-        self.prepare()?;
         let inputs = self.input_specs();
+        let planned = self.planned()?;
+        let (engine, watched) = (planned.engine.clone(), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let watched = Plan::observable(&ready.model)?;
         self.report.calibrating(&samples, &ready.done);
-        self.calibration = Some(Calibration::new(
-            ready.model.clone(),
-            watched,
-            inputs,
-            samples,
-        ));
+        self.calibration = Some(Calibration::new(engine, watched, inputs, samples));
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -348,6 +348,7 @@ impl Session {
             return Err(Error::SecondPass(SecondPassMissing(method)));
         }
         let observations = calibration.finish()?;
+        self.planned = None;
         self.profiler.end();
         let values = observations.len();
         self.report.calibrated(method, samples, &observations);
@@ -416,6 +417,7 @@ impl Session {
             notes: quantized.notes,
         };
         self.report.quantized(settings, &summary);
+        self.report.took(&self.profiler, summary.bytes_after);
         Ok(Outcome {
             model: file,
             ranges: quantized.ranges,
