@@ -14,6 +14,7 @@ mod run;
 mod steps;
 mod types;
 mod values;
+mod weights;
 
 pub use integer::FusedNode;
 pub use outline::Outline;

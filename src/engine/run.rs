@@ -14,7 +14,7 @@ use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
 use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, values};
+use super::{EngineError, Watched, chain, float, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -341,7 +341,10 @@ impl Engine {
         inputs: &[Tensor],
         programs: &[Arc<integer::Program>],
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
-        let mut loaded = load(model, &self.watched, Weights::Values, programs)?;
+        let values = Weights::Values {
+            convolutions: !self.kernels,
+        };
+        let mut loaded = load(model, &self.watched, values, programs)?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
@@ -351,7 +354,7 @@ impl Engine {
             if self.kernels {
                 typed = float::with_kernels(&typed)?;
             }
-            SimplePlan::new(typed.into_optimized()?)
+            SimplePlan::new(weights::optimized(typed)?)
         };
         made().map_err(|error| EngineError::Plan {
             detail: chain(&error),
