@@ -2,7 +2,7 @@
 //! its size alone would not tell what is live. What can't be measured is `None`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use serde::Serialize;
 
@@ -124,6 +124,38 @@ fn number(text: &str, key: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// What is used now, as far as that costs next to nothing to tell.
+pub fn glance() -> Usage {
+    Usage {
+        live: live() as u64,
+        peak: peak() as u64,
+        process: wasm_bytes(),
+        process_peak: wasm_bytes(),
+        ..Usage::default()
+    }
+}
+
+/// The size of the wasm memory, where there is one.
+fn wasm_bytes() -> Option<u64> {
+    #[cfg(target_family = "wasm")]
+    return Some(core::arch::wasm32::memory_size(0) as u64 * 65_536);
+    #[cfg(not(target_family = "wasm"))]
+    None
+}
+
+/// The size of the wasm memory when it was last looked at.
+static SIZE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the wasm memory grew since this was last asked, and from which size to which. Of several threads one is told.
+pub fn growth() -> Option<(u64, u64)> {
+    grown_from(&SIZE, wasm_bytes()?)
+}
+
+fn grown_from(last: &AtomicU64, now: u64) -> Option<(u64, u64)> {
+    let before = last.fetch_max(now, Relaxed);
+    (before != 0 && now > before).then_some((before, now))
+}
+
 /// What is used now.
 pub fn usage() -> Usage {
     Usage {
@@ -135,11 +167,10 @@ pub fn usage() -> Usage {
 
 #[cfg(target_family = "wasm")]
 fn system() -> Usage {
-    let bytes = core::arch::wasm32::memory_size(0) as u64 * 65_536;
     // It never shrinks.
     Usage {
-        process: Some(bytes),
-        process_peak: Some(bytes),
+        process: wasm_bytes(),
+        process_peak: wasm_bytes(),
         ..Usage::default()
     }
 }
@@ -178,6 +209,13 @@ mod tests {
         drop(block);
         assert!(live() < before + (BLOCK >> 1));
         assert!(peak() + (BLOCK >> 1) > before + BLOCK);
+    }
+
+    #[test]
+    fn each_growth_is_told_once_and_the_first_look_is_none() {
+        let size = AtomicU64::new(0);
+        let told: Vec<_> = [5, 5, 7, 7, 9].map(|now| grown_from(&size, now)).into();
+        assert_eq!(told, [None, None, Some((5, 7)), None, Some((7, 9))]);
     }
 
     #[cfg(target_os = "linux")]

@@ -68,6 +68,8 @@ pub struct Session {
     /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
     planned: Option<forecast::Planned>,
     calibration: Option<Calibration>,
+    /// Whether each layer is noted as a calibration passes it.
+    each_layer: bool,
     /// The moments at which samples were done, until the report has them.
     passed: Arc<Mutex<Vec<Record>>>,
     found: Option<Found>,
@@ -183,6 +185,7 @@ impl Session {
             prepared: None,
             planned: None,
             calibration: None,
+            each_layer: false,
             passed: Arc::default(),
             found: None,
             profiler,
@@ -261,7 +264,28 @@ impl Session {
         let (engine, watched) = (planned.engine.clone(), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         self.report.calibrating(&samples, &ready.done);
-        self.calibration = Some(Calibration::new(engine, watched, inputs, samples));
+        let mut layers = Vec::new();
+        if self.each_layer {
+            let uses = ready.model.graph.uses();
+            let layer = |value: &String| match uses.producer(value) {
+                Some(node) => ready.model.graph.nodes[node].title().to_string(),
+                None => format!("input {value}"),
+            };
+            layers.extend(watched.iter().map(layer));
+        }
+        let (stopwatch, passed) = (self.profiler.stopwatch().clone(), self.passed.clone());
+        let looked = move |name: &str, slot: usize| {
+            let layer = layers.get(slot);
+            let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
+            let noted = [stopwatch.growth(), layer.map(|step| stopwatch.glance(step))];
+            if noted.iter().any(Option::is_some) {
+                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+                passed.extend(noted.into_iter().flatten());
+            }
+        };
+        let looked = Box::new(looked);
+        let begun = Calibration::new(engine, watched, inputs, samples, looked);
+        self.calibration = Some(begun);
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -309,6 +333,12 @@ impl Session {
     fn note_passed(&mut self) {
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         self.profiler.passed(std::mem::take(&mut *passed));
+    }
+
+    /// Has calibrations that begin from here on note in the report each layer of each sample that they pass. That is a lot of
+    /// a large model.
+    pub fn checkpoint_layers(&mut self, each: bool) {
+        self.each_layer = each;
     }
 
     /// Begins a scope of the caller's own in the report, around whatever follows.

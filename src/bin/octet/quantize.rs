@@ -37,6 +37,12 @@ pub struct Options {
     /// Tell as JSON on the output stream what was forecast and what was done
     #[arg(long)]
     json: bool,
+    /// Note in the report each layer of each sample as the calibration passes it
+    #[arg(long)]
+    layer_checkpoints: bool,
+    /// A scope of your own around the whole run in the report (can be given again, from the outermost)
+    #[arg(long, value_name = "MESSAGE")]
+    scope: Vec<String>,
     /// Only tell what it will take: memory, time and the size of the result
     #[arg(long)]
     forecast: bool,
@@ -90,6 +96,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
     let mut session = open::open(&options.model)?;
     let named = |error| about(options, error);
+    session.checkpoint_layers(options.layer_checkpoints);
+    options
+        .scope
+        .iter()
+        .for_each(|message| session.begin_scope(message));
     let before = session.card().bytes;
     let demo = match options.demo {
         Some(count) => session.demo_samples(count, 0).map_err(named)?,
@@ -163,6 +174,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     progress.stage("Quantizing");
     let outcome = session.quantize(&settings);
     progress.clear();
+    options.scope.iter().for_each(|_| session.end_scope());
     // Where quantizing fails, the report tells how far it came.
     report_so_far(&session, options)?;
     let outcome = outcome.map_err(named)?;
