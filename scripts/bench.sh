@@ -6,7 +6,7 @@ scripts/setup.sh test
 scripts/build.sh
 scripts/node-modules.sh
 . scripts/environment.sh
-scripts/corpus.sh efficientnet_lite0 resnet50 >&2
+scripts/corpus.sh efficientnet_lite0 squeezenet resnet50 >&2
 OCTET_PYTHON=$(scripts/venv.sh)
 export OCTET_PYTHON
 exec node scripts/bench.mjs "$@"
