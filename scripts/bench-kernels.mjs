@@ -21,7 +21,7 @@ export const forms = /** @type {const} */ ({ simd128: 2, 'relaxed-split': 3, 're
 const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
 
 /**
- * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_depthwise', arguments: number[] }} Job
+ * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_depthwise' | 'new_fake_quantize', arguments: number[] }} Job
  * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  */
 
@@ -32,13 +32,18 @@ function build() {
 }
 
 /**
+ * @typedef {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} Recorder
+ */
+
+/**
  * All rows.
  *
  * @param {import('puppeteer-core').Page} page on a page of the server
- * @param {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} record
+ * @param {Recorder} record
  */
 export async function kernels(page, record) {
   build();
+  await fakeQuantize(page, record);
   for (const sizes of gemms) {
     const floats = [1, 0].map((wide) => /** @type {Job} */ ({ make: 'new_floats', arguments: [wide, ...sizes] }));
     const ours = Object.values(forms).map((form) => /** @type {Job} */ ({ make: 'new_gemm', arguments: [form, ...sizes] }));
@@ -70,6 +75,24 @@ export async function kernels(page, record) {
       });
     }
   }
+}
+
+/** Fake quantization: what its mask takes, and its speed. @param {import('puppeteer-core').Page} page @param {Recorder} record */
+async function fakeQuantize(page, record) {
+  const count = 1 << 20;
+  const bytes = await page.evaluate(async ({ address, count }) => {
+    const memory = new WebAssembly.Memory({ initial: 64, maximum: 65536, shared: true });
+    const module = await (await fetch(address)).arrayBuffer();
+    const { instance } = await WebAssembly.instantiate(module, { env: { memory } });
+    return /** @type {(count: number) => number} */ (instance.exports.mask_bytes)(count);
+  }, { address: path + file, count });
+  const floats = 4 * count;
+  record('kernels', 'fake quantization, clamp mask of 2²⁰ values', bytes / 1024, 'KiB', {
+    peer: 'the values as floats', peer_value: floats / 1024, ratio: bytes / floats, target: '1/32 (PyTorch’s byte masks: 1/4)', holds: bytes * 32 === floats,
+  });
+  const [seconds] = await times(page, path + file, [{ make: 'new_fake_quantize', arguments: [count] }]);
+  const speed = count / Math.min(...seconds) / 1e9;
+  record('kernels', 'fake quantization with its mask', speed, 'G values/s', { target: 'at least 1', holds: speed >= 1 });
 }
 
 /**

@@ -228,7 +228,7 @@ function measured(page, one, samples) {
       'peer float': () => (sessions.float ? peer(sessions.float) : null),
       'int8 on two threads': () => ours(two),
     };
-    const times = /** @type {Record<Lane, number[]>} */ (Object.fromEntries(Object.keys(lanes).map((lane) => [lane, []])));
+    const times = /** @type {Record<Lane, number[]>} */ (/** @type {unknown} */ (Object.fromEntries(Object.keys(lanes).map((lane) => [lane, []]))));
     // Until the browser has compiled what is hot; and as many runs a turn as the clock and the patience want.
     for (let warm = 0; warm < 2; warm += 1) {
       for (const lane of Object.values(lanes)) await lane();

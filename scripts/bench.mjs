@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
 //
-//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [kernels] [models]
+//   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models]
 //                          all of them where none is named; models:lite0,minilm are some models of that bench
 //     --layers             prints where the time of the models goes
 //     --firefox            in Firefox: for `kernels` and `models`
@@ -20,6 +20,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import puppeteer from 'puppeteer-core';
 import * as bench from './bench-kernels.mjs';
+import * as large from './bench-memory.mjs';
 import * as whole from './bench-models.mjs';
 import { benchPage } from './bench-page.mjs';
 import { serve } from './serve.mjs';
@@ -82,7 +83,7 @@ class Browser {
   /** @param {boolean} [firefox] */
   static async start(firefox) {
     const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts(cache) };
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), [large.path]: large.folder(cache), ...whole.mounts(cache) };
     const server = await serve({ port: 0, mounts });
     const browser = firefox ? await puppeteer.launch({
       browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true, protocolTimeout: 600_000,
@@ -277,6 +278,24 @@ const benches = {
     record('open', 'wasm memory of the same', pages / MiB, 'MiB', {
       peer: 'the file', peer_value: size / MiB, ratio: pages / size, target: 'at most 1.5 of the file', holds: pages <= 1.5 * size,
     });
+  },
+
+  /** Peak memory of large architectures. */
+  async memory(browser) {
+    await large.memory(browser, record, { cache: required('OCTET_CACHE'), python: required('OCTET_PYTHON') });
+  },
+
+  /** What measuring every layer adds to a run, natively: pairs of a run that is measured and one that is not. */
+  async profiling() {
+    for (const name of ['efficientnet_lite0', 'squeezenet']) {
+      const corpus = required('OCTET_CORPUS');
+      const sample = join(corpus, samplesOf(name)[0]);
+      const args = ['run', join(corpus, 'models', `${name}.onnx`), '--input', sample, '--threads', '1', '--overhead', '100'];
+      const done = spawnSync(required('OCTET'), args, { encoding: 'utf8' });
+      if (done.status !== 0) throw new Error(`octet run failed:\n${done.stderr}`);
+      const share = Number(/adds (-?[\d.]+) %/.exec(done.stdout)?.[1] ?? NaN);
+      record('profiling', `${name}, every layer measured`, share, '% of a run', { target: 'under 2 %', holds: share < 2 });
+    }
   },
 
   /** The int8 kernels by themselves. */

@@ -155,6 +155,36 @@ impl Session {
         Ok(files)
     }
 
+    /// What calibrating with so many samples like this first one, an array of `{ path, blob }`s, and quantizing will take;
+    /// the files of `ahead` samples are in memory at once.
+    pub async fn forecast(
+        &mut self,
+        name: String,
+        files: Array,
+        reading: JsValue,
+        samples: u32,
+        ahead: u32,
+        method: JsValue,
+        settings: JsValue,
+    ) -> Result<JsValue, JsValue> {
+        let reading: samples::Settings = from_js(reading, "sample settings")?;
+        let method: calibrate::Method = from_js(method, "method")?;
+        let settings = quantize::Settings::from_value(from_js(settings, "settings")?)
+            .map_err(|cause| failure("settings", &cause.to_string()))?;
+        let first = Encoded {
+            name,
+            parts: parts(&files, None).await?,
+        };
+        let job = session::Job {
+            samples: samples as usize,
+            ahead: ahead as usize,
+            threads: rayon::current_num_threads(),
+            method,
+            settings: &settings,
+        };
+        to_js(&self.inner.forecast(&first, &reading, &job).map_err(error)?)
+    }
+
     /// Prepares the model and begins a calibration.
     #[wasm_bindgen(js_name = beginCalibration)]
     pub fn begin_calibration(&mut self, samples: JsValue) -> Result<(), JsValue> {

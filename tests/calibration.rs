@@ -6,6 +6,7 @@ use std::sync::mpsc;
 
 use octet::calibrate::Observations;
 use octet::calibrate::run::{Calibration, FeedError};
+use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;
 use octet::samples::{self, Encoded, InputSpec};
@@ -25,11 +26,15 @@ fn input() -> InputSpec {
 fn calibration() -> Calibration {
     let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
     let watched = ["x", "y"].map(String::from).to_vec();
+    let model = graphs::model(nodes, vec![], &["y"]);
+    let engine = Arc::new(Engine::new(model, watched.clone()));
+    let settings = samples::Settings::default();
     Calibration::new(
-        graphs::model(nodes, vec![], &["y"]),
+        engine,
         watched,
         vec![input()],
-        samples::Settings::default(),
+        settings,
+        Box::new(|_, _| {}),
     )
 }
 

@@ -16,7 +16,7 @@
 import { detect } from './capabilities.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -254,6 +254,20 @@ export class Model {
    */
   async demoSamples(count, seed = 0) {
     return (await this.reach()).call('demoSamples', { key: this.#key, count, seed });
+  }
+
+  /**
+   * Tells what calibrating with these samples and quantizing will take, from the first of them. What the engine prepares for that
+   * is kept for the calibration.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {ForecastOptions} [options]
+   * @returns {Promise<Forecast>}
+   */
+  async forecast(samples, { method = 'minmax', samples: reading = {}, settings = {}, signal } = {}) {
+    const engine = await this.reach({ signal });
+    const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading, settings };
+    return engine.call('forecast', args, { signal });
   }
 
   /**

@@ -6,7 +6,7 @@
 
 import { slot } from './slot.js';
 
-/** @import { InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
+/** @import { Forecast, InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
@@ -113,6 +113,15 @@ const calls = {
     // What counts a second time counts the same samples, all of them.
     if (open.beginSecondPass(method)) await feed(open, all.slice(0, seen), 'Counting', report, async () => false);
     return { ...open.finishCalibration(method), given: all.length };
+  },
+
+  /** @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings, settings: QuantizeSettings }} given @returns {Promise<Forecast>} */
+  async forecast({ key, files, method, samples, settings }) {
+    const all = samplesOf(files);
+    const [first] = all;
+    if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
+    // One portion runs while the files of the next are read.
+    return await session(key).forecast(first.name, first.files, samples, all.length, 2 * threads, method, settings);
   },
 
   /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */

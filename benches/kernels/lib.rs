@@ -4,6 +4,7 @@
 mod float;
 
 use float::Floats;
+use octet_kernels::fake_quantize::{Grid, fake_quantize, mask_len};
 use octet_kernels::int8::{
     DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Weights, Window, depthwise,
     gemm,
@@ -21,6 +22,17 @@ pub enum Job {
         output: Vec<u8>,
         /// One a column.
         multipliers: Vec<f32>,
+    },
+    /// Fake quantization with its mask in bits.
+    FakeQuantize {
+        /// Integers to round to.
+        grid: Grid,
+        /// What is rounded.
+        values: Vec<f32>,
+        /// Where it goes.
+        output: Vec<f32>,
+        /// Which were not clamped.
+        passed: Vec<u32>,
     },
     /// Floats by tiles of 2 × 16 or 4 × 8.
     Floats(Floats, bool),
@@ -85,6 +97,26 @@ pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usi
     leaked(Some(Job::Floats(Floats::new([rows, depth, columns]), wide)))
 }
 
+/// Fake quantization of so many values to eight bits; every sixteenth or so is clamped.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
+    let made = Grid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
+        grid,
+        values: (0..count)
+            .map(|at| (at * 37 % 1009) as f32 / 73.0 - 6.9)
+            .collect(),
+        output: vec![0.0; count],
+        passed: vec![0; mask_len(count)],
+    });
+    leaked(made)
+}
+
+/// Bytes of the mask of so many values.
+#[unsafe(no_mangle)]
+pub extern "C" fn mask_bytes(count: usize) -> usize {
+    size_of_val(vec![0u32; mask_len(count)].as_slice())
+}
+
 /// A depthwise convolution in a form; null where the form can't run.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_depthwise(
@@ -143,6 +175,12 @@ fn once(job: &mut Job) -> bool {
         high: u8::MAX,
     };
     match job {
+        Job::FakeQuantize {
+            grid,
+            values,
+            output,
+            passed,
+        } => return fake_quantize(values, *grid, output, passed),
         Job::Floats(floats, true) => floats.run::<2, 4>(),
         Job::Floats(floats, false) => floats.run::<4, 2>(),
         Job::Gemm {

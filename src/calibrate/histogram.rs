@@ -98,6 +98,11 @@ impl Histogram {
         self.counts.is_empty()
     }
 
+    /// Bytes of its counts.
+    pub(super) fn bytes(&self) -> usize {
+        self.counts.capacity() * size_of::<u64>()
+    }
+
     /// How wide a bin is.
     pub(super) fn width(&self) -> f64 {
         power_of_two(self.exponent)

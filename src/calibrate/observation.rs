@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exact_sum::ExactSum;
 use super::numpy_histogram::NumpyHistogram;
-use super::{Histogram, Range};
+use super::{HALF, Histogram, Range};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,15 @@ impl Observation {
     /// Takes what a second pass over the samples counted.
     pub(super) fn set_second_pass(&mut self, counted: NumpyHistogram) {
         self.second = Some(counted);
+    }
+
+    /// Bytes that this holds, or where nothing was seen yet will hold once there was anything.
+    pub fn expected_bytes(&self) -> u64 {
+        let counts = match self.histogram.bytes() {
+            0 => 2 * HALF * size_of::<u64>(),
+            held => held,
+        };
+        (size_of::<Observation>() + counts) as u64
     }
 
     /// How many values were seen, finite or not.

@@ -11,7 +11,6 @@ use rayon::prelude::*;
 
 use super::{Layout, NumpyHistogram, Observation, Observations};
 use crate::engine::{Engine, EngineError};
-use crate::graph::Model;
 use crate::samples::{self, Encoded, InputSpec, SampleError};
 
 /// Why a sample could not be used.
@@ -37,6 +36,9 @@ pub enum FeedError {
     },
 }
 
+/// Hears of a sample's name and the place of a watched value once that was looked at, from any thread.
+pub type Looked = Box<dyn Fn(&str, usize) + Send + Sync>;
+
 /// A calibration under way.
 pub struct Calibration {
     watched: Vec<String>,
@@ -47,9 +49,10 @@ pub struct Calibration {
 
 /// What the threads share that run the samples of a calibration.
 struct Pass {
-    engine: Engine,
+    engine: Arc<Engine>,
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
+    looked: Looked,
     found: Mutex<Found>,
     done: AtomicUsize,
     under_way: AtomicUsize,
@@ -65,21 +68,24 @@ struct Found {
 }
 
 impl Calibration {
-    /// Begins: `watched` are the values whose ranges are wanted.
+    /// Begins: `watched` are the values whose ranges are wanted, `engine` runs the model watching them. `looked` hears of
+    /// each as soon as it was looked at.
     pub fn new(
-        model: Model,
+        engine: Arc<Engine>,
         watched: Vec<String>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
+        looked: Looked,
     ) -> Calibration {
         let found = Found {
             seen: watched.iter().map(|_| Observation::new()).collect(),
             counted: Vec::new(),
         };
         let pass = Pass {
-            engine: Engine::new(model, watched.clone()),
+            engine,
             inputs,
             settings,
+            looked,
             found: Mutex::new(found),
             done: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
@@ -256,10 +262,14 @@ impl Pass {
     fn watch(
         &self,
         sample: &Encoded,
-        look: impl FnMut(usize, &[f32]),
+        mut look: impl FnMut(usize, &[f32]),
         stop: &impl Fn() -> bool,
     ) -> Result<(), FeedError> {
         let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
+        let look = |slot: usize, values: &[f32]| {
+            look(slot, values);
+            (self.looked)(&sample.name, slot);
+        };
         match self.engine.run(&tensors, look, stop) {
             Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),

@@ -17,10 +17,12 @@ use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
 use super::integer::operator::{self, Integers};
 use super::integer::{Program, linear};
+use super::weights::{self, Weight};
 use super::{EngineError, Watched, chain, observe, steps};
-use crate::graph::Model;
+use crate::graph::{Model, Uses};
 use crate::onnx::schema::{
-    AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
+    ValueInfoProto,
 };
 
 /// Constants up to this size are always given whole: shapes, axes and the like steer inference.
@@ -29,8 +31,12 @@ const SMALL: usize = 4096;
 /// How the weights are given to tract.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Copied into tract's tensors.
-    Values,
+    /// Copied into tract's tensors, but for large ones of matrix products, which are shared, and those of convolutions
+    /// where tract runs these.
+    Values {
+        /// Whether it does.
+        convolutions: bool,
+    },
     /// Only type and shape, but for small constants.
     Types,
 }
@@ -74,6 +80,7 @@ pub(super) fn load(
             node.op = Box::new(Integers { place, program });
         }
     }
+    let uses = model.graph.uses();
     for name in &parsed.unresolved_inputs {
         let outlet = parsed.outlets_by_name[name];
         let tensor = model
@@ -83,6 +90,14 @@ pub(super) fn load(
             .ok_or_else(|| EngineError::Plan {
                 detail: format!("the value `{name}` is used but nothing makes it"),
             })?;
+        if let Weights::Values { convolutions } = weights
+            && let Some(weight) = shared(model, &uses, tensor, convolutions)
+        {
+            let fact = InferenceFact::dt_shape(DatumType::F32, dims(tensor));
+            tract.nodes[outlet.node].op = Box::new(weight);
+            tract.set_outlet_fact(outlet, fact).map_err(plan_error)?;
+            continue;
+        }
         give_constant(&mut tract, outlet, tensor, weights)?;
     }
     let inputs: Vec<OutletId> = model
@@ -96,6 +111,23 @@ pub(super) fn load(
         model: tract,
         outlets: parsed.outlets_by_name,
     })
+}
+
+/// The weight of products that a tensor is, if it is nothing else and worth to be shared.
+fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, convolutions: bool) -> Option<Weight> {
+    let raw = tensor.raw_data.as_ref()?;
+    let name = tensor.name.as_deref()?;
+    let readers = uses.consumers(name);
+    let product = |&(node, slot): &(usize, usize)| {
+        let node = &model.graph.nodes[node];
+        slot == 1 && (node.is("MatMul") || node.is("Gemm") || convolutions && node.is("Conv"))
+    };
+    let wanted = raw.len() >= weights::LEAST
+        && tensor.data_type == Some(DataType::Float as i32)
+        && !readers.is_empty()
+        && readers.iter().all(product)
+        && !uses.is_output(name);
+    wanted.then(|| Weight::new(raw.clone(), &dims(tensor)))?
 }
 
 fn give_constant(

@@ -9,13 +9,16 @@ mod float;
 mod integer;
 mod load;
 mod observe;
+mod outline;
 mod run;
 mod steps;
 mod types;
 mod values;
+mod weights;
 
 pub use integer::FusedNode;
-pub use run::{Engine, StepClock};
+pub use outline::Outline;
+pub use run::{Engine, Probe, StepClock};
 pub use steps::{Step, StepValue, Steps, Timing};
 pub use types::{infer_types, infer_types_of};
 

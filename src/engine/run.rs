@@ -1,5 +1,6 @@
 //! Plans and runs: one plan for each set of input shapes, made when first met.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,8 +12,9 @@ use super::integer::operator::Integers;
 use super::integer::{self, FusedNode};
 use super::load::{Weights, load};
 use super::observe::Observe;
+use super::outline::{self, Outline};
 use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, values};
+use super::{EngineError, Watched, chain, float, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -31,6 +33,15 @@ impl Plan {
             steps: &self.steps,
         }
     }
+}
+
+/// How far a run came before it was stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// The share of the work that was done, 0 to 1.
+    pub share: f64,
+    /// How long that took.
+    pub ms: f64,
 }
 
 /// Called when a step of an integer region is done, with its place in [`Engine::fused`]'s list.
@@ -162,6 +173,47 @@ impl Engine {
         }
     }
 
+    /// What a run on samples of these shapes will hold and do. Makes the plan, if there is none for them yet.
+    /// `remembered` tells how many bytes the caller keeps of each watched value.
+    pub fn outline(
+        &self,
+        inputs: &[Tensor],
+        remembered: impl Fn(usize) -> u64,
+    ) -> Result<Outline, EngineError> {
+        Ok(outline::of_plan(&self.plan(inputs)?.run, remembered))
+    }
+
+    /// Runs one sample for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock.
+    pub fn probe(
+        &self,
+        inputs: &[Tensor],
+        budget_ms: f64,
+        now_ms: impl Fn() -> f64,
+        see: impl FnMut(usize, &[f32]),
+    ) -> Result<Probe, EngineError> {
+        let work = self.outline(inputs, |_| 0)?.work;
+        let began = now_ms();
+        // Asked before every operator: how many there were, and when the last was asked for.
+        let begun = Cell::new(0);
+        let stop = || {
+            if now_ms() - began > budget_ms {
+                return true;
+            }
+            begun.set(begun.get() + 1);
+            false
+        };
+        let share = match self.run(inputs, see, stop) {
+            Ok(_) => 1.0,
+            Err(EngineError::Stopped) => {
+                let done: u64 = work.iter().take(begun.get()).sum();
+                done as f64 / work.iter().sum::<u64>().max(1) as f64
+            }
+            Err(error) => return Err(error),
+        };
+        let ms = now_ms() - began;
+        Ok(Probe { share, ms })
+    }
+
     fn execute(
         &self,
         inputs: &[Tensor],
@@ -289,7 +341,10 @@ impl Engine {
         inputs: &[Tensor],
         programs: &[Arc<integer::Program>],
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
-        let mut loaded = load(model, &self.watched, Weights::Values, programs)?;
+        let values = Weights::Values {
+            convolutions: !self.kernels,
+        };
+        let mut loaded = load(model, &self.watched, values, programs)?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
@@ -299,7 +354,7 @@ impl Engine {
             if self.kernels {
                 typed = float::with_kernels(&typed)?;
             }
-            SimplePlan::new(typed.into_optimized()?)
+            SimplePlan::new(weights::optimized(typed)?)
         };
         made().map_err(|error| EngineError::Plan {
             detail: chain(&error),

@@ -12,6 +12,7 @@ use super::integer::FusedNode;
 use super::integer::operator::Integers;
 use super::observe::Observe;
 use super::types::element_type;
+use super::weights::Weight;
 use crate::graph::Graph;
 
 /// A tensor that a step reads or makes.
@@ -139,7 +140,7 @@ pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<us
     let mut next = 0;
     for &id in plan.order_without_consts() {
         let node = &model.nodes[id];
-        if node.op_is::<TypedSource>() || node.op_is::<Observe>() {
+        if node.op_is::<TypedSource>() || node.op_is::<Observe>() || node.op_is::<Weight>() {
             continue;
         }
         places.insert(id, next);

@@ -2,8 +2,10 @@
 
 mod count;
 mod ends;
+pub mod fake_quantize;
 pub mod float;
 pub mod int8;
+pub mod panels;
 
 pub use count::count;
 pub use ends::Ends;

@@ -2,7 +2,7 @@
 //! its size alone would not tell what is live. What can't be measured is `None`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use serde::Serialize;
 
@@ -105,6 +105,57 @@ pub struct Usage {
     pub disk_write: Option<u64>,
 }
 
+/// The most that can be allocated here, live bytes included, where that is known: the address space in wasm, what the
+/// system can give natively.
+pub fn limit() -> Option<u64> {
+    if cfg!(target_family = "wasm") {
+        return Some(1 << 32);
+    }
+    let system = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let available = number(&system, "MemAvailable")? * 1024;
+    Some(available + live() as u64)
+}
+
+/// The number behind a key in one of Linux's tables.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What is used now, as far as that costs next to nothing to tell.
+pub fn glance() -> Usage {
+    Usage {
+        live: live() as u64,
+        peak: peak() as u64,
+        process: wasm_bytes(),
+        process_peak: wasm_bytes(),
+        ..Usage::default()
+    }
+}
+
+/// The size of the wasm memory, where there is one.
+fn wasm_bytes() -> Option<u64> {
+    #[cfg(target_family = "wasm")]
+    return Some(core::arch::wasm32::memory_size(0) as u64 * 65_536);
+    #[cfg(not(target_family = "wasm"))]
+    None
+}
+
+/// The size of the wasm memory when it was last looked at.
+static SIZE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the wasm memory grew since this was last asked, and from which size to which. Of several threads one is told.
+pub fn growth() -> Option<(u64, u64)> {
+    grown_from(&SIZE, wasm_bytes()?)
+}
+
+fn grown_from(last: &AtomicU64, now: u64) -> Option<(u64, u64)> {
+    let before = last.fetch_max(now, Relaxed);
+    (before != 0 && now > before).then_some((before, now))
+}
+
 /// What is used now.
 pub fn usage() -> Usage {
     Usage {
@@ -116,11 +167,10 @@ pub fn usage() -> Usage {
 
 #[cfg(target_family = "wasm")]
 fn system() -> Usage {
-    let bytes = core::arch::wasm32::memory_size(0) as u64 * 65_536;
     // It never shrinks.
     Usage {
-        process: Some(bytes),
-        process_peak: Some(bytes),
+        process: wasm_bytes(),
+        process_peak: wasm_bytes(),
         ..Usage::default()
     }
 }
@@ -129,12 +179,6 @@ fn system() -> Usage {
 fn system() -> Usage {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let number = |text: &str, key: &str| -> Option<u64> {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
     Usage {
         process: number(&status, "VmRSS").map(|kib| kib * 1024),
         process_peak: number(&status, "VmHWM").map(|kib| kib * 1024),
@@ -165,6 +209,13 @@ mod tests {
         drop(block);
         assert!(live() < before + (BLOCK >> 1));
         assert!(peak() + (BLOCK >> 1) > before + BLOCK);
+    }
+
+    #[test]
+    fn each_growth_is_told_once_and_the_first_look_is_none() {
+        let size = AtomicU64::new(0);
+        let told: Vec<_> = [5, 5, 7, 7, 9].map(|now| grown_from(&size, now)).into();
+        assert_eq!(told, [None, None, Some((5, 7)), None, Some((7, 9))]);
     }
 
     #[cfg(target_os = "linux")]

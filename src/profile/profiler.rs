@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::clock::Clock;
-use super::memory::{Usage, usage};
+use super::memory::{self, Usage, usage};
 use super::yaml::{self, Section};
 
 /// One moment of a run.
@@ -45,15 +45,33 @@ impl Stopwatch {
     pub fn moment(&self, step: String) -> Record {
         let now = usage();
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        let usage = Usage {
+            disk_read: since(now.disk_read, self.before.disk_read),
+            disk_write: since(now.disk_write, self.before.disk_write),
+            ..now
+        };
+        self.at(step, usage)
+    }
+
+    /// The growth of the wasm memory since this was last asked; for [`Profiler::passed`].
+    pub fn growth(&self) -> Option<Record> {
+        let (before, now) = memory::growth()?;
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let step = format!("Memory grew from {:.2} to {:.2} MiB", mib(before), mib(now));
+        Some(self.at(step, memory::glance()))
+    }
+
+    /// This moment without what the system would have to be asked for; for [`Profiler::passed`].
+    pub fn glance(&self, step: String) -> Record {
+        self.at(step, memory::glance())
+    }
+
+    fn at(&self, step: String, usage: Usage) -> Record {
         Record {
             step,
             timestamp: self.clock.unix_seconds(),
             seconds: self.elapsed_ms() / 1e3,
-            usage: Usage {
-                disk_read: since(now.disk_read, self.before.disk_read),
-                disk_write: since(now.disk_write, self.before.disk_write),
-                ..now
-            },
+            usage,
         }
     }
 }
@@ -194,6 +212,7 @@ impl Profiler {
 
     fn note(&mut self, step: String) {
         let record = self.watch.moment(step);
+        self.records.extend(self.watch.growth());
         self.records.push(record);
     }
 }

@@ -8,6 +8,7 @@ mod card;
 mod comparing;
 mod error;
 mod export;
+mod forecast;
 mod look;
 mod page;
 mod report;
@@ -26,6 +27,7 @@ pub use card::{Card, FloatOperator, Port};
 pub use comparing::compare_sample;
 pub use error::Error;
 pub use export::Export;
+pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
 use report::Report;
 pub use running::{Profile, Runner};
@@ -42,7 +44,7 @@ use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::prepare::{Prepared, prepare};
 use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock};
-use crate::quantize::{self, NodeChoice, Plan, QuantizedTensor};
+use crate::quantize::{self, NodeChoice, QuantizedTensor};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
 /// Range of each value, by name.
@@ -63,7 +65,11 @@ pub struct Session {
     header: onnx::schema::ModelProto,
     card: Card,
     prepared: Option<Ready>,
+    /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
+    planned: Option<forecast::Planned>,
     calibration: Option<Calibration>,
+    /// Whether each layer is noted as a calibration passes it.
+    each_layer: bool,
     /// The moments at which samples were done, until the report has them.
     passed: Arc<Mutex<Vec<Record>>>,
     found: Option<Found>,
@@ -177,7 +183,9 @@ impl Session {
             header,
             card,
             prepared: None,
+            planned: None,
             calibration: None,
+            each_layer: false,
             passed: Arc::default(),
             found: None,
             profiler,
@@ -251,17 +259,33 @@ impl Session {
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.profiler.resume();
-        self.prepare()?;
         let inputs = self.input_specs();
+        let planned = self.planned()?;
+        let (engine, watched) = (planned.engine.clone(), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let watched = Plan::observable(&ready.model)?;
         self.report.calibrating(&samples, &ready.done);
-        self.calibration = Some(Calibration::new(
-            ready.model.clone(),
-            watched,
-            inputs,
-            samples,
-        ));
+        let mut layers = Vec::new();
+        if self.each_layer {
+            let uses = ready.model.graph.uses();
+            let layer = |value: &String| match uses.producer(value) {
+                Some(node) => ready.model.graph.nodes[node].title().to_string(),
+                None => format!("input {value}"),
+            };
+            layers.extend(watched.iter().map(layer));
+        }
+        let (stopwatch, passed) = (self.profiler.stopwatch().clone(), self.passed.clone());
+        let looked = move |name: &str, slot: usize| {
+            let layer = layers.get(slot);
+            let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
+            let noted = [stopwatch.growth(), layer.map(|step| stopwatch.glance(step))];
+            if noted.iter().any(Option::is_some) {
+                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
+                passed.extend(noted.into_iter().flatten());
+            }
+        };
+        let looked = Box::new(looked);
+        let begun = Calibration::new(engine, watched, inputs, samples, looked);
+        self.calibration = Some(begun);
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -311,6 +335,12 @@ impl Session {
         self.profiler.passed(std::mem::take(&mut *passed));
     }
 
+    /// Has calibrations that begin from here on note in the report each layer of each sample that they pass. That is a lot of
+    /// a large model.
+    pub fn checkpoint_layers(&mut self, each: bool) {
+        self.each_layer = each;
+    }
+
     /// Begins a scope of the caller's own in the report, around whatever follows.
     pub fn begin_scope(&mut self, message: &str) {
         self.profiler.begin_scope(message);
@@ -348,6 +378,7 @@ impl Session {
             return Err(Error::SecondPass(SecondPassMissing(method)));
         }
         let observations = calibration.finish()?;
+        self.planned = None;
         self.profiler.end();
         let values = observations.len();
         self.report.calibrated(method, samples, &observations);
@@ -416,6 +447,7 @@ impl Session {
             notes: quantized.notes,
         };
         self.report.quantized(settings, &summary);
+        self.report.took(&self.profiler, summary.bytes_after);
         Ok(Outcome {
             model: file,
             ranges: quantized.ranges,

@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-use super::Summary;
 use super::running::Kept;
+use super::{Forecast, Summary};
 use crate::calibrate::{Method, Observations};
 use crate::compare::Comparison;
-use crate::profile::{LayerTable, Section, environment};
+use crate::profile::{LayerTable, Profiler, Section, environment};
 use crate::{quantize, samples};
 
 /// What has been learned of a run so far.
 #[derive(Default)]
 pub(super) struct Report {
+    forecast: Option<Told>,
     samples: Option<Section>,
     settings: Option<Section>,
     preparation: Option<Section>,
@@ -21,6 +22,21 @@ pub(super) struct Report {
     comparison: Option<Section>,
     warnings: Vec<String>,
     notes: Vec<String>,
+}
+
+/// What was forecast, and what came of it once a model was quantized.
+#[derive(Clone, Serialize)]
+struct Told {
+    forecast: Forecast,
+    actual: Option<Actual>,
+}
+
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Actual {
+    ms: f64,
+    peak_bytes: u64,
+    output_bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -52,6 +68,32 @@ struct Profiled<'a> {
 }
 
 impl Report {
+    pub(super) fn forecast(&mut self, found: &Forecast) {
+        self.forecast = Some(Told {
+            forecast: found.clone(),
+            actual: None,
+        });
+    }
+
+    /// What the job that was forecast took: its time from the beginning of its calibration on, its memory with the planning.
+    pub(super) fn took(&mut self, profiler: &Profiler, output_bytes: usize) {
+        let Some(told) = self.forecast.as_mut().filter(|told| told.actual.is_none()) else {
+            return;
+        };
+        let records = profiler.records();
+        let seconds = |step: &str| records.iter().rfind(|r| r.step == step).map(|r| r.seconds);
+        let (Some(end), Some(forecast)) = (seconds("End"), seconds("Forecast End")) else {
+            return;
+        };
+        let began = seconds("Calibration Start").filter(|&began| began >= forecast);
+        let peak = records.iter().map(|r| r.usage.peak).max();
+        told.actual = Some(Actual {
+            ms: (end - began.unwrap_or(forecast)) * 1e3,
+            peak_bytes: peak.unwrap_or(0),
+            output_bytes: output_bytes as u64,
+        });
+    }
+
     pub(super) fn calibrating(&mut self, samples: &samples::Settings, prepared: &[String]) {
         let comment = "How samples were made into tensors.";
         self.samples = Some(Section::of("samples", comment, samples));
@@ -131,7 +173,11 @@ impl Report {
     pub(super) fn sections(&self) -> Vec<Section> {
         let place = environment(rayon::current_num_threads());
         let place = Section::of("environment", "Where it ran.", &place);
+        let comment = "What it was thought to take, told before, and what it took. weightBytes, liveBytes and rangeBytes are of the\n\
+                       peak: the file and what the engine makes of it, activations, and what is remembered of every tensor.";
+        let forecast = (self.forecast.as_ref()).map(|told| Section::of("forecast", comment, told));
         let known = [
+            &forecast,
             &self.samples,
             &self.settings,
             &self.preparation,

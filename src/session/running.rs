@@ -10,7 +10,7 @@ use crate::prepare::prepare;
 use crate::profile::layers::{LayerTable, Measured, Port, Values};
 use crate::profile::recording::{Recording, Repeats, Run};
 use crate::profile::trace::Traced;
-use crate::profile::{SystemClock, clock_resolution_ms};
+use crate::profile::{Clock, Spread, SystemClock, clock_resolution_ms};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
 
@@ -190,6 +190,54 @@ impl Runner {
             runs,
             rows,
         })
+    }
+
+    /// What measuring adds to a run, as a share of it: the middle of so many pairs of a run that is measured and one that
+    /// is not, which take turns in coming first.
+    pub fn overhead(
+        &self,
+        inputs: &[Tensor],
+        pairs: usize,
+        watch: &dyn Watch,
+    ) -> Result<f64, Error> {
+        let steps = self.engine.steps(inputs).map_err(stopped)?.steps.len();
+        let timed = |work: &dyn Fn() -> Result<(), EngineError>| {
+            let began = SystemClock.now_ms();
+            work().map(|()| SystemClock.now_ms() - began)
+        };
+        let plain = || {
+            let made = self.engine.run(inputs, |_, _| {}, || watch.cancelled());
+            made.map(|_| ())
+        };
+        let measured = || {
+            let once = Repeats {
+                runs: 1,
+                warm_up: 0,
+            };
+            let mut recording = Recording::start(&SystemClock, steps, once);
+            let made = self
+                .engine
+                .run_timed(inputs, &mut recording, Recording::again, || {
+                    watch.cancelled()
+                });
+            recording.finish();
+            made.map(|_| ())
+        };
+        let mut shares = Vec::with_capacity(pairs);
+        // The first pair meets cold caches.
+        for pair in 0..=pairs {
+            let (without, with) = if pair % 2 == 0 {
+                let without = timed(&plain).map_err(stopped)?;
+                (without, timed(&measured).map_err(stopped)?)
+            } else {
+                let with = timed(&measured).map_err(stopped)?;
+                (timed(&plain).map_err(stopped)?, with)
+            };
+            if pair > 0 {
+                shares.push(with / without.max(f64::MIN_POSITIVE) - 1.0);
+            }
+        }
+        Ok(Spread::of(&shares).median)
     }
 
     fn named(&self, outputs: Vec<Tensor>) -> Vec<(String, Tensor)> {

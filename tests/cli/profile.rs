@@ -256,3 +256,93 @@ fn labels_are_of_samples_or_refused() {
     fs::write(folder.join("l.csv"), "sample,class\ns0,1\n").unwrap();
     said(&folder, &with);
 }
+
+#[test]
+fn what_it_will_take_is_told_before_and_kept_beside_what_it_took() {
+    let folder = prepared("forecast");
+    let only = [&QUANTIZE[..], &["--forecast", "--json"]].concat();
+    let forecast: Value = serde_json::from_str(&said(&folder, &only)).unwrap();
+    assert!(!folder.join("q.onnx").exists());
+    assert_eq!(
+        (
+            &forecast["samples"],
+            &forecast["macs"],
+            &forecast["refusal"]
+        ),
+        (&4.into(), &864.into(), &Value::Null)
+    );
+    let number = |value: &Value| value.as_f64().unwrap();
+    assert!(number(&forecast["peakBytes"]) > 0.0 && number(&forecast["ms"]) > 0.0);
+    assert!(number(&forecast["limitBytes"]) > number(&forecast["peakBytes"]));
+
+    let whole = [&QUANTIZE[..], &["--json", "--report", "r.yaml"]].concat();
+    let done: Value = serde_json::from_str(&said(&folder, &whole)).unwrap();
+    let size = fs::metadata(folder.join("q.onnx")).unwrap().len();
+    assert_eq!(done["summary"]["bytesAfter"], size);
+    let report: Value =
+        serde_yaml_ng::from_str(&fs::read_to_string(folder.join("r.yaml")).unwrap()).unwrap();
+    let told = &report["forecast"];
+    assert_eq!(told["forecast"]["macs"], 864);
+    assert_eq!(told["actual"]["outputBytes"], size);
+    assert!(number(&told["actual"]["peakBytes"]) > 0.0);
+    refused(
+        &folder,
+        &[
+            "quantize",
+            "m.onnx",
+            "--scheme",
+            "weights",
+            "--out",
+            "w.onnx",
+            "--forecast",
+        ],
+        &["--calib"],
+    );
+}
+
+#[test]
+fn layers_and_scopes_stand_in_the_report_when_asked_for() {
+    let folder = prepared("checkpoints");
+    let more = [
+        "--report",
+        "r.yaml",
+        "--layer-checkpoints",
+        "--scope",
+        "mine",
+    ];
+    said(&folder, &[&QUANTIZE[..], &more].concat());
+    let text = fs::read_to_string(folder.join("r.yaml")).unwrap();
+    schema::check(&text);
+    let report: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let records = report["memory_usage"].as_array().unwrap();
+    let steps: Vec<&str> = records
+        .iter()
+        .map(|record| record["step"].as_str().unwrap())
+        .collect();
+    let place = |step: &str| steps.iter().position(|s| *s == step).unwrap();
+    let layers = steps.iter().filter(|step| step.ends_with(" layer relu"));
+    assert_eq!(layers.count(), 4, "{steps:?}");
+    assert!(
+        steps
+            .iter()
+            .any(|step| step.ends_with("s0.npz layer input x"))
+    );
+    assert!(place("mine Start") < place("Calibration Start"));
+    assert!(place("Post-process End") < place("mine End"));
+    assert_eq!(steps.last(), Some(&"End"));
+    let times: Vec<f64> = records
+        .iter()
+        .map(|record| record["relative_time_secs"].as_f64().unwrap())
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+#[test]
+fn what_measuring_costs_is_told() {
+    let folder = prepared("overhead");
+    let text = said(&folder, &[&RUN[..], &["--overhead", "5"]].concat());
+    assert!(
+        text.starts_with("measuring adds ") && text.contains("the middle of 5 pairs"),
+        "{text}"
+    );
+}

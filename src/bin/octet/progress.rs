@@ -23,6 +23,13 @@ impl Progress {
         self.bar.set_message(name.to_string());
     }
 
+    /// Says something to keep, if a person watches.
+    pub fn tell(&self, text: &str) {
+        if !self.bar.is_hidden() {
+            self.bar.suspend(|| eprintln!("octet: {text}"));
+        }
+    }
+
     /// Says something to keep, above the bar.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("octet: note: {text}"));

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use octet::samples::{self, SampleRef, group};
-use octet::session::{Error, Session};
+use octet::samples::{self, Encoded, SampleRef, group};
+use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
+use super::run::print;
 use super::samples::encoded;
 use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges, threads};
@@ -33,6 +34,18 @@ pub struct Options {
     /// Where the report goes: time and memory of each step, settings, what was quantized and what not
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
+    /// Tell as JSON on the output stream what was forecast and what was done
+    #[arg(long)]
+    json: bool,
+    /// Note in the report each layer of each sample as the calibration passes it
+    #[arg(long)]
+    layer_checkpoints: bool,
+    /// A scope of your own around the whole run in the report (can be given again, from the outermost)
+    #[arg(long, value_name = "MESSAGE")]
+    scope: Vec<String>,
+    /// Only tell what it will take: memory, time and the size of the result
+    #[arg(long)]
+    forecast: bool,
     #[command(flatten)]
     settings: SettingsOptions,
     /// How many samples run at a time [default: one for each processor]
@@ -83,12 +96,43 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
     let mut session = open::open(&options.model)?;
     let named = |error| about(options, error);
+    session.checkpoint_layers(options.layer_checkpoints);
+    options
+        .scope
+        .iter()
+        .for_each(|message| session.begin_scope(message));
     let before = session.card().bytes;
     let demo = match options.demo {
         Some(count) => session.demo_samples(count, 0).map_err(named)?,
         None => vec![],
     };
     let progress = Progress::new(samples.len() + demo.len());
+    let forecast = forecast(
+        &mut session,
+        options,
+        &settings,
+        &image_settings,
+        (&samples, &demo),
+        threads,
+    )?;
+    if let Some(forecast) = &forecast {
+        if options.forecast {
+            progress.clear();
+            return print(&match options.json {
+                true => serde_json::to_string_pretty(forecast)? + "\n",
+                false => told(forecast),
+            });
+        }
+        match &forecast.refusal {
+            Some(why) => progress.note(why),
+            None => progress.tell(told(forecast).trim_end()),
+        }
+    } else if options.forecast {
+        return Err(Failure(
+            "--forecast tells what a calibration takes: give samples with --calib, or --demo"
+                .into(),
+        ));
+    }
     match &options.ranges {
         Some(path) => session.set_ranges(ranges::read(path)?).map_err(named)?,
         None if !given => progress.stage("Preparing"),
@@ -130,6 +174,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     progress.stage("Quantizing");
     let outcome = session.quantize(&settings);
     progress.clear();
+    options.scope.iter().for_each(|_| session.end_scope());
     // Where quantizing fails, the report tells how far it came.
     report_so_far(&session, options)?;
     let outcome = outcome.map_err(named)?;
@@ -150,11 +195,54 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     files::write(&options.out, &outcome.model, "--out")?;
     let after = outcome.model.len();
     let share = 100.0 * after as f64 / before.max(1) as f64;
-    println!(
-        "{}: {after} bytes, {share:.0} % of {before}",
+    if options.json {
+        let done = serde_json::json!({ "forecast": forecast, "summary": outcome.summary });
+        return print(&(serde_json::to_string_pretty(&done)? + "\n"));
+    }
+    print(&format!(
+        "{}: {after} bytes, {share:.0} % of {before}\n",
         options.out.display()
-    );
-    Ok(())
+    ))
+}
+
+/// What the job will take, if it has samples.
+fn forecast(
+    session: &mut Session,
+    options: &Options,
+    settings: &octet::quantize::Settings,
+    reading: &samples::Settings,
+    (samples, demo): (&[SampleRef], &[Encoded]),
+    threads: usize,
+) -> Result<Option<Forecast>, Failure> {
+    let first = match (demo.first(), samples.first()) {
+        (Some(first), _) => first.clone(),
+        (None, Some(first)) => encoded(first)?,
+        (None, None) => return Ok(None),
+    };
+    let job = Job {
+        samples: samples.len() + demo.len(),
+        ahead: threads * READ_AHEAD_SAMPLES,
+        threads,
+        method: settings.method.unwrap_or_default(),
+        settings,
+    };
+    let found = session.forecast(&first, reading, &job);
+    Ok(Some(found.map_err(|error| about(options, error))?))
+}
+
+/// A forecast in a line.
+fn told(forecast: &Forecast) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let refusal = forecast
+        .refusal
+        .as_ref()
+        .map_or(String::new(), |why| format!("; {why}"));
+    format!(
+        "it will take about {:.0} MiB of memory and {:.1} s, and the result will have about {:.1} MiB{refusal}\n",
+        mib(forecast.peak_bytes),
+        forecast.ms / 1e3,
+        mib(forecast.output_bytes)
+    )
 }
 
 fn calibrate(

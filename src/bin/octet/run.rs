@@ -28,6 +28,9 @@ pub struct Options {
     /// Measure each layer, and print the table
     #[arg(long)]
     profile: bool,
+    /// Tell what measuring adds to a run, from so many pairs of one that is measured and one that is not
+    #[arg(long, value_name = "PAIRS", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    overhead: Option<u16>,
     /// Order the rows by this column [default: as they run]
     #[arg(long, value_name = "COLUMN", value_parser = column)]
     sort: Option<Column>,
@@ -89,6 +92,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
     };
     let inputs = session.decode(&sample, &settings)?;
+    if let Some(pairs) = options.overhead {
+        let runner = session.runner().map_err(named)?;
+        let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
+        return print(&format!(
+            "measuring adds {:.2} % to a run, the middle of {pairs} pairs\n",
+            share * 100.0
+        ));
+    }
     let wanted = options.profile || options.files.any();
     if !wanted {
         let outputs = session

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use octet_kernels::float::{self, Geometry};
+use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::nn::DataFormat;
@@ -156,6 +157,15 @@ impl EvalOp for Convolution {
 impl TypedOp for Convolution {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(inputs[0].datum_type.fact(&self.shape)))
+    }
+
+    fn cost(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<(Cost, TDim)>> {
+        // Every element that goes out is a sum over the channels of its group and the window.
+        let geometry = self.kernel.geometry();
+        let each =
+            geometry.input_channels / geometry.groups * geometry.kernel[0] * geometry.kernel[1];
+        let products = self.shape.iter().product::<usize>() * each;
+        Ok(tvec!((Cost::FMA(f32::datum_type()), products.to_dim())))
     }
 
     as_op!();

@@ -1,0 +1,293 @@
+//! What a run of a plan will hold and do, told from the plan alone.
+//!
+//! What is live is found by walking the plan as tract does: a value is there from the step that makes it until the last
+//! that reads it. An operator that writes over what it reads, if nobody else reads that, makes nothing new.
+
+use std::collections::HashMap;
+
+use tract_onnx::prelude::{OutletId, TypedFact, TypedNode, TypedSimplePlan};
+use tract_onnx::tract_core::ops::Cost;
+use tract_onnx::tract_core::ops::binary::{OptBinByScalar, OptBinChain, OptBinUnicast, TypedBinOp};
+use tract_onnx::tract_core::ops::change_axes::{AxisOp, IntoShape};
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
+use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::source::TypedSource;
+
+use super::observe::Observe;
+
+/// A plan seen from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// The most bytes that are there at once in a run: values, its inputs among them, and what is remembered of those
+    /// that were watched by then.
+    pub peak: u64,
+    /// Of the peak, what is remembered.
+    pub remembered: u64,
+    /// For nine tenths of a run there are no more bytes than this.
+    pub usual: u64,
+    /// The work of each operator in the order they run, in units that take about the same time each.
+    pub work: Vec<u64>,
+}
+
+/// An element that is read or written takes about as long as so many multiplications in a product.
+const ELEMENT: u64 = 8;
+
+/// The outline of a plan; `remembered` tells how many bytes a run keeps of a watched value, by its place.
+pub(super) fn of_plan(plan: &TypedSimplePlan, remembered: impl Fn(usize) -> u64) -> Outline {
+    let model = plan.model();
+    let order = plan.order_without_consts();
+    let mut readers = HashMap::<OutletId, usize>::new();
+    for &id in order {
+        for &input in &model.nodes[id].inputs {
+            *readers.entry(input).or_default() += 1;
+        }
+    }
+    // What goes out is kept to the end.
+    if let Ok(outputs) = model.output_outlets() {
+        for &output in outputs {
+            *readers.entry(output).or_default() += 1;
+        }
+    }
+    let mut held = Held::default();
+    let mut work = Vec::with_capacity(order.len());
+    let mut passed = Vec::with_capacity(order.len());
+    for &id in order {
+        let node = &model.nodes[id];
+        if let Some(observer) = node.op_as::<Observe>() {
+            held.remember(remembered(observer.slot));
+        }
+        let fed = node.inputs.first().copied();
+        let taken = fed.filter(|input| {
+            forwards(node)
+                || (in_place(node)
+                    && readers.get(input) == Some(&1)
+                    && held.alone(*input)
+                    && bytes(&node.outputs[0].fact) == held.bytes_of(*input))
+        });
+        for (slot, output) in node.outputs.iter().enumerate() {
+            let made = OutletId::new(id, slot);
+            match taken.filter(|_| slot == 0) {
+                Some(input) => held.share(input, made),
+                None => held.make(made, bytes(&output.fact)),
+            }
+        }
+        for &input in &node.inputs {
+            if let Some(left) = readers.get_mut(&input) {
+                *left -= 1;
+                if *left == 0 {
+                    held.free(input);
+                }
+            }
+        }
+        for slot in 0..node.outputs.len() {
+            let made = OutletId::new(id, slot);
+            if !readers.contains_key(&made) {
+                held.free(made);
+            }
+        }
+        work.push(work_of(plan, node));
+        passed.push(held.now + held.remembered);
+    }
+    Outline {
+        peak: held.peak,
+        remembered: held.remembered_at_peak,
+        usual: usual(&passed, &work),
+        work,
+    }
+}
+
+/// The least of the bytes below which nine tenths of the work is done.
+fn usual(passed: &[u64], work: &[u64]) -> u64 {
+    let mut order: Vec<(u64, u64)> = passed.iter().copied().zip(work.iter().copied()).collect();
+    order.sort_unstable();
+    let all: u128 = work.iter().map(|&one| u128::from(one)).sum();
+    let mut done = 0;
+    for (bytes, work) in &order {
+        done += u128::from(*work);
+        if done * 10 >= all * 9 {
+            return *bytes;
+        }
+    }
+    0
+}
+
+/// Buffers, and which values stand in each.
+#[derive(Default)]
+struct Held {
+    /// For each value its buffer.
+    places: HashMap<OutletId, usize>,
+    /// Bytes of each buffer, and how many values stand in it.
+    buffers: Vec<(u64, usize)>,
+    now: u64,
+    remembered: u64,
+    peak: u64,
+    remembered_at_peak: u64,
+}
+
+impl Held {
+    fn make(&mut self, value: OutletId, bytes: u64) {
+        self.places.insert(value, self.buffers.len());
+        self.buffers.push((bytes, 1));
+        self.now += bytes;
+        self.look();
+    }
+
+    fn remember(&mut self, bytes: u64) {
+        self.remembered += bytes;
+        self.look();
+    }
+
+    fn look(&mut self) {
+        if self.now + self.remembered > self.peak {
+            self.peak = self.now + self.remembered;
+            self.remembered_at_peak = self.remembered;
+        }
+    }
+
+    fn share(&mut self, with: OutletId, value: OutletId) {
+        match self.places.get(&with).copied() {
+            Some(place) => {
+                self.places.insert(value, place);
+                self.buffers[place].1 += 1;
+            }
+            // A constant that is handed on.
+            None => self.make(value, 0),
+        }
+    }
+
+    fn free(&mut self, value: OutletId) {
+        if let Some(place) = self.places.remove(&value) {
+            let (bytes, values) = &mut self.buffers[place];
+            *values -= 1;
+            if *values == 0 {
+                self.now -= *bytes;
+            }
+        }
+    }
+
+    fn alone(&self, value: OutletId) -> bool {
+        self.places
+            .get(&value)
+            .is_some_and(|&place| self.buffers[place].1 == 1)
+    }
+
+    fn bytes_of(&self, value: OutletId) -> u64 {
+        self.places
+            .get(&value)
+            .map_or(0, |&place| self.buffers[place].0)
+    }
+}
+
+/// Whether what comes out is what went in, or a way to look at it.
+fn forwards(node: &TypedNode) -> bool {
+    // Its type can't be named from outside tract.
+    node.op_is::<Observe>() || node.op.name() == "LazyIm2col"
+}
+
+/// Whether it writes over its first input where it may.
+fn in_place(node: &TypedNode) -> bool {
+    node.op_is::<ElementWiseOp>()
+        || node.op_is::<OptBinByScalar>()
+        || node.op_is::<OptBinUnicast>()
+        || node.op_is::<OptBinChain>()
+        || node.op_is::<TypedBinOp>()
+        || node.op_is::<IntoShape>()
+        || node
+            .op_as::<AxisOp>()
+            .is_some_and(|axis| !matches!(axis, AxisOp::Move(..)))
+}
+
+fn bytes(fact: &TypedFact) -> u64 {
+    fact.mem_size()
+        .to_i64()
+        .ok()
+        .and_then(|bytes| u64::try_from(bytes).ok())
+        .unwrap_or(0)
+}
+
+fn elements(fact: &TypedFact) -> u64 {
+    let volume = fact.shape.volume().to_i64().ok();
+    volume.and_then(|v| u64::try_from(v).ok()).unwrap_or(0)
+}
+
+fn work_of(plan: &TypedSimplePlan, node: &TypedNode) -> u64 {
+    let model = plan.model();
+    if node.op_is::<TypedSource>() || node.op_is::<Const>() {
+        return 0;
+    }
+    let inputs: Vec<&TypedFact> = node
+        .inputs
+        .iter()
+        .filter_map(|&input| model.outlet_fact(input).ok())
+        .collect();
+    let made: u64 = node.outputs.iter().map(|o| elements(&o.fact)).sum();
+    let costs = node.op.cost(&inputs).unwrap_or_default();
+    let products = costs.into_iter().filter_map(|(cost, count)| match cost {
+        Cost::FMA(_) => u64::try_from(count.to_i64().ok()?).ok(),
+        _ => None,
+    });
+    let products: u64 = products.sum();
+    products.saturating_add(made.saturating_mul(ELEMENT))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::Engine;
+    use crate::graph::{Dim, Model, TensorType};
+    use crate::onnx::schema::{
+        DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
+    };
+    use crate::tensor::{Tensor, Values};
+
+    /// x → relu → r; r and exp(r) are added: at most two buffers at once.
+    fn model() -> Model {
+        let port = |name: &str| {
+            let shape = Some(vec![Dim::Known(4), Dim::Known(256)]);
+            let element = DataType::Float;
+            ValueInfoProto::of(name, &TensorType { element, shape })
+        };
+        let nodes = vec![
+            NodeProto::new("Relu", "r", &["x"], &["r"]),
+            NodeProto::new("Exp", "e", &["r"], &["e"]),
+            NodeProto::new("Add", "y", &["r", "e"], &["y"]),
+        ];
+        let opset = OperatorSetIdProto {
+            version: Some(17),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            node: nodes,
+            input: vec![port("x")],
+            output: vec![port("y")],
+            ..Default::default()
+        };
+        Model::from_proto(ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![opset],
+            graph: Some(graph),
+            ..Default::default()
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn values_written_over_are_not_counted_twice_and_what_is_remembered_is() {
+        let input = Tensor::new(vec![4, 256], Values::F32(vec![0.5; 1024])).unwrap();
+        let engine = Engine::new(model(), vec!["e".to_string()]);
+        let outline = engine
+            .outline(std::slice::from_ref(&input), |_| 100)
+            .unwrap();
+        assert_eq!((outline.peak, outline.remembered), (2 * 4096 + 100, 100));
+        assert!(outline.usual <= outline.peak && outline.usual >= 4096);
+        let clock = std::cell::Cell::new(0.0);
+        let tick = || clock.replace(clock.get() + 1.0);
+        let whole = engine
+            .probe(std::slice::from_ref(&input), 1e9, tick, |_, _| {})
+            .unwrap();
+        assert_eq!(whole.share, 1.0);
+        let part = engine
+            .probe(std::slice::from_ref(&input), 1.0, tick, |_, _| {})
+            .unwrap();
+        assert!(part.share < 1.0 && part.ms > 0.0, "{part:?}");
+    }
+}

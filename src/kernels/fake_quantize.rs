@@ -1,0 +1,214 @@
+//! Rounding floats to what integers can hold, with the mask that its gradient needs in one bit a value.
+//!
+//! With scale `s` and integers from `low` to `high` (the zero point taken off both) a value `x` becomes
+//! `clamp(round(x / s), low, high) · s`, halves going to even. Seen as a function to be trained through, it is the
+//! identity where nothing was clamped, and constant elsewhere: its gradient is what comes in, or nothing. So all that has to
+//! be kept of a value for the way back is whether it was clamped: [`mask_len`] words for all of them, a
+//! thirty-second of the floats.
+
+/// Values whose bits stand in one word, the first in the lowest bit.
+const WORD: usize = u32::BITS as usize;
+
+/// Adding and taking this away rounds a float of a magnitude up to 2²² to a whole number, halves to even: the sum has an exponent at
+/// which floats are one apart.
+const TO_WHOLE: f32 = 12_582_912.0;
+
+/// The integers that a value may become, the zero point taken off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    scale: f32,
+    low: f32,
+    high: f32,
+}
+
+impl Grid {
+    /// Integers from `low` to `high`, `scale` apart; `None` where these are no grid: a scale that is not positive and
+    /// finite, ends in the wrong order or beyond 17 bits.
+    pub fn new(scale: f32, low: i32, high: i32) -> Option<Grid> {
+        const MOST: i32 = 1 << 17;
+        let ends = -MOST <= low && low <= high && high <= MOST;
+        (scale.is_finite() && scale > 0.0 && ends).then_some(Grid {
+            scale,
+            low: low as f32,
+            high: high as f32,
+        })
+    }
+
+    /// What a value becomes, and whether it stayed between the ends. NaN stays NaN, and counts as clamped.
+    fn round(self, value: f32) -> (f32, bool) {
+        // One step beyond the ends is as good as any number of them: clamping first keeps the sum below exact. (Written
+        // so that NaN goes through.)
+        let steps = value / self.scale;
+        let steps = if steps < self.low - 1.0 {
+            self.low - 1.0
+        } else {
+            steps
+        };
+        let steps = if steps > self.high + 1.0 {
+            self.high + 1.0
+        } else {
+            steps
+        };
+        let whole = (steps + TO_WHOLE) - TO_WHOLE;
+        let passed = whole >= self.low && whole <= self.high;
+        let held = if whole < self.low { self.low } else { whole };
+        let held = if held > self.high { self.high } else { held };
+        (held * self.scale, passed)
+    }
+}
+
+/// How many words the mask of so many values has.
+pub fn mask_len(values: usize) -> usize {
+    values.div_ceil(WORD)
+}
+
+/// Writes what each value becomes to `out`, and to `passed` a bit for each: 1 where it was not clamped; bits behind
+/// the last are 0. False where the lengths don't belong together; then nothing is written.
+#[must_use]
+pub fn fake_quantize(values: &[f32], grid: Grid, out: &mut [f32], passed: &mut [u32]) -> bool {
+    if out.len() != values.len() || passed.len() != mask_len(values.len()) {
+        return false;
+    }
+    for ((values, out), word) in values.chunks(WORD).zip(out.chunks_mut(WORD)).zip(passed) {
+        // First all values and then all bits: two plain loops become vector code, one of both does not.
+        let mut bits = [0u32; WORD];
+        for ((&value, out), bit) in values.iter().zip(out).zip(&mut bits) {
+            let (held, passed) = grid.round(value);
+            *out = held;
+            *bit = u32::from(passed);
+        }
+        *word = bits.iter().rev().fold(0, |word, bit| word << 1 | bit);
+    }
+    true
+}
+
+/// The gradient with respect to the values, from that with respect to what they became: the same where nothing was
+/// clamped, zero elsewhere. False where the lengths don't belong together; then nothing is written.
+#[must_use]
+pub fn fake_quantize_gradient(gradient: &[f32], passed: &[u32], out: &mut [f32]) -> bool {
+    if out.len() != gradient.len() || passed.len() != mask_len(gradient.len()) {
+        return false;
+    }
+    for ((gradient, out), &word) in gradient.chunks(WORD).zip(out.chunks_mut(WORD)).zip(passed) {
+        for (at, (&gradient, out)) in gradient.iter().zip(out).enumerate() {
+            // All ones where the bit is set: a float times 0 would keep NaN and the sign.
+            let keep = 0u32.wrapping_sub(word >> at & 1);
+            *out = f32::from_bits(gradient.to_bits() & keep);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the formula says, in f64 and one by one.
+    fn reference(value: f32, scale: f32, low: i32, high: i32) -> (f32, bool) {
+        let whole = f64::from(value / scale).round_ties_even();
+        let passed = whole >= f64::from(low) && whole <= f64::from(high);
+        let held = whole.clamp(f64::from(low), f64::from(high));
+        (held as f32 * scale, passed)
+    }
+
+    #[test]
+    fn masks_are_a_thirty_second_of_the_floats() {
+        let floats = 1 << 20;
+        assert_eq!(
+            mask_len(floats) * size_of::<u32>() * 32,
+            floats * size_of::<f32>()
+        );
+        assert_eq!([0, 1, 32, 33].map(mask_len), [0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn halves_go_to_even_and_ends_hold() {
+        let grid = Grid::new(0.5, -2, 3).unwrap();
+        let values = [
+            0.25,
+            0.75,
+            -0.25,
+            -1.25,
+            -1.24,
+            1.74,
+            1.75,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            1e30,
+        ];
+        let mut out = [9.0; 10];
+        let mut mask = [u32::MAX];
+        assert!(fake_quantize(&values, grid, &mut out, &mut mask));
+        assert_eq!(out, [0.0, 1.0, 0.0, -1.0, -1.0, 1.5, 1.5, 1.5, -1.0, 1.5]);
+        assert_eq!(mask[0], 0b00_0011_1111);
+    }
+
+    #[test]
+    fn what_is_no_number_stays_none_and_passes_nothing_on() {
+        let grid = Grid::new(1.0, 0, 255).unwrap();
+        let (mut out, mut mask) = ([0.0; 2], [0]);
+        assert!(fake_quantize(&[f32::NAN, 3.0], grid, &mut out, &mut mask));
+        assert!(out[0].is_nan());
+        assert_eq!(mask, [0b10]);
+        let mut back = [1.0; 2];
+        assert!(fake_quantize_gradient(&[f32::NAN, -0.5], &mask, &mut back));
+        assert_eq!(back.map(f32::to_bits), [0, (-0.5f32).to_bits()]);
+    }
+
+    #[test]
+    fn grids_and_lengths_that_are_wrong_are_refused() {
+        for (scale, low, high) in [
+            (0.0, 0, 1),
+            (f32::NAN, 0, 1),
+            (-1.0, 0, 1),
+            (1.0, 2, 1),
+            (1.0, 0, 1 << 18),
+        ] {
+            assert!(
+                Grid::new(scale, low, high).is_none(),
+                "{scale} {low} {high}"
+            );
+        }
+        let grid = Grid::new(1.0, 0, 1).unwrap();
+        assert!(!fake_quantize(&[0.0; 33], grid, &mut [0.0; 33], &mut [0]));
+        assert!(!fake_quantize(&[0.0; 2], grid, &mut [0.0; 3], &mut [0]));
+        assert!(!fake_quantize_gradient(&[0.0; 2], &[], &mut [0.0; 2]));
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    proptest::proptest! {
+        #[test]
+        fn it_is_the_formula_for_any_values(
+            bits in proptest::collection::vec(proptest::num::u32::ANY, 0..100),
+            exponent in -20i32..20,
+            mantissa in 1.0f32..2.0,
+            low in -70_000i32..70_000,
+            width in 0i32..60_000,
+        ) {
+            // Half of the values are near the grid, half any float there is.
+            let scale = mantissa * 2f32.powi(exponent);
+            let high = low + width;
+            let near = |bits: u32| (low as f32 + (bits % 1000) as f32 / 999.0 * width as f32 * 1.2) * scale;
+            let value = |(at, bits): (usize, &u32)| if at % 2 == 0 { near(*bits) } else { f32::from_bits(*bits) };
+            let values: Vec<f32> = bits.iter().enumerate().map(value).collect();
+            let mut out = vec![0.0; values.len()];
+            let mut mask = vec![0; mask_len(values.len())];
+            let grid = Grid::new(scale, low, high).unwrap();
+            proptest::prop_assert!(fake_quantize(&values, grid, &mut out, &mut mask));
+            for (at, &value) in values.iter().enumerate() {
+                let passed = mask[at / 32] >> (at % 32) & 1 == 1;
+                if value.is_nan() {
+                    proptest::prop_assert!(out[at].is_nan() && !passed);
+                } else {
+                    let (held, stayed) = reference(value, scale, low, high);
+                    proptest::prop_assert_eq!((out[at], passed), (held, stayed), "{}", value);
+                }
+            }
+            let mut back = vec![7.0; values.len()];
+            let ones = vec![1.0; values.len()];
+            proptest::prop_assert!(fake_quantize_gradient(&ones, &mask, &mut back));
+            let kept = back.iter().filter(|&&one| one == 1.0).count() as u32;
+            proptest::prop_assert_eq!(kept, mask.iter().map(|word| word.count_ones()).sum::<u32>());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Matrices of floats in a file brought into the panels that a product's kernel reads.
+//!
+//! A panel holds `width` neighbouring columns: for each row of the sum their values side by side. Columns that there are
+//! none of are left as they were.
+
+/// Where the elements of a matrix lie, counted in floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Matrix {
+    /// The first element.
+    pub first: usize,
+    /// How many rows a sum has.
+    pub k: usize,
+    /// How many columns there are.
+    pub mn: usize,
+    /// From a row to the next.
+    pub k_stride: usize,
+    /// From a column to the next.
+    pub mn_stride: usize,
+}
+
+const FLOAT: usize = size_of::<f32>();
+
+/// Rows of a panel that are written together, so that what is written stays in the first cache.
+const ROWS: usize = 32;
+
+/// Writes the panels, `apart` floats from one to the next, from little-endian floats that may lie anywhere. False where the
+/// matrix or the panels don't fit; then nothing is written.
+#[must_use]
+pub fn pack(bytes: &[u8], matrix: &Matrix, width: usize, apart: usize, panels: &mut [f32]) -> bool {
+    let Matrix {
+        first,
+        k,
+        mn,
+        k_stride,
+        mn_stride,
+    } = *matrix;
+    if k == 0 || mn == 0 {
+        return true;
+    }
+    let last = (k - 1)
+        .checked_mul(k_stride)
+        .zip((mn - 1).checked_mul(mn_stride))
+        .and_then(|(row, column)| first.checked_add(row)?.checked_add(column));
+    let fits = last.is_some_and(|last| last < bytes.len() / FLOAT)
+        && width > 0
+        && k.checked_mul(width).is_some_and(|len| len <= apart)
+        && mn
+            .div_ceil(width)
+            .checked_mul(apart)
+            .is_some_and(|len| len <= panels.len());
+    if !fits {
+        return false;
+    }
+    for (panel, column) in panels.chunks_mut(apart).zip((0..mn).step_by(width)) {
+        let lanes = width.min(mn - column);
+        let rows = &mut panel[..k * width];
+        if mn_stride == 1 {
+            for (row, values) in rows.chunks_exact_mut(width).enumerate() {
+                let place = (first + row * k_stride + column) * FLOAT;
+                read(&bytes[place..place + lanes * FLOAT], &mut values[..lanes]);
+            }
+        } else {
+            for (block, rows) in rows.chunks_mut(ROWS * width).enumerate() {
+                for lane in 0..lanes {
+                    let place = first + (column + lane) * mn_stride + block * ROWS * k_stride;
+                    gather(&bytes[place * FLOAT..], k_stride, &mut rows[lane..], width);
+                }
+            }
+        }
+    }
+    true
+}
+
+/// Every `stride`th float into every `width`th place.
+fn gather(bytes: &[u8], stride: usize, places: &mut [f32], width: usize) {
+    let values = bytes.chunks(stride.max(1) * FLOAT);
+    for (place, value) in places.iter_mut().step_by(width).zip(values) {
+        if let Some(value) = value.first_chunk() {
+            *place = f32::from_le_bytes(*value);
+        }
+    }
+}
+
+fn read(bytes: &[u8], floats: &mut [f32]) {
+    for (float, bytes) in floats.iter_mut().zip(bytes.chunks_exact(FLOAT)) {
+        if let Some(value) = bytes.first_chunk() {
+            *float = f32::from_le_bytes(*value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Element by element, as the panels are defined.
+    fn reference(values: &[f32], matrix: &Matrix, width: usize, apart: usize, panels: &mut [f32]) {
+        for column in 0..matrix.mn {
+            for row in 0..matrix.k {
+                let from = matrix.first + row * matrix.k_stride + column * matrix.mn_stride;
+                panels[column / width * apart + row * width + column % width] = values[from];
+            }
+        }
+    }
+
+    #[test]
+    fn panels_are_as_defined_for_any_strides_and_places() {
+        let values: Vec<f32> = (0..9000).map(|at| at as f32).collect();
+        for (k, mn) in [(1, 1), (3, 16), (31, 17), (32, 5), (70, 33), (65, 1)] {
+            for (k_stride, mn_stride) in [(mn, 1), (1, k), (2, 2 * k + 1), (3 * mn, 3)] {
+                for first in [0, 7] {
+                    let matrix = Matrix {
+                        first,
+                        k,
+                        mn,
+                        k_stride,
+                        mn_stride,
+                    };
+                    let (width, apart) = (16, (k + 1) * 16);
+                    let mut wanted = vec![-1.0; mn.div_ceil(width) * apart];
+                    let mut found = wanted.clone();
+                    // Behind one byte: files align nothing.
+                    let mut bytes = vec![0];
+                    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+                    reference(&values, &matrix, width, apart, &mut wanted);
+                    assert!(pack(&bytes[1..], &matrix, width, apart, &mut found));
+                    assert_eq!(found, wanted, "{matrix:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let matrix = Matrix {
+            first: 0,
+            k: 4,
+            mn: 4,
+            k_stride: 4,
+            mn_stride: 1,
+        };
+        let bytes = [0; 64];
+        assert!(pack(&bytes, &matrix, 4, 16, &mut [0.0; 16]));
+        assert!(!pack(&bytes[1..], &matrix, 4, 16, &mut [0.0; 16]));
+        assert!(!pack(&bytes, &matrix, 4, 15, &mut [0.0; 16]));
+        assert!(!pack(&bytes, &matrix, 4, 16, &mut [0.0; 15]));
+        assert!(!pack(
+            &bytes,
+            &Matrix {
+                k_stride: usize::MAX,
+                ..matrix
+            },
+            4,
+            16,
+            &mut [0.0; 16]
+        ));
+    }
+}

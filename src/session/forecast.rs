@@ -1,0 +1,371 @@
+//! What calibrating and quantizing will take, told before: time, memory and the size of the result.
+//!
+//! The plan that the engine makes for the first sample is the one that the calibration runs, so making it is no lost
+//! work. From it and the shapes follow the activations that are there at once; what the weights take is known once they
+//! are in it. The first sample is then run for a moment, which tells the time, and how much must be remembered of each
+//! tensor.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{Error, Session};
+use crate::calibrate::{Method, Observation};
+use crate::engine::{self, Engine, Probe};
+use crate::graph::{Dim, Graph};
+use crate::onnx::schema::{DataType, TensorProto};
+use crate::profile::macs::macs;
+use crate::profile::{Clock, SystemClock, memory};
+use crate::quantize::{self, ElementType, Plan, Scheme};
+use crate::samples::{self, Encoded};
+use crate::tensor::Tensor;
+
+/// How long the first sample runs at most, in milliseconds.
+const PROBE_MS: f64 = 250.0;
+
+/// What two nodes and four constants for an activation take in the file, and two of these for a weight.
+const PAIR_BYTES: u64 = 400;
+
+/// So many bytes of weights are made integers and written in a millisecond.
+const QUANTIZED_PER_MS: f64 = 3e5;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    /// How many samples there are.
+    pub samples: usize,
+    /// The files of so many are in memory at once.
+    pub ahead: usize,
+    /// So many run at once.
+    pub threads: usize,
+    /// How ranges will be found.
+    pub method: Method,
+    /// How the model will be quantized.
+    pub settings: &'a quantize::Settings,
+}
+
+/// What will be taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// How many samples it is told for.
+    pub samples: usize,
+    /// How many run at once.
+    pub threads: usize,
+    /// The time until the quantized model is there, in milliseconds.
+    pub ms: f64,
+    /// Of it for each sample, on one thread.
+    pub sample_ms: f64,
+    /// The most that will be allocated at once.
+    pub peak_bytes: u64,
+    /// The stage in which that is, as in the report.
+    pub peak_stage: &'static str,
+    /// Of the peak: the file, and what the engine makes of its weights.
+    pub weight_bytes: u64,
+    /// Of the peak: activations of the samples that run at once.
+    pub live_bytes: u64,
+    /// Of the peak: what is remembered of every tensor.
+    pub range_bytes: u64,
+    /// The size of the quantized model.
+    pub output_bytes: u64,
+    /// Multiplications with an addition in one run.
+    pub macs: u64,
+    /// What can be allocated here at most, where that is known.
+    pub limit_bytes: Option<u64>,
+    /// Why it can't be done here, and a way that can.
+    pub refusal: Option<String>,
+}
+
+/// An engine that was made ready for a calibration, and what that took.
+pub(super) struct Planned {
+    pub(super) engine: Arc<Engine>,
+    pub(super) watched: Vec<String>,
+    /// The most that was allocated while a plan was made.
+    peak: u64,
+}
+
+/// What the peaks are made of.
+struct Parts {
+    /// Live before anything was planned.
+    before: u64,
+    /// Live once the plan was made.
+    planned: u64,
+    /// Activations of the samples that run at once.
+    live: u64,
+    /// What is remembered of all tensors.
+    ranges: u64,
+    /// Of it what stays when the calibration ends.
+    kept: u64,
+    /// Files and decoded tensors of samples.
+    samples: u64,
+}
+
+impl Session {
+    /// The engine that calibrates; kept until a calibration ends.
+    pub(super) fn planned(&mut self) -> Result<&mut Planned, Error> {
+        self.prepare()?;
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        if self.planned.is_none() {
+            let watched = Plan::observable(&ready.model)?;
+            let engine = Arc::new(Engine::new(ready.model.clone(), watched.clone()));
+            self.planned = Some(Planned {
+                engine,
+                watched,
+                peak: 0,
+            });
+        }
+        self.planned.as_mut().ok_or(Error::NotCalibrating)
+    }
+
+    /// Tells what a job will take, from its first sample. What comes of it is told beside this in the report.
+    pub fn forecast(
+        &mut self,
+        first: &Encoded,
+        reading: &samples::Settings,
+        job: &Job<'_>,
+    ) -> Result<Forecast, Error> {
+        self.profiler.resume();
+        self.profiler.begin("Forecast");
+        let found = self.look_ahead(first, reading, job);
+        self.profiler.end();
+        let found = found?;
+        self.report.forecast(&found);
+        Ok(found)
+    }
+
+    fn look_ahead(
+        &mut self,
+        first: &Encoded,
+        reading: &samples::Settings,
+        job: &Job<'_>,
+    ) -> Result<Forecast, Error> {
+        self.prepare()?;
+        let before = memory::live() as u64;
+        let began = SystemClock.now_ms();
+        let inputs = self.decode(first, reading)?;
+        let decoded_ms = SystemClock.now_ms() - began;
+        let planned = self.planned()?;
+        let outer = memory::peak();
+        memory::restart_peak();
+        let made = planned.engine.outline(&inputs, |_| 0);
+        planned.peak = planned.peak.max(memory::peak() as u64);
+        memory::raise_peak(outer);
+        made.map_err(Error::Engine)?;
+        let after = memory::live() as u64;
+        let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
+        let now = || SystemClock.now_ms();
+        let probe = planned
+            .engine
+            .probe(&inputs, PROBE_MS, now, |slot, values| {
+                seen[slot].observe(values)
+            })
+            .map_err(Error::Engine)?;
+        let planning = planned.peak;
+        let bytes: Vec<u64> = seen.iter().map(|one| remembered(one, job.method)).collect();
+        let outline = planned
+            .engine
+            .outline(&inputs, |slot| bytes.get(slot).copied().unwrap_or(0))
+            .map_err(Error::Engine)?;
+
+        let at_once = job.threads.min(job.samples).max(1) as u64;
+        let kept: u64 = bytes.iter().sum();
+        // One run is where it holds most. Over several rounds the others come near that, too: they are taken half way
+        // from what is usual. One that has ended holds what it remembers until that is taken over.
+        let other = outline.peak.midpoint(outline.usual).max(kept);
+        let runs = outline.peak + (at_once - 1) * other;
+        let ranges = outline.remembered + (at_once - 1) * kept;
+        let decoded: u64 = inputs.iter().map(bytes_of).sum();
+        let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
+        let parts = Parts {
+            before,
+            planned: after - decoded,
+            live: runs.saturating_sub(ranges),
+            ranges: kept + ranges.min(runs),
+            kept,
+            samples: at_once * decoded + files * (job.ahead.min(job.samples) as u64 - 1),
+        };
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let graph = &ready.model.graph;
+        let (output, integers, largest) = self.written(graph, job.settings)?;
+        let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
+        let shape = |name: &str| -> Option<Vec<u64>> {
+            let found = types
+                .get(name)
+                .cloned()
+                .or_else(|| graph.tensor_type(name))?;
+            let size = |dim: &Dim| match dim {
+                Dim::Known(size) => Some(*size as u64),
+                _ => None,
+            };
+            found.shape?.iter().map(size).collect()
+        };
+        let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
+        Ok(told(
+            job,
+            &parts,
+            planning,
+            Written {
+                file: output,
+                integers,
+                largest,
+            },
+            (decoded_ms, probe),
+            multiplications,
+            at_once,
+        ))
+    }
+
+    /// The size of the quantized file, of the integers in it, and of the largest weight they are made of.
+    fn written(
+        &self,
+        graph: &Graph,
+        settings: &quantize::Settings,
+    ) -> Result<(u64, u64, u64), Error> {
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let bits = bits_of_weights(settings);
+        // What the plan for static quantization takes for integers is about what the other schemes take, too.
+        let plan = Plan::new(&ready.model, settings)?;
+        let quantized: std::collections::HashSet<&str> = plan
+            .choices()
+            .iter()
+            .filter(|choice| choice.quantized)
+            .map(|choice| choice.node.as_str())
+            .collect();
+        let float = graph
+            .initializers
+            .iter()
+            .filter(|tensor| tensor.data_type == Some(DataType::Float as i32));
+        let (mut saved, mut integers, mut largest) = (0, 0, 0);
+        let uses = graph.uses();
+        for tensor in float.filter(|tensor| tensor.dims.len() >= 2) {
+            let name = tensor.name.as_deref().unwrap_or_default();
+            let mut readers = uses.consumers(name).iter();
+            let all = settings.scheme == Scheme::Float16;
+            if all || readers.any(|&(node, _)| quantized.contains(graph.nodes[node].title())) {
+                let bytes = size(tensor);
+                let small = bytes * bits / 32;
+                saved += bytes.saturating_sub(small);
+                integers += small;
+                largest = bytes.max(largest);
+            }
+        }
+        let constants: u64 = graph.initializers.iter().map(size).sum();
+        let structure = (self.file.bytes.len() as u64).saturating_sub(constants);
+        let pairs = match settings.scheme {
+            Scheme::Static => quantized.len() as u64 * 2,
+            Scheme::Float16 => 0,
+            _ => quantized.len() as u64,
+        };
+        let file = constants.saturating_sub(saved) + structure.min(constants) + pairs * PAIR_BYTES;
+        Ok((file, integers, largest))
+    }
+}
+
+/// What quantizing makes.
+struct Written {
+    file: u64,
+    integers: u64,
+    largest: u64,
+}
+
+fn told(
+    job: &Job<'_>,
+    parts: &Parts,
+    planning: u64,
+    written: Written,
+    (decoded_ms, probe): (f64, Probe),
+    macs: u64,
+    at_once: u64,
+) -> Forecast {
+    let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
+    // A weight is there as floats and as wide integers while it is quantized; then the file is written.
+    let quantizing =
+        parts.before + parts.kept + written.integers + (2 * written.largest).max(written.file);
+    let stages = [
+        (planning, "Pre-process"),
+        (calibrating, "Calibration"),
+        (quantizing, job.settings.scheme.step()),
+    ];
+    let (peak_bytes, peak_stage) = stages
+        .into_iter()
+        .max_by_key(|(bytes, _)| *bytes)
+        .unwrap_or_default();
+    let in_calibration = peak_stage == "Calibration";
+    let passes = if job.method.second_pass().is_some() {
+        2.0
+    } else {
+        1.0
+    };
+    let sample_ms = decoded_ms + probe.ms / probe.share.max(1e-6);
+    let rounds = (job.samples as u64).div_ceil(at_once) as f64;
+    let limit_bytes = memory::limit();
+    let refusal = limit_bytes
+        .filter(|&limit| peak_bytes > limit)
+        .map(|limit| refusal(peak_bytes, limit, calibrating, parts, at_once));
+    Forecast {
+        samples: job.samples,
+        threads: job.threads,
+        ms: sample_ms * rounds * passes + written.integers as f64 * 4.0 / QUANTIZED_PER_MS,
+        sample_ms,
+        peak_bytes,
+        peak_stage,
+        weight_bytes: if in_calibration {
+            parts.planned
+        } else {
+            peak_bytes - parts.kept.min(peak_bytes)
+        },
+        live_bytes: if in_calibration { parts.live } else { 0 },
+        range_bytes: if in_calibration { parts.ranges } else { 0 },
+        output_bytes: written.file,
+        macs,
+        limit_bytes,
+        refusal,
+    }
+}
+
+fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64) -> String {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let each = (parts.live + parts.ranges) / (at_once + 1).max(1);
+    let fewer = at_once > 1 && calibrating - each * (at_once - 1) < limit;
+    let way = match (fewer, cfg!(target_family = "wasm")) {
+        (true, _) => format!(
+            "use fewer threads, each of which takes about {} MiB",
+            mib(each)
+        ),
+        (false, true) => "use the command line, which has the memory of the machine".to_string(),
+        (false, false) => "use smaller samples or a machine with more memory".to_string(),
+    };
+    format!(
+        "it will take about {} MiB at its peak and there are {} MiB: {way}",
+        mib(peak),
+        mib(limit)
+    )
+}
+
+/// Bytes that are held of a tensor, once all samples were seen; of one that was not reached, those of any.
+fn remembered(seen: &Observation, method: Method) -> u64 {
+    let second = method.second_pass().map_or(0, |layout| {
+        (layout.bins * (size_of::<u64>() + size_of::<f32>())) as u64
+    });
+    seen.expected_bytes() + second
+}
+
+fn bytes_of(tensor: &Tensor) -> u64 {
+    tensor.values().len() as u64 * tensor.element_type().bits().unwrap_or(32) as u64 / 8
+}
+
+fn size(tensor: &TensorProto) -> u64 {
+    tensor.raw_data.as_ref().map_or(0, |raw| raw.len() as u64)
+}
+
+fn bits_of_weights(settings: &quantize::Settings) -> u64 {
+    match settings.scheme {
+        Scheme::Float16 => 16,
+        Scheme::Blocks => u64::from(settings.blocks.bits),
+        _ => match settings.weights.element {
+            Some(ElementType::I16 | ElementType::U16) => 16,
+            Some(ElementType::I4 | ElementType::U4) => 4,
+            _ => 8,
+        },
+    }
+}

@@ -1,0 +1,66 @@
+"""Every report is read by PyYAML, is as `docs/report.schema.json` says, and tells beforehand what came of it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from corpus_manifest import MODELS
+
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "report.schema.json").read_text())
+FLOAT = [name for name, model in MODELS.items() if not model.quantized]
+
+# Quark's own keys in its order (AMD Quark 0.13); a browser leaves out the disk.
+RECORD = ["step", "timestamp", "relative_time_secs", "cpu_memory_mb", "disk_read_mb", "disk_write_mb"]
+SUMMARY = ["total_quantization_time_seconds", "peak_memory_mb", "total_disk_read_mb", "total_disk_write_mb",
+           "peak_cache_dir_disk_usage_mb"]
+
+
+def checked(path):
+    """The report as PyYAML reads it, held against the schema."""
+    report = yaml.safe_load(Path(path).read_text())
+    jsonschema.Draft202012Validator(SCHEMA).validate(report)
+    return report
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_quarks_part_is_quarks_and_the_rest_is_as_the_schema_says(quantized, name):
+    result = quantized(name)
+    assert result.status == 0, result.errors
+    report = checked(result.report)
+    assert list(report)[: 1 + len(SUMMARY)] == ["memory_usage", *SUMMARY]
+    for record in report["memory_usage"]:
+        assert list(record)[: len(RECORD)] == RECORD
+    # Only strings are quoted, and numbers have Quark's decimals.
+    line = next(line for line in result.report.read_text().splitlines() if line.startswith("- step"))
+    assert line == '- step: "Start"'
+
+
+@pytest.mark.parametrize("name", FLOAT)
+def test_memory_and_size_are_forecast(quantized, name):
+    told = checked(quantized(name).report)["forecast"]
+    forecast, actual = told["forecast"], told["actual"]
+    peak = forecast["peakBytes"] / actual["peakBytes"]
+    size = forecast["outputBytes"] / actual["outputBytes"]
+    print(f"{name}: peak {peak:.3f} of {actual['peakBytes'] / 2**20:.1f} MiB, size {size:.3f}")
+    assert 0.85 <= peak <= 1.15, f"forecast {forecast['peakBytes']}, was {actual['peakBytes']}"
+    assert 0.85 <= size <= 1.15, f"forecast {forecast['outputBytes']}, was {actual['outputBytes']}"
+    parts = forecast["weightBytes"] + forecast["liveBytes"] + forecast["rangeBytes"]
+    assert parts <= forecast["peakBytes"] * 1.001
+
+
+def test_runs_and_comparisons_leave_such_reports_too(corpus, program, quantized, tmp_path):
+    float_model, result = corpus.model("squeezenet"), quantized("squeezenet")
+    sample = sorted(corpus.samples("squeezenet").glob("*.npz"))[0]
+    for command in (["run", float_model, "--input", sample, "--runs", "1"],
+                    ["compare", float_model, result.model, "--data", sample, "--profile"]):
+        report = tmp_path / "report.yaml"
+        done = subprocess.run([program, *command, "--report", report], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert checked(report)["profiles"]
