@@ -7,6 +7,7 @@ import './views/studio.js';
 import { followAddress } from './address.js';
 import { dropped, named } from './files.js';
 import { findDemos } from './demo.js';
+import { keepForecast } from './forecast.js';
 import { remember } from './kept.js';
 import { workOffline } from './offline.js';
 import { cancel } from './run.js';
@@ -48,6 +49,7 @@ addEventListener('keydown', (event) => {
 });
 
 followAddress();
+keepForecast();
 start().catch(() => {});
 findDemos();
 void remember();

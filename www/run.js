@@ -4,7 +4,7 @@
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
-import { blocked, done, model, run, samples, randomData, settings, tried } from './state.js';
+import { blocked, done, forecast, model, run, samples, randomData, settings, tried } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress } from './types.js' */
@@ -68,6 +68,7 @@ export async function quantize({ quick = false } = {}) {
     // A calibration that was ended early does for other settings; who presses the button again wants all samples.
     const whole = quick || calibration?.summary.samples === calibration?.summary.given;
     const held = same && whole && open.calibrated && (pass === 'minmax' || calibration?.pass === pass);
+    const told = needsSamples && !held ? (forecast.peek()?.told ?? null) : null;
     if (needsSamples && !held) {
       enough = new AbortController();
       const summary = await open.calibrate(files, { method: pass, samples: { image, demo }, signal, enough: enough.signal }, onProgress);
@@ -89,6 +90,8 @@ export async function quantize({ quick = false } = {}) {
         // A quick run has no story of its own: the one of the calibration stays.
         curve: quick ? (done.peek()?.curve ?? curve) : curve,
         calibration: summary,
+        // Told of a run with calibration; other settings take a moment only.
+        forecast: told,
         name: open.name,
       };
     });

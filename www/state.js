@@ -7,7 +7,7 @@
 import { detect } from './capabilities.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Comparison, Decoded, Memory, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
+/** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -29,6 +29,7 @@ import { computed, signal } from './signals.js';
  * @property {QuantizeSettings} document what it was made with
  * @property {Run['curve']} curve
  * @property {number} id of `tried`
+ * @property {Forecast | null} forecast what was told before it; `null` where nothing was, or no samples were run
  */
 
 /**
@@ -111,6 +112,9 @@ export const tab = signal(/** @type {Tab} */ ('overview'));
 /** The name of the node that is looked at; empty for none. */
 export const selected = signal('');
 
+/** What a run will take; `told` is `null` while it is not known. @type {import('./signals.js').Signal<{ told: Forecast | null, failure: string } | null>} */
+export const forecast = signal(/** @type {any} */ (null));
+
 /** Why Run is off, in words; empty where it is on. */
 export const blocked = computed(() => {
   modelChanged.value;
@@ -122,6 +126,7 @@ export const blocked = computed(() => {
   if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
   if ((settings.value.document.scheme ?? 'static') !== 'static') return '';
   if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
+  if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
   if (preview.value?.failure) return 'The first sample cannot be used; what is wrong with it is said below its name. Mend the file and add it again, or remove all and add others.';
   return '';
 });

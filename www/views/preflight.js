@@ -5,6 +5,7 @@ import { h } from '../dom.js';
 import { count, plural, real } from '../format.js';
 import { isPicture } from '../files.js';
 import { model, modelChanged, preview, randomData, samples, settings } from '../state.js';
+import { forecastView } from './forecast.js';
 
 /** @import { Card } from '../types.js' */
 
@@ -23,7 +24,8 @@ export function preflight() {
   const warnings = all.filter(({ level }) => level === 'fair').length;
   return h('section', { class: 'panel', 'aria-labelledby': 'preflight-title' },
     h('h2', { id: 'preflight-title' }, 'Before the run', h('span', { class: 'note' }, warnings === 0 ? ' nothing stands against it' : ` ${plural(warnings, 'thing')} to know`)),
-    h('ul', { class: 'preflight' }, ...all.map(({ level, text }) => h('li', {}, h('span', { class: `mark ${level}` }, level === 'good' ? 'OK' : 'Note'), h('span', {}, text)))));
+    h('ul', { class: 'preflight' }, ...all.map(({ level, text }) => h('li', {}, h('span', { class: `mark ${level}` }, level === 'good' ? 'OK' : 'Note'), h('span', {}, text)))),
+    () => forecastView());
 }
 
 /** @param {Card} card @returns {Finding[]} */

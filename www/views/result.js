@@ -8,6 +8,7 @@ import { fail } from '../messages.js';
 import { model, run, settings, tab } from '../state.js';
 import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
+import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
 import { fact, table } from './model.js';
 import { readingView } from './reading.js';
@@ -45,6 +46,7 @@ export function resultPanel(done) {
     () => readingView(done),
     accuracy(done),
     latency(done),
+    forecastAndActual(done),
     summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
       h('summary', {}, `${plural(summary.notes.length, 'tensor')} guarded: eight bits would have ruined ${summary.notes.length === 1 ? 'it' : 'them'}`),
       h('ul', {}, ...summary.notes.slice(0, shown).map((note) => h('li', {}, note)))),

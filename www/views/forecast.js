@@ -1,0 +1,40 @@
+// @ts-check
+/** What a run will take, before it; and beside what it took, after it. */
+
+import { h } from '../dom.js';
+import { bytes, duration, plural } from '../format.js';
+import { forecast } from '../state.js';
+import { fact, table } from './model.js';
+import { mib } from './run.js';
+
+/** @import { Done } from '../state.js' */
+
+export function forecastView() {
+  const now = forecast.value;
+  if (!now) return null;
+  if (now.failure) return h('p', { class: 'callout fair', id: 'forecast' }, `No forecast: ${now.failure}`);
+  if (!now.told) return h('p', { class: 'note', id: 'forecast' }, 'Forecasting time, memory and size from the first sample.');
+  const { ms, peakBytes, outputBytes, samples, threads, limitBytes, refusal } = now.told;
+  return h('div', { class: 'gap', id: 'forecast' },
+    refusal && h('p', { class: 'callout bad' }, refusal),
+    h('dl', { class: 'facts' },
+      ...fact('It will take about', duration(ms)),
+      ...fact('Memory at most', mib(peakBytes)),
+      ...fact('Quantized model', bytes(outputBytes)),
+    ),
+    h('p', { class: 'note' }, `A forecast for ${plural(samples, 'sample')} on ${plural(threads, 'thread')}, from a run of the first.${limitBytes === null ? '' : ` This page can hold ${mib(limitBytes)}.`}`),
+  );
+}
+
+/** @param {Done} done */
+export function forecastAndActual({ forecast: told, took, memory, result, calibration }) {
+  if (!told) return null;
+  // A run that was stopped early was forecast for all samples.
+  const whole = !calibration || calibration.samples === told.samples;
+  const apart = (/** @type {number} */ was, /** @type {number} */ is) => `${is >= was ? '+' : '−'}${Math.abs((is / was - 1) * 100).toFixed(0)} %`;
+  /** @type {string[][]} */
+  const rows = [['Size', bytes(told.outputBytes), bytes(result.summary.bytesAfter), apart(told.outputBytes, result.summary.bytesAfter)]];
+  if (whole) rows.unshift(['Time', duration(told.ms), duration(took), apart(told.ms, took)]);
+  if (memory) rows.push(['Memory at most', mib(told.peakBytes), mib(memory.peak), apart(told.peakBytes, memory.peak)]);
+  return h('details', { id: 'forecast-actual' }, h('summary', {}, 'Forecast and actual'), table(['', 'Forecast', 'Actual', 'Apart'], rows, [1, 2, 3]));
+}
