@@ -4,19 +4,12 @@
 // All nine take hours on a small machine: $OCTET_SKELETONS names those to measure, $OCTET_MEMORY_METHODS the methods.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { fill, path } from './bench-skeletons.mjs';
 
-const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
-
-/** Where the server of the bench offers the models. */
-export const path = '/skeletons/';
-
-/** The folder to offer there. @param {string} cache Octet's cache folder */
-export const folder = (cache) => join(cache, 'skeletons');
 
 /** Methods, and their place in Quark's table. */
 const methods = ['minmax', 'percentile', 'layerwise-percentile', 'mse'];
@@ -59,16 +52,10 @@ function chosen(name, known) {
   return wanted ?? known;
 }
 
-/** Fills a skeleton, once. @param {string} name @param {string} cache @param {string} python @returns {string} */
+/** A filled skeleton. @param {string} name @param {string} cache @param {string} python @returns {string} */
 function filled(name, cache, python) {
-  const file = join(folder(cache), `${name}.onnx`);
-  if (existsSync(file)) return file;
-  mkdirSync(folder(cache), { recursive: true });
-  const skeletons = join(process.env.OCTET_SHARED ?? join(dirname(checkout), 'shared'), 'skeletons');
-  const part = `${file}.part`;
-  const done = spawnSync(python, [join(skeletons, 'inflate.py'), join(skeletons, `${name}.skeleton.onnx`), part], { encoding: 'utf8' });
-  if (done.status !== 0) throw new Error(`the skeleton ${name} could not be filled; set OCTET_SHARED to the folder that has skeletons/:\n${done.stderr}`);
-  renameSync(part, file);
+  const { file, missing } = fill(name, cache, python);
+  if (missing) throw new Error(`the skeleton ${name} could not be filled: ${missing}`);
   return file;
 }
 

@@ -5,19 +5,19 @@
 // and its compiled code; the median of the ratios of neighbouring turns counts. Both engines get one file: what
 // Octet made of the float model with its usual settings.
 
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import * as skeletons from './bench-skeletons.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the server of the bench offers inflated skeletons and onnxruntime-web. */
-export const paths = /** @type {const} */ ({ skeletons: '/skeletons/', peer: '/onnxruntime/' });
+/** Where the server of the bench offers filled skeletons and onnxruntime-web. */
+export const paths = /** @type {const} */ ({ skeletons: skeletons.path, peer: '/onnxruntime/' });
 
 /** The folders to offer there. @param {string} cache Octet's cache folder */
 export const mounts = (cache) => ({
-  [paths.skeletons]: join(cache, 'skeletons'),
+  [paths.skeletons]: skeletons.folder(cache),
   [paths.peer]: join(checkout, 'node_modules', 'onnxruntime-web', 'dist'),
 });
 
@@ -71,7 +71,7 @@ export async function models(browser, url, python, { corpus, cache, only, layers
   for (const key of only.length > 0 ? only : Object.keys(cases)) {
     const one = cases[key];
     if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(cases).join(', ')}`);
-    const missing = one.from === 'skeleton' ? inflated(python, cache, one.file) : null;
+    const missing = one.from === 'skeleton' ? skeletons.fill(one.file, cache, python).missing : null;
     if (missing) {
       console.error(`bench: ${one.name} is left out: ${missing}`);
       continue;
@@ -136,18 +136,6 @@ function print(name, { layers, macs }) {
   for (const { name, operator, kernel, ms } of layers.sort((a, b) => b.ms - a.ms).slice(0, 24)) {
     console.error(`  ${ms.toFixed(3)} ms  ${operator.padEnd(18)} ${kernel.padEnd(28)} ${name}`);
   }
-}
-
-/** Makes the model of a skeleton; what is missing where that can't be. @param {string} python @param {string} cache @param {string} name */
-function inflated(python, cache, name) {
-  const out = join(cache, 'skeletons', `${name}.onnx`);
-  if (existsSync(out)) return null;
-  mkdirSync(dirname(out), { recursive: true });
-  const program = 'import sys; from pathlib import Path; from corpus import CorpusError, inflate\n'
-    + 'try: inflate(sys.argv[1] + ".skeleton.onnx", Path(sys.argv[2]))\n'
-    + 'except (CorpusError, OSError) as error: sys.exit(str(error))';
-  const done = spawnSync(python, ['-c', program, name, out], { encoding: 'utf8', env: { ...process.env, PYTHONPATH: join(checkout, 'tests', 'oracle') } });
-  return done.status === 0 ? null : (done.stderr ?? '').trim().split('\n').at(-1) || 'its skeleton was not filled';
 }
 
 /** @param {number[]} values */

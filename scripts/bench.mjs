@@ -83,7 +83,7 @@ class Browser {
   /** @param {boolean} [firefox] */
   static async start(firefox) {
     const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), [large.path]: large.folder(cache), ...whole.mounts(cache) };
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts(cache) };
     const server = await serve({ port: 0, mounts });
     const browser = firefox ? await puppeteer.launch({
       browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true, protocolTimeout: 600_000,
