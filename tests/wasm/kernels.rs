@@ -62,8 +62,8 @@ fn values_one_by_one_follow_the_definition() {
 
 #[wasm_bindgen_test]
 fn the_fastest_form_is_chosen() {
-    // A clock that stands still must not hang it.
-    assert_eq!(Form::choose(|| 0.0).len(), Form::available().len());
+    // A clock that stands still must not hang it. Plain loops are not worth timing.
+    assert_eq!(Form::choose(|| 0.0).len(), Form::available().len() - 1);
     assert!(Form::best().is_available());
     assert_ne!(Form::best(), Form::Portable);
 }

@@ -31,9 +31,9 @@ class Status extends HTMLElement {
     effect(() => {
       const now = run.value;
       if (!now?.samplesStarted || performance.now() - progressed < rhythm) return;
-      progressed = performance.now();
       const { done = 0, of = 0, unit = '' } = now.progress;
       if (unit !== 'samples' || done === 0) return;
+      progressed = performance.now();
       const left = ((performance.now() - now.samplesStarted) / done) * (of - done);
       spoken.value = `${done} of ${plural(of, 'sample')}, ${timeLeft(left)}.`;
     });
