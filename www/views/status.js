@@ -27,10 +27,11 @@ class Status extends HTMLElement {
       void spoken.value;
       if (!timer) timer = setTimeout(speak, Math.max(0, said + pause - performance.now()));
     });
-    let progressed = performance.now();
+    let progressed = 0;
     effect(() => {
       const now = run.value;
-      if (!now?.samplesStarted || performance.now() - progressed < rhythm) return;
+      // What was said of the start is heard out first.
+      if (!now?.samplesStarted || performance.now() - Math.max(progressed, now.samplesStarted) < rhythm) return;
       const { done = 0, of = 0, unit = '' } = now.progress;
       if (unit !== 'samples' || done === 0) return;
       progressed = performance.now();
