@@ -6,6 +6,7 @@ pub mod fake_quantize;
 pub mod float;
 pub mod int8;
 pub mod panels;
+pub mod row;
 
 pub use count::count;
 pub use ends::Ends;

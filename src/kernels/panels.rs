@@ -18,6 +18,19 @@ pub struct Matrix {
     pub mn_stride: usize,
 }
 
+impl Matrix {
+    /// Whether all of it is among the first `count` floats.
+    pub(crate) fn lies_in(&self, count: usize) -> bool {
+        let (Some(row), Some(column)) = (self.k.checked_sub(1), self.mn.checked_sub(1)) else {
+            return true;
+        };
+        row.checked_mul(self.k_stride)
+            .zip(column.checked_mul(self.mn_stride))
+            .and_then(|(row, column)| self.first.checked_add(row)?.checked_add(column))
+            .is_some_and(|last| last < count)
+    }
+}
+
 const FLOAT: usize = size_of::<f32>();
 
 /// Rows of a panel that are written together, so that what is written stays in the first cache.
@@ -37,11 +50,7 @@ pub fn pack(bytes: &[u8], matrix: &Matrix, width: usize, apart: usize, panels: &
     if k == 0 || mn == 0 {
         return true;
     }
-    let last = (k - 1)
-        .checked_mul(k_stride)
-        .zip((mn - 1).checked_mul(mn_stride))
-        .and_then(|(row, column)| first.checked_add(row)?.checked_add(column));
-    let fits = last.is_some_and(|last| last < bytes.len() / FLOAT)
+    let fits = matrix.lies_in(bytes.len() / FLOAT)
         && width > 0
         && k.checked_mul(width).is_some_and(|len| len <= apart)
         && mn

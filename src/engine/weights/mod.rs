@@ -1,0 +1,127 @@
+//! Weights of products, handed to tract without a copy.
+//!
+//! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
+//! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
+//! instead: an operator that reads nothing and knows where the file's bytes are. Where a single row is multiplied, as in front
+//! of the classes of a classifier, [`row`] reads the weight where it lies. Once tract has chosen its kernels, [`pack`] comes
+//! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
+//! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
+//! convolutions, is copied when the run comes to it.
+
+mod pack;
+mod row;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use bytes::Bytes;
+use tract_onnx::tract_core::optim::Optimizer;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, TensorProxy};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::to_typed;
+
+use pack::Share;
+
+/// Packing takes time in every run, which only what is large is worth: most of a large model, little of one that is made to
+/// be quick.
+pub(super) const LEAST: usize = 256 << 10;
+
+const FLOAT: usize = size_of::<f32>();
+
+/// A constant of floats whose bytes are somebody else's. It can't be evaluated outside a run, so that tract doesn't fold it.
+#[derive(Clone)]
+pub(super) struct Weight {
+    bytes: Bytes,
+    shape: TVec<usize>,
+}
+
+impl Weight {
+    /// A weight; `None` where bytes and shape don't belong together.
+    pub(super) fn new(bytes: Bytes, shape: &[usize]) -> Option<Weight> {
+        let count = shape.iter().try_fold(FLOAT, |a, &d| a.checked_mul(d))?;
+        (count == bytes.len()).then(|| Weight {
+            bytes,
+            shape: shape.into(),
+        })
+    }
+}
+
+impl fmt::Debug for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Weight {:?}", self.shape)
+    }
+}
+
+impl PartialEq for Weight {
+    fn eq(&self, other: &Weight) -> bool {
+        same(&self.bytes, &other.bytes) && self.shape == other.shape
+    }
+}
+
+impl Eq for Weight {}
+
+impl Hash for Weight {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.bytes.as_ptr(), self.bytes.len(), &self.shape).hash(state);
+    }
+}
+
+/// Whether these are the same bytes in the same place.
+fn same(a: &Bytes, b: &Bytes) -> bool {
+    a.as_ptr() == b.as_ptr() && a.len() == b.len()
+}
+
+impl Op for Weight {
+    fn name(&self) -> StaticName {
+        "Weight".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Weight {
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, _inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        // SAFETY: every bit pattern is a float, and `new` checked the length.
+        let tensor = unsafe { Tensor::from_raw_dt(f32::datum_type(), &self.shape, &self.bytes) }?;
+        Ok(tvec!(tensor.into_tvalue()))
+    }
+}
+
+impl TypedOp for Weight {
+    fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(f32::fact(&self.shape)))
+    }
+
+    as_op!();
+}
+
+impl InferenceRulesOp for Weight {
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        _inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        solver.equals(&outputs[0].datum_type, f32::datum_type())?;
+        solver.equals(&outputs[0].shape, ShapeFactoid::from(&*self.shape))
+    }
+
+    as_op!();
+    to_typed!();
+}
+
+/// tract's own code generation, with weights shared where it would pack them.
+pub(super) fn optimized(model: TypedModel) -> TractResult<TypedModel> {
+    let mut model = model.into_decluttered()?;
+    row::read_in_place(&mut model)?;
+    let mut optimizer = Optimizer::codegen();
+    optimizer.add_pass(optimizer.passes.len(), Box::new(Share));
+    optimizer.optimize(&mut model)?;
+    Ok(model)
+}

@@ -1,0 +1,165 @@
+use crate::engine::Engine;
+use crate::graph::{Dim, Model, TensorType};
+use crate::onnx::schema::{
+    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    ValueInfoProto,
+};
+use crate::tensor::{Tensor, Values};
+
+/// Whole numbers so small that all sums of them are exact in floats, in any order.
+fn whole(count: usize) -> Vec<f32> {
+    (0..count).map(|at| (at * 37 % 11) as f32 - 5.0).collect()
+}
+
+fn model(node: NodeProto, weight: &[usize], input: &[usize], output: &[usize]) -> Model {
+    let port = |name: &str, shape: &[usize]| {
+        let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());
+        let element = DataType::Float;
+        ValueInfoProto::of(name, &TensorType { element, shape })
+    };
+    let values = whole(weight.iter().product());
+    let graph = GraphProto {
+        node: vec![node],
+        input: vec![port("x", input)],
+        output: vec![port("y", output)],
+        initializer: vec![TensorProto::from_f32("w", weight, &values)],
+        ..Default::default()
+    };
+    Model::from_proto(ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![OperatorSetIdProto {
+            version: Some(17),
+            ..Default::default()
+        }],
+        graph: Some(graph),
+        ..Default::default()
+    })
+    .unwrap()
+}
+
+#[test]
+fn shared_weights_give_what_their_values_give() {
+    let node = |operator| NodeProto::new(operator, "n", &["x", "w"], &["y"]);
+    let grouped = node("Conv").with(AttributeProto::int("group", 4));
+    let turned = || node("Gemm").with(AttributeProto::int("transB", 1));
+    // Weight [columns, depth] read as [depth, columns], and the other way round.
+    let product = |turned: bool, [rows, depth, columns]: [usize; 3]| {
+        let (x, w) = (whole(rows * depth), whole(depth * columns));
+        let weight = |k: usize, n: usize| {
+            w[if turned {
+                n * depth + k
+            } else {
+                k * columns + n
+            }]
+        };
+        let sum = |at: usize| (0..depth).map(move |k| (k, at / columns, at % columns));
+        let made = (0..rows * columns).map(|at| {
+            sum(at)
+                .map(|(k, row, n)| x[row * depth + k] * weight(k, n))
+                .sum()
+        });
+        made.collect::<Vec<f32>>()
+    };
+    // A convolution of one pixel is a product; of the groups each has its part of the channels.
+    let pixel = |groups: usize, inputs: usize, outputs: usize| {
+        let (x, w, each) = (
+            whole(inputs),
+            whole(outputs * inputs / groups),
+            inputs / groups,
+        );
+        let made = (0..outputs).map(|n| {
+            let group = n / (outputs / groups);
+            (0..each)
+                .map(|k| x[group * each + k] * w[n * each + k])
+                .sum()
+        });
+        made.collect::<Vec<f32>>()
+    };
+    // A single row, or pixel, reads the weight where it lies.
+    let [in_place, packed] = ["MatMulOfRow", "PackWeight"];
+    type Case<'a> = (
+        NodeProto,
+        &'a [usize],
+        &'a [usize],
+        &'a [usize],
+        Vec<f32>,
+        &'a str,
+    );
+    let cases: [Case; 8] = [
+        (
+            node("MatMul"),
+            &[300, 257],
+            &[7, 300],
+            &[7, 257],
+            product(false, [7, 300, 257]),
+            packed,
+        ),
+        (
+            node("MatMul"),
+            &[300, 257],
+            &[1, 5, 300],
+            &[1, 5, 257],
+            product(false, [5, 300, 257]),
+            packed,
+        ),
+        (
+            turned(),
+            &[257, 300],
+            &[7, 300],
+            &[7, 257],
+            product(true, [7, 300, 257]),
+            packed,
+        ),
+        (
+            turned(),
+            &[257, 300],
+            &[1, 300],
+            &[1, 257],
+            product(true, [1, 300, 257]),
+            in_place,
+        ),
+        (
+            node("MatMul"),
+            &[300, 257],
+            &[1, 1, 300],
+            &[1, 1, 257],
+            product(false, [1, 300, 257]),
+            in_place,
+        ),
+        (
+            node("MatMul"),
+            &[300, 257],
+            &[300],
+            &[257],
+            product(false, [1, 300, 257]),
+            in_place,
+        ),
+        (
+            node("Conv"),
+            &[300, 256, 1, 1],
+            &[1, 256, 1, 1],
+            &[1, 300, 1, 1],
+            pixel(1, 256, 300),
+            in_place,
+        ),
+        (
+            grouped,
+            &[640, 128, 1, 1],
+            &[1, 512, 1, 1],
+            &[1, 640, 1, 1],
+            pixel(4, 512, 640),
+            packed,
+        ),
+    ];
+    for (node, weight, input, output, wanted, kernel) in cases {
+        let title = format!("{} {weight:?}", node.operator());
+        let values = Values::F32(whole(input.iter().product()));
+        let sample = [Tensor::new(input.to_vec(), values).unwrap()];
+        let engine = Engine::new(model(node, weight, input, output), vec![]).with_kernels(false);
+        let made = engine.run(&sample, |_, _| {}, || false).unwrap();
+        assert_eq!(made[0].as_f32().unwrap(), wanted, "{title}");
+        let steps = engine.steps(&sample).unwrap().steps;
+        let kernels: Vec<&str> = steps.iter().map(|step| step.kernel.as_str()).collect();
+        assert!(kernels.contains(&kernel), "{title}: {kernels:?}");
+    }
+}

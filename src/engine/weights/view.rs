@@ -1,0 +1,95 @@
+//! How a weight lies in its file behind operators that only rearrange its axes.
+
+use bytes::Bytes;
+use tract_onnx::tract_core::ops::change_axes::IntoShape;
+use tract_onnx::tract_hir::internal::*;
+
+use super::Weight;
+
+/// A weight as seen behind operators that only rearrange its axes. Strides are in floats.
+pub(super) struct View {
+    pub(super) bytes: Bytes,
+    pub(super) shape: TVec<usize>,
+    pub(super) strides: TVec<usize>,
+}
+
+impl View {
+    /// `None` where something else, or something that would move bytes, is in between.
+    pub(super) fn of(model: &TypedModel, outlet: OutletId) -> TractResult<Option<View>> {
+        let mut node = model.node(outlet.node);
+        let mut between = Vec::new();
+        let weight = loop {
+            if let Some(weight) = node.op_as::<Weight>() {
+                break weight;
+            }
+            if !node.op_is::<AxisOp>() && !node.op_is::<IntoShape>() {
+                return Ok(None);
+            }
+            between.push(node);
+            node = model.node(node.inputs[0].node);
+        };
+        let mut view = View {
+            bytes: weight.bytes.clone(),
+            strides: natural(&weight.shape),
+            shape: weight.shape.clone(),
+        };
+        for node in between.into_iter().rev() {
+            let Some(shape) = node.outputs[0].fact.shape.as_concrete() else {
+                return Ok(None);
+            };
+            let behind = match node.op_as::<AxisOp>() {
+                Some(&AxisOp::Move(from, to)) => view.moved(from, to),
+                Some(&AxisOp::Add(at)) => view.added(at),
+                Some(&AxisOp::Rm(at)) => view.removed(at),
+                // Only of what lies as it is counted.
+                _ => view.reshaped(shape),
+            };
+            let Some(behind) = behind.filter(|view| *view.shape == *shape) else {
+                return Ok(None);
+            };
+            view = behind;
+        }
+        Ok(Some(view))
+    }
+
+    fn moved(mut self, from: usize, to: usize) -> Option<View> {
+        let (size, stride) = (self.shape.remove(from), self.strides.remove(from));
+        self.shape.insert(to, size);
+        self.strides.insert(to, stride);
+        Some(self)
+    }
+
+    fn added(mut self, at: usize) -> Option<View> {
+        self.shape.insert(at, 1);
+        self.strides.insert(at, 0);
+        Some(self)
+    }
+
+    fn removed(mut self, at: usize) -> Option<View> {
+        (self.shape.remove(at) == 1).then(|| {
+            self.strides.remove(at);
+            self
+        })
+    }
+
+    fn reshaped(self, shape: &[usize]) -> Option<View> {
+        let whole = natural(&self.shape);
+        let counted = self.shape.iter().zip(&self.strides).zip(&whole);
+        let plain = counted
+            .into_iter()
+            .all(|((&size, stride), natural)| size == 1 || stride == natural);
+        plain.then(|| View {
+            bytes: self.bytes,
+            strides: natural(shape),
+            shape: shape.into(),
+        })
+    }
+}
+
+fn natural(shape: &[usize]) -> TVec<usize> {
+    let mut strides: TVec<usize> = tvec!(1; shape.len());
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}

@@ -1,0 +1,154 @@
+//! One row times a matrix of floats that lies in a file.
+
+use crate::panels::Matrix;
+
+/// A float as it is in a file.
+type Raw = [u8; 4];
+
+/// How many sums are under way at a time.
+const LANES: usize = 8;
+
+/// The products of a row with all columns of a matrix, whose little-endian floats may lie anywhere. False where the matrix, the
+/// row or the sums don't fit; then nothing is written.
+#[must_use]
+pub fn times(bytes: &[u8], matrix: &Matrix, row: &[f32], sums: &mut [f32]) -> bool {
+    let (floats, _) = bytes.as_chunks();
+    if !matrix.lies_in(floats.len()) || row.len() != matrix.k || sums.len() != matrix.mn {
+        return false;
+    }
+    sums.fill(0.0);
+    if matrix.k == 0 || matrix.mn == 0 {
+        return true;
+    }
+    let floats = &floats[matrix.first..];
+    match *matrix {
+        Matrix {
+            mn_stride: 1,
+            k_stride,
+            ..
+        } => add_rows(floats, k_stride, row, sums),
+        Matrix {
+            k_stride: 1,
+            mn_stride,
+            ..
+        } => add_columns(floats, mn_stride, row, sums),
+        _ => {
+            for (column, sum) in sums.iter_mut().enumerate() {
+                let column = floats[column * matrix.mn_stride..].iter();
+                let values = column.step_by(matrix.k_stride.max(1));
+                *sum = row.iter().zip(values).map(|(a, b)| a * value(b)).sum();
+            }
+        }
+    }
+    true
+}
+
+fn value(raw: &Raw) -> f32 {
+    f32::from_le_bytes(*raw)
+}
+
+/// Adds each row of the matrix as often as the row says, four together, so that the sums are read and written less.
+fn add_rows(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
+    let count = sums.len();
+    let (fours, rest) = row.as_chunks::<4>();
+    for (at, by) in fours.iter().enumerate() {
+        let rows: [&[Raw]; 4] =
+            std::array::from_fn(|next| &floats[(4 * at + next) * apart..][..count]);
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let products: [f32; 4] =
+                std::array::from_fn(|next| by[next] * value(&rows[next][column]));
+            *sum += (products[0] + products[1]) + (products[2] + products[3]);
+        }
+    }
+    for (at, by) in rest.iter().enumerate() {
+        let values = &floats[(4 * fours.len() + at) * apart..][..count];
+        for (sum, raw) in sums.iter_mut().zip(values) {
+            *sum += by * value(raw);
+        }
+    }
+}
+
+/// Sums along each column of the matrix, whose values are neighbours.
+fn add_columns(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
+    let (eights, rest) = row.as_chunks::<LANES>();
+    for (column, sum) in sums.iter_mut().enumerate() {
+        let values = &floats[column * apart..][..row.len()];
+        let (chunks, left) = values.as_chunks::<LANES>();
+        let mut lanes = [0.0; LANES];
+        for (by, raw) in eights.iter().zip(chunks) {
+            for ((lane, by), raw) in lanes.iter_mut().zip(by).zip(raw) {
+                *lane += by * value(raw);
+            }
+        }
+        let left = rest.iter().zip(left).map(|(by, raw)| by * value(raw));
+        *sum = lanes.into_iter().chain(left).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_as_defined_for_any_strides_and_places() {
+        // So small that all sums are exact, in any order.
+        let small = |at: usize| (at * 37 % 11) as f32 - 5.0;
+        let values: Vec<f32> = (0..9000).map(small).collect();
+        // Behind one byte: files align nothing.
+        let mut bytes = vec![0];
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        for (k, mn) in [
+            (1, 1),
+            (3, 16),
+            (31, 17),
+            (32, 5),
+            (70, 33),
+            (65, 1),
+            (8, 8),
+        ] {
+            for (k_stride, mn_stride) in [(mn, 1), (1, k), (2, 2 * k + 1), (3 * mn, 3), (mn + 2, 1)]
+            {
+                for first in [0, 7] {
+                    let matrix = Matrix {
+                        first,
+                        k,
+                        mn,
+                        k_stride,
+                        mn_stride,
+                    };
+                    let row: Vec<f32> = (0..k).map(|at| small(at + 5)).collect();
+                    let wanted: Vec<f32> = (0..mn)
+                        .map(|column| {
+                            let at = |k: usize| first + k * k_stride + column * mn_stride;
+                            row.iter().enumerate().map(|(k, a)| a * values[at(k)]).sum()
+                        })
+                        .collect();
+                    let mut found = vec![f32::NAN; mn];
+                    assert!(times(&bytes[1..], &matrix, &row, &mut found));
+                    assert_eq!(found, wanted, "{matrix:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let matrix = Matrix {
+            first: 0,
+            k: 4,
+            mn: 4,
+            k_stride: 4,
+            mn_stride: 1,
+        };
+        let bytes = [0; 64];
+        assert!(times(&bytes, &matrix, &[1.0; 4], &mut [0.0; 4]));
+        assert!(!times(&bytes[1..], &matrix, &[1.0; 4], &mut [0.0; 4]));
+        assert!(!times(&bytes, &matrix, &[1.0; 3], &mut [0.0; 4]));
+        assert!(!times(&bytes, &matrix, &[1.0; 4], &mut [0.0; 5]));
+        let far = Matrix {
+            k_stride: usize::MAX,
+            ..matrix
+        };
+        assert!(!times(&bytes, &far, &[1.0; 4], &mut [0.0; 4]));
+    }
+}
