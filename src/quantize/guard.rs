@@ -13,12 +13,14 @@ use rayon::prelude::*;
 use super::plan::{Plan, RangeSource};
 use super::ranges::Ranges;
 use super::settings::ElementType;
-use crate::calibrate::{Bulk, Method, Observations, Range};
+use crate::calibrate::{Bulk, Method, Observation, Observations, Range};
 use crate::graph::Model;
 
 /// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
 /// back that eight bits ruin, and leaves those alone that they don't (docs/accuracy.md).
 const ENOUGH: f64 = 6.0;
+/// The same for what a Relu leaves: small numbers are where it hardly answered, and lose little as zeros.
+const ENOUGH_OF_A_RELU: f64 = 3.0;
 /// Of a part of what a Concat joins: less than this, and nothing is left of it. (Parts of unlike size are common
 /// and do no harm.)
 const ENOUGH_OF_A_PART: f64 = 1.0;
@@ -50,7 +52,12 @@ pub(super) fn guard(
             .filter(|node| node.is("Concat"))
             .map_or(&[][..], |node| &node.input);
         let bulk_of = |value: &String| observations.get(value).and_then(|seen| seen.bulk());
-        let whole = bulk_of(source).map(|bulk| (bulk, source, ENOUGH));
+        let is_of_relu = |seen: &Observation| seen.min() == Some(0.0) && seen.zeros() > 0;
+        let needed = match observations.get(source).is_some_and(is_of_relu) {
+            true => ENOUGH_OF_A_RELU,
+            false => ENOUGH,
+        };
+        let whole = bulk_of(source).map(|bulk| (bulk, source, needed));
         let parts = parts
             .iter()
             .filter_map(|part| Some((bulk_of(part)?, part, ENOUGH_OF_A_PART)));
@@ -146,7 +153,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::calibrate::Observation;
     use crate::onnx::schema::*;
     use crate::quantize::Settings;
 
@@ -240,6 +246,23 @@ mod tests {
         assert_eq!(plan.representations["x"].element, ElementType::U8);
         assert!(
             said.len() == 1 && said[0].contains("`a` has 16 bits"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn what_a_relu_leaves_may_be_coarser() {
+        // Four steps for half of the values that are not zero.
+        let of = |low: f32| {
+            let values = (1..=1000).map(|i| i as f32 / 1000.0);
+            Observation::of(&Vec::from_iter(values.chain([low, 0.0, 32.0])))
+        };
+        let (_, said) = guarded_of(of(0.0), Method::MinMax);
+        assert!(said.is_empty(), "{said:?}");
+        let (plan, said) = guarded_of(of(-0.1), Method::MinMax);
+        assert_eq!(
+            plan.representations["a"].element,
+            ElementType::U16,
             "{said:?}"
         );
     }
