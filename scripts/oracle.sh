@@ -3,4 +3,4 @@
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 python=$(scripts/venv.sh)
-exec "$python" -m pytest -q -rs tests/oracle "$@"
+exec "$python" -m pytest -q -rsf tests/oracle "$@"

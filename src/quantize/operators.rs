@@ -56,16 +56,17 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "Split" => Treatment::Split,
         "Gather" | "GatherElements" => Treatment::Gather,
         "Where" => Treatment::Where,
-        "InstanceNormalization" | "LayerNormalization" | "BatchNormalization" => {
-            Treatment::Normalize
-        }
+        "InstanceNormalization"
+        | "LayerNormalization"
+        | "BatchNormalization"
+        | "GroupNormalization" => Treatment::Normalize,
         _ => return None,
     })
 }
 
 /// Whether ONNX Runtime's `quantize_static` takes an operator by default.
 pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
-    const OURS_ONLY: [&str; 15] = [
+    const OURS_ONLY: [&str; 16] = [
         "Sub",
         "Div",
         "HardSwish",
@@ -81,6 +82,7 @@ pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
         "Min",
         "DepthToSpace",
         "SpaceToDepth",
+        "GroupNormalization",
     ];
     treatment(operator).is_some() && !OURS_ONLY.contains(&operator)
 }

@@ -126,14 +126,19 @@ def cumulative_sum(b):
     b.node("CumSum", [b.input("x", IMAGE), b.constant("axis", np.int64(1))], "y")
 
 
-def normalization(operator, parts, size=4):
+def divided(b):
+    """By what is never near zero."""
+    b.node("Div", [b.input("x", IMAGE), b.node("Sigmoid", [b.input("z", IMAGE)])], "y")
+
+
+def normalization(operator, parts, size=4, **attributes):
     def build(b):
         inputs = [b.input("x", IMAGE)]
         for name in parts:
             spread = 0.2 if name in ("scale", "variance") else 1.0
             values = np.abs(b.random.standard_normal(size)) * spread + (0.5 if spread == 0.2 else 0)
             inputs.append(b.constant(name, values.astype(np.float32)))
-        b.node(operator, inputs, "y")
+        b.node(operator, inputs, "y", **attributes)
 
     return build
 
@@ -223,15 +228,41 @@ ALONE = {
 }
 
 
-def build(name, models=MODELS):
+# What ONNX Runtime leaves in float by default.
+OURS = {
+    "DepthToSpace": behind("DepthToSpace", blocksize=2),
+    "Div": with_constant("Div", [4, 1, 1]),
+    "Div:two inputs": divided,
+    "Elu": plain("Elu", alpha=0.7),
+    "Erf": plain("Erf"),
+    "Gelu": plain("Gelu"),
+    "Gelu:tanh": plain("Gelu", approximate="tanh"),
+    "GroupNormalization": normalization("GroupNormalization", ("scale", "shift"), num_groups=2),
+    "HardSigmoid": plain("HardSigmoid", alpha=0.3),
+    "HardSwish": plain("HardSwish"),
+    "Max": of_two("Max"),
+    "Min": of_two("Min"),
+    "PRelu": with_constant("PRelu", [4, 1, 1]),
+    "ReduceMean": behind("ReduceMean", more=[(2, 3)], keepdims=1),
+    "ReduceSum": behind("ReduceSum", more=[(1,)], keepdims=0),
+    "SpaceToDepth": behind("SpaceToDepth", blocksize=2),
+    "Sub": of_two("Sub"),
+    "Sub:constant": with_constant("Sub", [4, 1, 1]),
+    "Tanh": plain("Tanh"),
+}  # fmt: skip
+
+
+def build(name, models=MODELS, **options):
     """The model of that name, the same every time."""
     builder = Builder(np.random.default_rng(sum(name.encode())))
     models[name](builder)
     if name.startswith("ArgMax"):
         builder.output("y", TensorProto.INT64)
+    elif name.startswith("GroupNormalization"):
+        builder.output("y", shape=IMAGE)  # which onnx doesn't infer
     else:
         builder.output("y")
-    return builder.model()
+    return builder.model(**options)
 
 
 def embedding():

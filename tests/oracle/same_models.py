@@ -20,8 +20,8 @@ class Builder:
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
         return name
 
-    def output(self, name, kind=TensorProto.FLOAT):
-        self.outputs.append(helper.make_tensor_value_info(name, kind, None))
+    def output(self, name, kind=TensorProto.FLOAT, shape=None):
+        self.outputs.append(helper.make_tensor_value_info(name, kind, shape))
 
     def weight(self, name, shape, scale=1.0, shift=0.0):
         values = (self.random.standard_normal(shape) * scale + shift).astype(np.float32)
@@ -36,9 +36,9 @@ class Builder:
         self.nodes.append(helper.make_node(operator, inputs, outputs, f"{operator}_{len(self.nodes)}", **attributes))
         return outputs[0]
 
-    def model(self):
+    def model(self, opset=OPSET):
         graph = helper.make_graph(self.nodes, "generated", self.inputs, self.outputs, self.constants)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
         model = shape_inference.infer_shapes(model, strict_mode=True)
         checker.check_model(model, full_check=True)
         return model

@@ -16,11 +16,19 @@ from same_models import Builder
 WIDTH = 48
 
 
-def layer_norm(b, x, name, composed, twice=False):
+def layer_norm(b, x, name, composed, twice=False, moments=False):
     gamma, beta = b.weight(f"{name}_gamma", [WIDTH], 0.2, 1.0), b.weight(f"{name}_beta", [WIDTH], 0.2)
     if not composed:
         return b.node("LayerNormalization", [x, gamma, beta], f"{name}_out", axis=-1, epsilon=1e-5)
     mean = b.node("ReduceMean", [x], axes=[-1])
+    if moments:
+        # As Flax writes it.
+        squares = b.node("ReduceMean", [b.node("Mul", [x, x])], axes=[-1])
+        variance = b.node("Sub", [squares, b.node("Mul", [mean, mean])])
+        variance = b.node("Max", [b.constant(f"{name}_nothing", np.float32(0)), variance])
+        more = b.node("Add", [variance, b.constant(f"{name}_epsilon", np.float32(1e-5))])
+        factor = b.node("Mul", [b.node("Reciprocal", [b.node("Sqrt", [more])]), gamma])
+        return b.node("Add", [b.node("Mul", [b.node("Sub", [x, mean]), factor]), beta], f"{name}_out")
     apart = b.node("Sub", [x, mean])
     again = b.node("Sub", [x, mean]) if twice else apart
     squared = b.node("Pow", [again, b.constant(f"{name}_two", np.float32(2))])
@@ -29,23 +37,37 @@ def layer_norm(b, x, name, composed, twice=False):
     return b.node("Add", [b.node("Mul", [normal, gamma]), beta], f"{name}_out")
 
 
+def gelu_by_tanh(b, x, name, power):
+    if power:
+        cube = b.node("Mul", [b.node("Pow", [x, b.constant(f"{name}_three", np.float32(3))]), b.constant(f"{name}_c", np.float32(0.044715))])
+    else:
+        cube = b.node("Mul", [x, b.node("Mul", [x, b.node("Mul", [b.constant(f"{name}_c", np.float32(0.044715)), x])])])
+    inner = b.node("Mul", [b.constant(f"{name}_root", np.float32(np.sqrt(2 / np.pi))), b.node("Add", [x, cube])])
+    more = b.node("Add", [b.constant(f"{name}_one", np.float32(1)), b.node("Tanh", [inner])])
+    half = b.constant(f"{name}_half", np.float32(0.5))
+    if power:
+        return b.node("Mul", [b.node("Mul", [half, x]), more], f"{name}_out")
+    return b.node("Mul", [x, b.node("Mul", [half, more])], f"{name}_out")
+
+
 def gelu(b, x, name):
     inner = b.node("Erf", [b.node("Div", [x, b.constant(f"{name}_root", np.float32(np.sqrt(2)))])])
     more = b.node("Add", [inner, b.constant(f"{name}_one", np.float32(1))])
     return b.node("Mul", [b.node("Mul", [x, more]), b.constant(f"{name}_half", np.float32(0.5))], f"{name}_out")
 
 
-def network(composed, twice=False):
+def network(composed, twice=False, moments=False, tanh=None):
     """Two blocks of a transformer without its attention; the stream they add to grows channels of unlike size."""
     b = Builder(np.random.default_rng(5))
     x = b.input("x", [1, 20, WIDTH])
     for block in ("one", "two"):
-        normal = layer_norm(b, x, f"{block}_norm", composed, twice)
+        normal = layer_norm(b, x, f"{block}_norm", composed, twice, moments)
         wide = b.node("MatMul", [normal, b.weight(f"{block}_up", [WIDTH, 96], 0.3)], f"{block}_wide")
-        active = gelu(b, wide, f"{block}_gelu")
+        of_wide = (b, wide, f"{block}_gelu")
+        active = gelu(*of_wide) if tanh is None else gelu_by_tanh(*of_wide, tanh == "power")
         x = b.node("Add", [x, b.node("MatMul", [active, b.weight(f"{block}_down", [96, WIDTH], 0.3)], f"{block}_back")],
                    f"{block}_sum")
-    layer_norm(b, x, "last", composed, twice)
+    layer_norm(b, x, "last", composed, twice, moments)
     b.output("last_out")
     return b.model()
 
@@ -74,11 +96,20 @@ def quantized_values(path):
     return {node.input[0].removesuffix("_QuantizeLinear_Input") for node in nodes if node.op_type == "QuantizeLinear"}
 
 
-@pytest.mark.parametrize("twice", [False, True], ids=["one difference", "two differences"])
-def test_chains_are_quantized_as_the_operators_they_are(program, tmp_path, twice):
+WRITTEN = {
+    "one difference": {},
+    "two differences": {"twice": True},
+    "moments": {"moments": True},
+    "tanh of a power": {"tanh": "power"},
+    "tanh of products": {"tanh": "products", "moments": True},
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_chains_are_quantized_as_the_operators_they_are(program, tmp_path, written):
     of_operators, of_chains, theirs = (tmp_path / f"{name}.onnx" for name in ("operators", "chains", "theirs"))
     onnx.save(network(composed=False), of_operators)
-    onnx.save(network(composed=True, twice=twice), of_chains)
+    onnx.save(network(composed=True, **written), of_chains)
     mine = ours(program, of_chains, tmp_path, "--no-guard")
     onnx.checker.check_model(str(mine), full_check=True)
     judge.ort_quantize(of_operators, theirs, samples())

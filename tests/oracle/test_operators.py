@@ -1,11 +1,18 @@
-"""Every operator that ONNX Runtime quantizes, alone: our model is theirs, whatever the settings.
+"""Every operator alone. Of those that ONNX Runtime quantizes our model is theirs, whatever the settings; those that it
+leaves in float are quantized, and near the float model.
 
 `operator_models.py` has the models; the check is that of `test_same_as_onnxruntime.py`. All that is quantized and
 how is in the graph: the names of its constants and nodes, scales, zero points, integers.
 """
 
+import subprocess
+
+import judge
+import numpy as np
+import onnx
 import operator_models
 import pytest
+import same_models
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 from test_same_as_onnxruntime import check_same, find_ranges, run_octet, theirs
 
@@ -35,6 +42,39 @@ def test_what_follows_nothing_quantized_is_left_and_we_say_so(name, tmp_path):
     assert [node.op_type for node in left.graph.node] == [name]
     done = run_octet(model, ranges, SETTINGS[0], tmp_path)
     assert done.returncode == 2 and "what it reads is not quantized" in done.stderr, done.stderr
+
+
+def samples(model):
+    random = np.random.default_rng(3)
+    return [{port.name: random.standard_normal([d.dim_value for d in port.type.tensor_type.shape.dim]).astype(np.float32)
+             for port in model.graph.input} for _ in range(4)]
+
+
+@pytest.mark.parametrize("activations", ["u8", "i8", "i16"])
+@pytest.mark.parametrize("name", operator_models.OURS)
+def test_what_onnx_runtime_leaves_in_float_is_quantized_here(name, activations, program, tmp_path):
+    operator = name.split(":")[0]
+    opset = 21 if activations == "i16" or operator in ("Gelu", "GroupNormalization", "ReduceMean") else same_models.OPSET
+    model = operator_models.build(name, operator_models.OURS, opset=opset)
+    source, target = tmp_path / "float.onnx", tmp_path / "octet.onnx"
+    onnx.save(model, source)
+    given = samples(model)
+    (tmp_path / "samples").mkdir()
+    for index, sample in enumerate(given):
+        np.savez(tmp_path / "samples" / f"{index}.npz", **sample)
+    command = [program, "quantize", source, "--calib", tmp_path / "samples", "--out", target, "--no-guard",
+               "--activations", activations]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = onnx.load(target)
+    onnx.checker.check_model(made, full_check=True)
+    maker = {output: node for node in made.graph.node for output in node.output}
+    [node] = [node for node in made.graph.node if node.op_type == operator]
+    assert maker[node.input[0]].op_type == "DequantizeLinear"
+    assert maker["y"].op_type == "DequantizeLinear", "what it makes is not quantized"
+    wanted, found = (judge.run(path, given, optimize=False) for path in (source, target))
+    quality = min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, found))
+    assert quality > (50 if activations == "i16" else 25), f"{quality:.1f} dB"
 
 
 def test_the_embedding_of_onnx_runtimes_own_is_refused_by_name(tmp_path):
