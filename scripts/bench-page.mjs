@@ -62,8 +62,10 @@ export async function benchPage(browser, url, model, record) {
   record('page', 'JavaScript shipped, gzipped, without the wasm', bytes / 1000, 'kB', { target: 'under 150 kB', holds: bytes < 150_000 });
 }
 
-/** Every script that a visitor of the default build can be sent. */
+/** Every script that a visitor of the default build can be sent: not the types, which are for editors. */
 function scripts() {
   return ['www', 'pkg/threads', 'pkg/vendor'].flatMap((folder) =>
-    readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.js')).map((file) => join(checkout, folder, file)));
+    readdirSync(join(checkout, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.js') && !(folder === 'www' && file === 'types.js'))
+      .map((file) => join(checkout, folder, file)));
 }
