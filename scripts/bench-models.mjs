@@ -218,7 +218,7 @@ function measured(page, one, samples) {
     };
     const times = /** @type {Record<Lane, number[]>} */ (/** @type {unknown} */ (Object.fromEntries(Object.keys(lanes).map((lane) => [lane, []]))));
     // Until the browser has compiled what is hot; and as many runs a turn as the clock and the patience want.
-    for (let warm = 0; warm < 2; warm += 1) {
+    for (let warm = 0; warm < 4; warm += 1) {
       for (const lane of Object.values(lanes)) await lane();
       runs = Math.max(3, Math.min(25, Math.ceil(120 / (await ours(int8)))));
     }

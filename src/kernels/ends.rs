@@ -13,11 +13,12 @@ pub struct Ends {
 impl Ends {
     /// Looks at values. Written in lanes, so that it becomes vector code.
     pub fn of(values: &[f32]) -> Ends {
-        const LANES: usize = 16;
+        // Five vectors of four a lane of four: more would not fit the registers.
+        const LANES: usize = 8;
         let mut least = [f32::INFINITY; LANES];
         let mut greatest = [f32::NEG_INFINITY; LANES];
         let mut nearest = [f32::INFINITY; LANES];
-        // A lane counts up to 2^32 zeros, of 2^36 values.
+        // A lane counts up to 2^32 zeros, of 2^35 values.
         let mut zeros = [0u32; LANES];
         // Zero for as long as everything is finite; NaN from then on.
         let mut finite = [0.0f32; LANES];

@@ -89,8 +89,6 @@ struct Parts<'a> {
     part: Vec<usize>,
     /// Items that read what an item makes.
     next: Vec<Vec<usize>>,
-    /// Where an item stands in the graph.
-    position: Vec<usize>,
 }
 
 impl<'a> Parts<'a> {
@@ -101,10 +99,8 @@ impl<'a> Parts<'a> {
         outside: &BTreeMap<usize, Vec<String>>,
     ) -> Parts<'a> {
         let mut makers: HashMap<&str, usize> = HashMap::new();
-        let mut position = Vec::new();
         for (item, &index) in live.iter().enumerate() {
             makers.insert(&steps[index].output, item);
-            position.push(steps[index].nodes.iter().copied().max().unwrap_or(0));
         }
         for (offset, &node) in outside.keys().enumerate() {
             for output in graph.nodes[node]
@@ -114,9 +110,8 @@ impl<'a> Parts<'a> {
             {
                 makers.insert(output, live.len() + offset);
             }
-            position.push(node);
         }
-        let mut next = vec![Vec::new(); position.len()];
+        let mut next = vec![Vec::new(); live.len() + outside.len()];
         for (item, &index) in live.iter().enumerate() {
             let read = steps[index]
                 .inputs
@@ -134,9 +129,8 @@ impl<'a> Parts<'a> {
         Parts {
             steps,
             live,
-            part: (0..position.len()).collect(),
+            part: (0..next.len()).collect(),
             next,
-            position,
         }
     }
 
@@ -165,39 +159,19 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether a way leads from one part to another through a third. Nothing that stands behind all of `to`
-    /// in the graph can lead to it.
+    /// Whether a way leads from one part to another through a third.
     fn other_way(&self, members: &[Vec<usize>], from: usize, to: usize) -> bool {
-        let last = members[to]
-            .iter()
-            .map(|&m| self.position[m])
-            .max()
-            .unwrap_or(0);
-        let mut seen: HashSet<usize> = HashSet::from([from]);
-        let mut open: Vec<usize> = Vec::new();
-        let leave =
-            |part: usize, direct: bool, seen: &mut HashSet<usize>, open: &mut Vec<usize>| {
-                for &member in &members[part] {
-                    for &reader in &self.next[member] {
-                        let reached = self.part[reader];
-                        if reached == to {
-                            if !direct {
-                                return true;
-                            }
-                            continue;
-                        }
-                        let first = members[reached].iter().map(|&m| self.position[m]).min();
-                        if first.is_some_and(|first| first <= last) && seen.insert(reached) {
-                            open.push(reached);
-                        }
-                    }
-                }
-                false
-            };
-        leave(from, true, &mut seen, &mut open);
+        let mut seen: HashSet<usize> = HashSet::from([from, to]);
+        let mut open = vec![from];
         while let Some(part) = open.pop() {
-            if leave(part, false, &mut seen, &mut open) {
-                return true;
+            let readers = members[part].iter().flat_map(|&member| &self.next[member]);
+            for reached in readers.map(|&reader| self.part[reader]) {
+                if reached == to && part != from {
+                    return true;
+                }
+                if seen.insert(reached) {
+                    open.push(reached);
+                }
             }
         }
         false
@@ -340,40 +314,77 @@ mod tests {
         assert_eq!(found[0].steps, [0, 2], "{found:?}");
     }
 
+    /// Whether the regions and float nodes can be run in some order that makes all of them, each once.
+    fn can_be_run(nodes: &[(bool, Vec<usize>)]) -> Result<(), String> {
+        let (graph, network) = built(nodes);
+        let found = regions(&graph, &network, &[]);
+        // As operators of a graph: values become available, until all are or nothing moves on.
+        let mut known: HashSet<String> = HashSet::from(["x".to_owned()]);
+        let steps = network.steps.iter();
+        let taken: HashSet<usize> = steps.flat_map(|s| s.nodes.iter().copied()).collect();
+        let mut waiting: Vec<(Vec<String>, Vec<String>)> = found
+            .iter()
+            .map(|region| (region.inputs.clone(), region.outputs.clone()))
+            .collect();
+        let floats = graph.nodes.iter().enumerate();
+        let floats = floats.filter(|(i, _)| !taken.contains(i));
+        waiting.extend(floats.map(|(_, node)| (node.input.clone(), node.output.clone())));
+        loop {
+            let before = waiting.len();
+            waiting.retain(|(inputs, outputs)| {
+                let ready = inputs.iter().all(|name| known.contains(name));
+                if ready {
+                    known.extend(outputs.iter().cloned());
+                }
+                !ready
+            });
+            if waiting.len() == before {
+                break;
+            }
+        }
+        let mut seen = HashSet::new();
+        let once = |step: &usize| seen.insert(*step);
+        if !waiting.is_empty() {
+            Err(format!(
+                "a cycle or a value that nobody hands out: {waiting:?}"
+            ))
+        } else if !known.contains(&format!("v{}", nodes.len() - 1)) {
+            Err("nobody makes the output".into())
+        } else if !found.iter().flat_map(|region| &region.steps).all(once) {
+            Err("a step runs twice".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_way_leads_through_what_was_joined_before() {
+        // v0 and v10 are joined first; from v1 a float node leads to v10, and from v0 another to v5.
+        let [yes, no] = [true, false];
+        let nodes = [
+            (yes, vec![0]),
+            (yes, vec![20]),
+            (no, vec![19]),
+            (no, vec![0]),
+            (no, vec![7]),
+            (yes, vec![32, 21]),
+            (no, vec![0]),
+            (no, vec![0]),
+            (no, vec![2]),
+            (no, vec![36]),
+            (yes, vec![31, 34]),
+        ];
+        assert_eq!(can_be_run(&nodes), Ok(()));
+    }
+
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
         fn regions_can_be_run_one_after_the_other(
             nodes in prop::collection::vec((any::<bool>(), prop::collection::vec(0usize..40, 1..4)), 1..24)
         ) {
-            let (graph, network) = built(&nodes);
-            let found = regions(&graph, &network, &[]);
-            // As operators of a graph: values become available, until all are or nothing moves on.
-            let mut known: HashSet<String> = HashSet::from(["x".to_owned()]);
-            let taken: HashSet<usize> = network.steps.iter().flat_map(|s| s.nodes.iter().copied()).collect();
-            let mut waiting: Vec<(Vec<String>, Vec<String>)> = found
-                .iter()
-                .map(|region| (region.inputs.clone(), region.outputs.clone()))
-                .collect();
-            let floats = graph.nodes.iter().enumerate().filter(|(i, _)| !taken.contains(i));
-            waiting.extend(floats.map(|(_, node)| (node.input.clone(), node.output.clone())));
-            loop {
-                let before = waiting.len();
-                waiting.retain(|(inputs, outputs)| {
-                    let ready = inputs.iter().all(|name| known.contains(name));
-                    if ready {
-                        known.extend(outputs.iter().cloned());
-                    }
-                    !ready
-                });
-                if waiting.len() == before {
-                    break;
-                }
-            }
-            prop_assert!(waiting.is_empty(), "a cycle or a value that nobody hands out: {waiting:?}");
-            let last = format!("v{}", nodes.len() - 1);
-            prop_assert!(known.contains(&last), "nobody makes the output");
-            let mut seen = HashSet::new();
-            prop_assert!(found.iter().flat_map(|region| &region.steps).all(|step| seen.insert(*step)));
+            prop_assert_eq!(can_be_run(&nodes), Ok(()));
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod reference;
 mod resize;
 mod shape;
 mod table;
+mod turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod vector;
 mod wide;
@@ -36,9 +37,7 @@ pub use error::Error;
 pub use form::Form;
 pub use gemm::{Layout, Weights, gemm};
 pub use layout::{
-    BlockOrder, Padding, depth_to_space, dequantize_to_channels_first, padded, permute,
-    quantize_to_channels_last, select, space_to_depth, stepped, to_channels_first,
-    to_channels_last,
+    BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
 };
 pub use normalize::{Affine, layer_norm, softmax};
 pub use output::{Output, Requantize};
@@ -49,6 +48,9 @@ pub use resize::{
 };
 pub use shape::{Image, Rows, Window};
 pub use table::{Table, copy_rows};
+pub use turn::{
+    dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
+};
 pub use wide::{
     Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, layer_norm_reals, mean, plane,
     snap,

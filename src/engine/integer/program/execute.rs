@@ -30,8 +30,10 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
         Work::DequantizeToFirst(scale, [channels, pixels]) => {
             let image = channels * pixels;
             for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                let size = [*pixels, *channels];
-                kernels::dequantize_to_channels_first(from, *channels, size, *scale, to)?;
+                share(to, *pixels, image, |part, to| {
+                    let (from, size) = (&from[part.start..], [*pixels, part.len()]);
+                    kernels::dequantize_to_channels_first(from, *channels, size, *scale, to)
+                })?;
             }
             Ok(())
         }
@@ -39,7 +41,10 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             let image = channels * pixels;
             let floats = floats_of(inputs, 0)?;
             for (from, to) in images(floats, output, image, image) {
-                kernels::to_channels_first(from, *channels, [*pixels, *channels], to)?;
+                share(to, *pixels, image, |part, to| {
+                    let size = [*pixels, part.len()];
+                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
+                })?;
             }
             Ok(())
         }
@@ -73,22 +78,30 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let image = channels * pixels;
             let floats = floats_of(inputs, 0)?;
             for (from, to) in images(floats, output, image, image) {
-                let size = [*channels, *pixels];
-                kernels::quantize_to_channels_last(from, size, *scale, to, *channels)?;
+                share(to, *channels, image, |part, to| {
+                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
+                    kernels::quantize_to_channels_last(from, *pixels, size, *scale, to, *channels)
+                })?;
             }
             Ok(())
         }
         Work::ToLast([channels, pixels]) => {
             let image = channels * pixels;
             for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                kernels::to_channels_last(from, [*channels, *pixels], to, *channels)?;
+                share(to, *channels, image, |part, to| {
+                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
+                    kernels::to_channels_last(from, *pixels, size, to, *channels)
+                })?;
             }
             Ok(())
         }
         Work::ToFirst([channels, pixels]) => {
             let image = channels * pixels;
             for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                kernels::to_channels_first(from, *channels, [*pixels, *channels], to)?;
+                share(to, *pixels, image, |part, to| {
+                    let size = [*pixels, part.len()];
+                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
+                })?;
             }
             Ok(())
         }

@@ -12,6 +12,7 @@ mod layout;
 mod memory;
 mod products;
 mod slices;
+mod team;
 mod threads;
 mod weighted;
 mod wide;
@@ -152,12 +153,15 @@ impl Program {
         let mut arena = spare().pop().unwrap_or_default();
         arena.bytes.resize(self.bytes, 0);
         arena.floats.resize(self.floats, 0.0);
-        for instruction in &self.instructions {
-            self.step(instruction, given, &mut arena)?;
-            if let Some(clock) = &mut clock {
-                clock(instruction.step);
-            }
-        }
+        team::with_team(|| {
+            self.instructions.iter().try_for_each(|instruction| {
+                self.step(instruction, given, &mut arena)?;
+                if let Some(clock) = &mut clock {
+                    clock(instruction.step);
+                }
+                Ok(())
+            })
+        })?;
         let made = |(buffer, value): &(usize, Value)| {
             let (element, offset, length) = self.buffers[*buffer];
             match element {

@@ -4,13 +4,18 @@
 //! of them.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
-use rayon::prelude::*;
+
+use super::team;
 
 /// What costs less is not worth waking threads for. A unit is an element that is moved or computed, or
 /// [`MULTIPLICATIONS`] of a product.
-const LEAST: usize = 1 << 15;
+const LEAST: usize = 1 << 13;
+
+/// What costs more is cut into two pieces a thread, which evens out what else the machine does.
+const MUCH: usize = 1 << 18;
 
 /// Multiplications of a product that cost as much as an element.
 const MULTIPLICATIONS: usize = 16;
@@ -32,13 +37,28 @@ pub(super) fn share<T: Send>(
     if threads == 1 || rows < 2 || cost < LEAST {
         return part(0..rows, output);
     }
-    // A few pieces a thread even out what else the machine does.
-    let each = rows.div_ceil(threads * 2).max(1);
-    output
-        .par_chunks_mut(each * row)
-        .enumerate()
-        .try_for_each(|(piece, output)| {
-            let first = piece * each;
-            part(first..first + output.len() / row, output)
-        })
+    let count = threads * if cost > MUCH { 2 } else { 1 };
+    let count = count.min(rows);
+    // Pieces that differ by a row at most: who waits waits for the longest.
+    let first = |piece: usize| piece * rows / count;
+    let mut left = output;
+    let mut pieces = Vec::with_capacity(count);
+    for piece in 0..count {
+        let (cut, rest) = left.split_at_mut((first(piece + 1) - first(piece)) * row);
+        pieces.push(Mutex::new(Some(cut)));
+        left = rest;
+    }
+    let failed = Mutex::new(None);
+    team::run(count, |piece| {
+        let output = pieces[piece]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let done = output.map(|output| part(first(piece)..first(piece + 1), output));
+        if let Some(Err(error)) = done {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or(Ok(()), Err)
 }

@@ -222,7 +222,10 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
         Work::FloatsToLast([channels, pixels]) => {
             let image = channels * pixels;
             for (from, to) in images(floats_of(inputs, 0)?, output, image, image) {
-                kernels::to_channels_last(from, [*channels, *pixels], to, *channels)?;
+                share(to, *channels, image, |part, to| {
+                    let size = [*channels, part.len()];
+                    kernels::to_channels_last(&from[part.start..], *pixels, size, to, *channels)
+                })?;
             }
             Ok(())
         }

@@ -106,10 +106,18 @@ fn conversions(random: &mut Random) {
     assert_eq!(bytes, expected, "{scale:?}");
     let stride = channels + random.within(0, 5);
     let mut last = vec![0; pixels * stride];
-    quantize_to_channels_last(&floats, [channels, pixels], scale, &mut last, stride)
-        .expect("good lengths");
+    quantize_to_channels_last(
+        &floats,
+        pixels,
+        [channels, pixels],
+        scale,
+        &mut last,
+        stride,
+    )
+    .expect("good lengths");
     let mut turned = vec![0; pixels * stride];
-    to_channels_last(&bytes, [channels, pixels], &mut turned, stride).expect("good lengths");
+    to_channels_last(&bytes, pixels, [channels, pixels], &mut turned, stride)
+        .expect("good lengths");
     assert_eq!(last, turned);
     for (channel, pixel) in
         (0..channels).flat_map(|channel| (0..pixels).map(move |pixel| (channel, pixel)))

@@ -1,0 +1,250 @@
+//! Threads that stand by while a program runs.
+//!
+//! An operator takes some microseconds, and a thread that sleeps takes longer than that to wake. So the first operator that is
+//! shared calls the other threads of rayon's pool, and these look out for the next one without sleeping; who has found
+//! nothing for a while goes, and is called again. The thread that runs the program does all that nobody comes for, so it never
+//! waits for somebody who sleeps.
+
+use std::any::Any;
+use std::cell::{RefCell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How many times one looks out for work before going: some tens of microseconds.
+const PATIENCE: u32 = 1 << 14;
+
+thread_local! {
+    /// The team of the program that this thread runs.
+    static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
+}
+
+/// What there is to do: the function and what it works on.
+#[derive(Clone, Copy)]
+struct Job {
+    data: *const (),
+    call: unsafe fn(*const (), usize),
+}
+
+/// Claims of pieces: which job in the upper half, then how many pieces it has, then how many of these are taken. In one word, so
+/// that nobody takes a piece of one job for that of another.
+#[derive(Clone, Copy, PartialEq)]
+struct Claims(u64);
+
+impl Claims {
+    const MOST: u64 = u16::MAX as u64;
+
+    fn of_next(self, pieces: u64) -> Claims {
+        Claims(((self.0 >> 32).wrapping_add(1) << 32) | (pieces << 16))
+    }
+
+    fn pieces(self) -> u64 {
+        self.0 >> 16 & Claims::MOST
+    }
+
+    fn taken(self) -> u64 {
+        self.0 & Claims::MOST
+    }
+}
+
+#[derive(Default)]
+struct Team {
+    claims: AtomicU64,
+    /// Written only where all pieces of the job before are done, and read only by who has claimed a piece.
+    job: UnsafeCell<Option<Job>>,
+    done: AtomicUsize,
+    /// What the first piece that panicked said.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    over: AtomicBool,
+    /// How many others were called and have not gone.
+    called: AtomicUsize,
+}
+
+// SAFETY: the job is shared as its description says: what it points to outlives it, since the thread that made it waits for all
+// its pieces, and it is called from several threads only where it may be (`run` asks for `Sync`).
+unsafe impl Send for Team {}
+// SAFETY: as above.
+unsafe impl Sync for Team {}
+
+/// Runs a program whose operators may be shared.
+pub(super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
+    /// Sends the team away, also where the program panics, and gives back that of a program around this one.
+    struct End(Option<Arc<Team>>);
+    impl Drop for End {
+        fn drop(&mut self) {
+            let ended = TEAM.with(|team| team.replace(self.0.take()));
+            if let Some(team) = ended {
+                team.over.store(true, Ordering::Release);
+            }
+        }
+    }
+    let _end = End(TEAM.with(|team| team.take()));
+    program()
+}
+
+/// Calls `piece` with each number below `pieces`, on whichever threads there are.
+pub(super) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
+    if !(2..=Claims::MOST as usize).contains(&pieces) {
+        return (0..pieces).for_each(piece);
+    }
+    let team = TEAM.with(|team| Arc::clone(team.borrow_mut().get_or_insert_default()));
+    team.call();
+    team.work(pieces, &piece);
+}
+
+impl Team {
+    /// Calls who is not there. Who comes late, or never, is not missed.
+    fn call(self: &Arc<Team>) {
+        let others = rayon::current_num_threads() - 1;
+        while self.called.load(Ordering::Acquire) < others {
+            self.called.fetch_add(1, Ordering::AcqRel);
+            let team = Arc::clone(self);
+            rayon::spawn(move || team.help());
+        }
+    }
+
+    fn work<F: Fn(usize) + Sync>(&self, pieces: usize, piece: &F) {
+        /// # Safety
+        /// `data` is a `F` that lives.
+        unsafe fn call<F: Fn(usize)>(data: *const (), piece: usize) {
+            // SAFETY: as promised.
+            unsafe { (*data.cast::<F>())(piece) }
+        }
+        let before = Claims(self.claims.load(Ordering::Relaxed));
+        self.done.store(0, Ordering::Relaxed);
+        // SAFETY: all pieces of the job before are done and no more can be claimed, so nobody reads it.
+        unsafe {
+            *self.job.get() = Some(Job {
+                data: std::ptr::from_ref(piece).cast(),
+                call: call::<F>,
+            });
+        }
+        let claims = before.of_next(pieces as u64);
+        self.claims.store(claims.0, Ordering::Release);
+        while self.take_piece() {}
+        // What is left is under way on other threads.
+        while self.done.load(Ordering::Acquire) < pieces {
+            std::hint::spin_loop();
+        }
+        let panicked = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cause) = { panicked }.take() {
+            resume_unwind(cause);
+        }
+    }
+
+    /// Does a piece, if there is one that nobody has taken.
+    fn take_piece(&self) -> bool {
+        let seen = self.claims.load(Ordering::Acquire);
+        let claims = Claims(seen);
+        if claims.taken() >= claims.pieces() {
+            return false;
+        }
+        let taken =
+            self.claims
+                .compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_err() {
+            return true;
+        }
+        // SAFETY: a piece of this job is claimed and not done, so it stays, and what it points to lives.
+        let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
+            if let Some(job) = *self.job.get() {
+                (job.call)(job.data, claims.taken() as usize);
+            }
+        }));
+        if let Err(cause) = ended {
+            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(cause);
+        }
+        self.done.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// Does pieces until the program is over, or none has come for a while.
+    fn help(&self) {
+        let mut looked = 0;
+        while looked < PATIENCE && !self.over.load(Ordering::Acquire) {
+            looked = if self.take_piece() { 0 } else { looked + 1 };
+            std::hint::spin_loop();
+        }
+        self.called.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(work)
+    }
+
+    #[test]
+    fn every_piece_is_done_once() {
+        for threads in [1, 2, 4] {
+            in_pool(threads, || {
+                with_team(|| {
+                    for round in 0..2000 {
+                        let pieces = round % 17;
+                        let counts: Vec<AtomicU32> = (0..pieces).map(|_| 0.into()).collect();
+                        run(pieces, |piece| {
+                            counts[piece].fetch_add(1, Ordering::Relaxed);
+                        });
+                        let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+                        assert!(counts.into_iter().all(|count| count == 1), "{round}");
+                    }
+                });
+            });
+        }
+    }
+
+    #[test]
+    fn who_has_gone_is_called_again() {
+        in_pool(2, || {
+            with_team(|| {
+                for _ in 0..3 {
+                    // Each waits for the other: done only where both threads come.
+                    let here = AtomicUsize::new(0);
+                    run(2, |_| {
+                        here.fetch_add(1, Ordering::SeqCst);
+                        while here.load(Ordering::SeqCst) < 2 {
+                            std::thread::yield_now();
+                        }
+                    });
+                    std::thread::sleep(std::time::Duration::from_millis(30));
+                }
+            });
+        });
+    }
+
+    #[test]
+    fn a_panic_comes_out_where_the_work_was_given() {
+        let ended = catch_unwind(|| {
+            in_pool(2, || {
+                with_team(|| run(8, |piece| assert!(piece != 5, "the fifth piece")));
+            });
+        });
+        assert!(ended.is_err());
+        // The pool's threads are free again.
+        in_pool(2, || with_team(|| run(4, |_| ())));
+    }
+
+    #[test]
+    fn a_program_inside_of_another_has_a_team_of_its_own() {
+        let count = AtomicUsize::new(0);
+        in_pool(2, || {
+            with_team(|| {
+                run(4, |_| {
+                    with_team(|| {
+                        run(4, |_| {
+                            count.fetch_add(1, Ordering::Relaxed);
+                        });
+                    });
+                });
+            });
+        });
+        assert_eq!(count.into_inner(), 16);
+    }
+}

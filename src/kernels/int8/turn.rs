@@ -1,0 +1,224 @@
+//! Channels first to channels last and back, converting on the way.
+//!
+//! Tile by tile: a tile is read in runs, turned in registers, and written in runs.
+
+use super::convert::Scale;
+use super::error::{Error, at_least, span};
+
+/// [pixels, channels] to [channels, pixels]: channels first. A pixel begins every `stride` values.
+pub fn to_channels_first<T: Copy + Default>(
+    values: &[T],
+    stride: usize,
+    [pixels, channels]: [usize; 2],
+    output: &mut [T],
+) -> Result<(), Error> {
+    let read = Rows {
+        stride,
+        length: channels,
+    };
+    let write = Rows {
+        stride: pixels,
+        length: pixels,
+    };
+    turn(
+        (values, read),
+        (output, write),
+        true,
+        |value| value,
+        |value| value,
+    )
+}
+
+/// [channels, pixels] to [pixels, channels]: channels last. A channel begins every `apart` values, a pixel every `stride` values
+/// of the output.
+pub fn to_channels_last<T: Copy + Default>(
+    values: &[T],
+    apart: usize,
+    [channels, pixels]: [usize; 2],
+    output: &mut [T],
+    stride: usize,
+) -> Result<(), Error> {
+    let read = Rows {
+        stride: apart,
+        length: pixels,
+    };
+    let write = Rows {
+        stride,
+        length: channels,
+    };
+    turn(
+        (values, read),
+        (output, write),
+        false,
+        |value| value,
+        |value| value,
+    )
+}
+
+/// The same, quantizing on the way: floats with channels first come in.
+pub fn quantize_to_channels_last(
+    values: &[f32],
+    apart: usize,
+    [channels, pixels]: [usize; 2],
+    to: Scale,
+    output: &mut [u8],
+    stride: usize,
+) -> Result<(), Error> {
+    let read = Rows {
+        stride: apart,
+        length: pixels,
+    };
+    let write = Rows {
+        stride,
+        length: channels,
+    };
+    let bytes = |value| to.byte(value);
+    turn((values, read), (output, write), false, bytes, |value| value)
+}
+
+/// The same, dequantizing on the way: floats with channels first come out.
+pub fn dequantize_to_channels_first(
+    values: &[u8],
+    stride: usize,
+    [pixels, channels]: [usize; 2],
+    from: Scale,
+    output: &mut [f32],
+) -> Result<(), Error> {
+    let read = Rows {
+        stride,
+        length: channels,
+    };
+    let write = Rows {
+        stride: pixels,
+        length: pixels,
+    };
+    let floats = |byte| from.value(byte);
+    turn((values, read), (output, write), true, |value| value, floats)
+}
+
+/// How many rows and columns a tile has: as many bytes as a vector.
+const TILE: usize = 16;
+
+/// How many pixels are turned before the next: so many that memory is read and written in long runs, so few that what is
+/// touched again is near.
+const PIXELS: usize = 16 * TILE;
+
+/// Rows of a matrix that lie `stride` values apart.
+#[derive(Clone, Copy)]
+struct Rows {
+    stride: usize,
+    length: usize,
+}
+
+/// Turns rows into columns; `pixels` says whether the rows that are read are pixels. What is turned is what `before` makes of
+/// the values; `after` makes of that what is written.
+fn turn<F: Copy, M: Copy + Default, T: Copy>(
+    (values, read): (&[F], Rows),
+    (output, write): (&mut [T], Rows),
+    pixels: bool,
+    before: impl Fn(F) -> M,
+    after: impl Fn(M) -> T,
+) -> Result<(), Error> {
+    let (tall, wide) = (write.length, read.length);
+    at_least(
+        "the input",
+        values.len(),
+        span("the input", tall, read.stride, wide)?,
+    )?;
+    at_least(
+        "the output",
+        output.len(),
+        span("the output", wide, write.stride, tall)?,
+    )?;
+    let mut tile = [[M::default(); TILE]; TILE];
+    for (first, begin) in tiles(tall, wide, pixels) {
+        let (rows, columns) = (TILE.min(tall - first), TILE.min(wide - begin));
+        for (row, tile) in tile[..rows].iter_mut().enumerate() {
+            let from = &values[(first + row) * read.stride + begin..];
+            match from.first_chunk::<TILE>() {
+                Some(whole) if columns == TILE => {
+                    *tile = std::array::from_fn(|at| before(whole[at]));
+                }
+                _ => {
+                    for (to, &from) in tile.iter_mut().zip(&from[..columns]) {
+                        *to = before(from);
+                    }
+                }
+            }
+        }
+        // Of few rows, as the colours of a picture, most of a tile would be turned for nothing.
+        if rows < TILE / 2 {
+            for column in 0..columns {
+                let to = &mut output[(begin + column) * write.stride + first..][..rows];
+                for (to, tile) in to.iter_mut().zip(&tile) {
+                    *to = after(tile[column]);
+                }
+            }
+            continue;
+        }
+        for (column, made) in transposed(&tile)[..columns].iter().enumerate() {
+            let to = &mut output[(begin + column) * write.stride + first..];
+            match to.first_chunk_mut::<TILE>() {
+                Some(whole) if rows == TILE => {
+                    *whole = std::array::from_fn(|at| after(made[at]));
+                }
+                _ => {
+                    for (to, &from) in to[..rows].iter_mut().zip(made) {
+                        *to = after(from);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first row and column of each tile.
+fn tiles(tall: usize, wide: usize, pixels: bool) -> impl Iterator<Item = (usize, usize)> {
+    let (long, short) = if pixels { (tall, wide) } else { (wide, tall) };
+    let blocks = (0..long).step_by(PIXELS);
+    let tiles = blocks.flat_map(move |block| {
+        let end = long.min(block + PIXELS);
+        let bands = (0..short).step_by(TILE);
+        bands.flat_map(move |band| (block..end).step_by(TILE).map(move |at| (at, band)))
+    });
+    tiles.map(move |(at, band)| if pixels { (at, band) } else { (band, at) })
+}
+
+#[inline(always)]
+fn transposed<T: Copy>(tile: &[[T; TILE]; TILE]) -> [[T; TILE]; TILE] {
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if size_of::<T>() == 1 {
+        // SAFETY: as large, and any bytes that are `T`s in one order are in another.
+        return unsafe {
+            let bytes: [[u8; TILE]; TILE] = std::mem::transmute_copy(tile);
+            std::mem::transmute_copy(&bytes_transposed(&bytes))
+        };
+    }
+    std::array::from_fn(|column| std::array::from_fn(|row| tile[row][column]))
+}
+
+/// Four rounds, each of which interleaves a row with the one eight further on.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+fn bytes_transposed(tile: &[[u8; TILE]; TILE]) -> [[u8; TILE]; TILE] {
+    use core::arch::wasm32::{u8x16_shuffle, v128, v128_load, v128_store};
+    // SAFETY: sixteen bytes each.
+    let mut rows: [v128; TILE] =
+        std::array::from_fn(|row| unsafe { v128_load(tile[row].as_ptr().cast()) });
+    for _ in 0..4 {
+        let before = rows;
+        for half in 0..TILE / 2 {
+            let (a, b) = (before[half], before[half + TILE / 2]);
+            rows[2 * half] =
+                u8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b);
+            rows[2 * half + 1] =
+                u8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b);
+        }
+    }
+    let mut turned = [[0; TILE]; TILE];
+    for (row, lanes) in turned.iter_mut().zip(rows) {
+        // SAFETY: sixteen bytes.
+        unsafe { v128_store(row.as_mut_ptr().cast(), lanes) };
+    }
+    turned
+}
