@@ -13,12 +13,11 @@ pub struct Ends {
 impl Ends {
     /// Looks at values. Written in lanes, so that it becomes vector code.
     pub fn of(values: &[f32]) -> Ends {
-        // Five vectors of four a lane of four: more would not fit the registers.
-        const LANES: usize = 8;
+        const LANES: usize = 16;
         let mut least = [f32::INFINITY; LANES];
         let mut greatest = [f32::NEG_INFINITY; LANES];
         let mut nearest = [f32::INFINITY; LANES];
-        // A lane counts up to 2^32 zeros, of 2^35 values.
+        // A lane counts up to 2^32 zeros, of 2^36 values.
         let mut zeros = [0u32; LANES];
         // Zero for as long as everything is finite; NaN from then on.
         let mut finite = [0.0f32; LANES];
