@@ -22,6 +22,7 @@ import puppeteer from 'puppeteer-core';
 import * as bench from './bench-kernels.mjs';
 import * as large from './bench-memory.mjs';
 import * as whole from './bench-models.mjs';
+import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
 import { serve } from './serve.mjs';
 
@@ -268,7 +269,11 @@ const benches = {
 
   /** What a visitor of the page waits for. */
   async page(browser) {
-    await benchPage(browser.browser, browser.server.url, join(required('OCTET_CORPUS'), 'models', 'efficientnet_lite0.onnx'), record);
+    const inCorpus = (/** @type {string} */ path) => join(required('OCTET_CORPUS'), path);
+    const [model, large] = ['efficientnet_lite0', 'resnet50'].map((name) => inCorpus(`models/${name}.onnx`));
+    await benchPage(browser.browser, browser.server.url, model, record);
+    const samples = samplesOf('efficientnet_lite0').map(inCorpus);
+    await benchCancel(browser.browser, browser.server.url, { model, large, samples }, record);
   },
 
   /** A file of 100 MB to its card. */

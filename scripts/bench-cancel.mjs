@@ -1,0 +1,79 @@
+// How long a person who cancels waits, in every state of the page that can be cancelled.
+
+/** @typedef {(bench: string, row: string, value: number, unit: string, judged: { target: string, holds: boolean }) => void} Record */
+/** @typedef {import('puppeteer-core').Page} Page */
+
+/** When cancel is pressed, in milliseconds after the work has begun. */
+const moments = [20, 60, 120, 200, 300];
+
+/**
+ * @param {import('puppeteer-core').Browser} browser
+ * @param {string} url
+ * @param {{ model: string, large: string, samples: string[] }} files paths: a model, one that takes a while to open, samples
+ * @param {Record} record
+ */
+export async function benchCancel(browser, url, { model, large, samples }, record) {
+  const page = await browser.newPage();
+  try {
+    await page.goto(url);
+    await ready(page);
+    const opening = [];
+    for (const moment of moments) {
+      await choose(page, 'choose-model', large);
+      await page.waitForSelector('#opening-title');
+      opening.push(await cancelled(page, moment));
+    }
+    await choose(page, 'choose-model', model);
+    await page.waitForSelector('#card-title');
+    await choose(page, 'choose-samples', ...samples);
+    await page.waitForFunction(() => /Nothing is changed/.test(document.querySelector('#run-why')?.textContent ?? ''));
+    const calibrating = [];
+    for (const moment of moments) {
+      await page.click('#run');
+      calibrating.push(await cancelled(page, moment));
+    }
+    await page.click('#run');
+    await page.waitForSelector('#measure', { timeout: 60_000 });
+    const measuring = [];
+    for (const [at, moment] of [...moments, ...moments].entries()) {
+      const button = at < moments.length ? '#measure' : '#measure-time';
+      await page.waitForSelector(`${button}:not([disabled])`);
+      await page.click(button);
+      measuring.push(await cancelled(page, moment));
+    }
+    for (const [what, times] of /** @type {const} */ ([['opening 102 MB', opening], ['calibrating', calibrating], ['measuring error and time', measuring]])) {
+      const worst = Math.max(...times.filter((ms) => ms !== null));
+      record('page', `cancelled while ${what}, the worst of ${times.filter((ms) => ms !== null).length}`, worst, 'ms', { target: 'under 200 ms', holds: worst < 200 });
+    }
+  } finally {
+    await page.close();
+  }
+}
+
+/** @param {Page} page */
+const ready = (page) => page.waitForFunction(() => /^(Full|Baseline) build/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
+
+/** @param {Page} page @param {string} which @param {...string} files */
+async function choose(page, which, ...files) {
+  const input = /** @type {import('puppeteer-core').ElementHandle<HTMLInputElement>} */ (await page.waitForSelector(`input[data-pick=${which}]`));
+  await input.uploadFile(...files);
+}
+
+/**
+ * Presses the Cancel that is there in every state, and tells the milliseconds until nothing is under way; `null` where it had
+ * ended by itself.
+ *
+ * @param {Page} page @param {number} moment @returns {Promise<number | null>}
+ */
+function cancelled(page, moment) {
+  return page.evaluate(async (moment) => {
+    await new Promise((next) => setTimeout(next, moment));
+    /** @type {HTMLButtonElement | null} */
+    const button = document.querySelector('.foot button.small');
+    if (!button || button.hidden) return null;
+    const began = performance.now();
+    button.click();
+    while (!button.hidden && button.isConnected) await new Promise((next) => setTimeout(next, 1));
+    return performance.now() - began;
+  }, moment);
+}
