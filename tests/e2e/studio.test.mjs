@@ -88,6 +88,15 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector('[data-sort=harm]');
     await tab.waitForSelector('[data-sort=intMs]');
     assert.equal(await tab.$$eval('.tried thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
+    // The layers of a run stand on the timeline, each as wide as it took, and in a table.
+    await open(visit, 'timeline');
+    await tab.waitForSelector('.layer-lane');
+    const lanes = await tab.$$eval('.layer-lane', (pictures) => pictures.map((one) => [...one.querySelectorAll('rect')].map((bar) => Number(bar.getAttribute('width')))));
+    assert.equal(lanes.length, 2);
+    for (const bars of lanes) assert.ok(bars.length > 50 && bars.every((width) => width > 0), String(bars));
+    const longest = Math.max(...lanes.map((bars) => bars.reduce((sum, width) => sum + width, 0)));
+    assert.ok(longest > 990 && longest < 1030, `both on one scale: ${longest}`);
+    assert.match(await visit.text('[aria-labelledby=lanes-title] table'), /_conv_stem.*ms/s);
   }));
 
   test('the table is sorted, filtered, grouped and saved', () => visit({}, async (visit) => {

@@ -1,10 +1,11 @@
 // @ts-check
-/** The last calibrated run over time: its stages one below the other, samples, memory and where it grew; the same as a table. */
+/** The last calibrated run over time: its stages one below the other, samples, memory and where it grew, and the layers of one run; the same as tables. */
 
 import { h, svg } from '../dom.js';
 import { count, duration, plural } from '../format.js';
 import { done, run } from '../state.js';
 import { curve, curveTable } from './curve.js';
+import { layerLanes } from './lanes.js';
 import { fact, table } from './model.js';
 import { mib } from './run.js';
 
@@ -18,6 +19,7 @@ export function timelineView() {
       const points = run.value && !run.value.quick ? run.value.curve : done.value?.curve ?? [];
       return points.length > 1 ? story(points) : h('p', { class: 'note' }, 'After a run this shows its stages, its samples and its memory over time.');
     },
+    () => done.value && layerLanes(),
   );
 }
 
