@@ -206,6 +206,17 @@ impl Session {
         self.inner.samples_under_way()
     }
 
+    /// The ranges seen so far: `[name, min, max]` of each value that is watched and was seen.
+    #[wasm_bindgen(js_name = rangesSoFar)]
+    pub fn ranges_so_far(&self) -> Array {
+        let all = self.inner.ranges_so_far();
+        let seen = all
+            .into_iter()
+            .filter_map(|(name, range)| Some((name, range?)));
+        seen.map(|(name, range)| Array::of3(&name.into(), &range.min.into(), &range.max.into()))
+            .collect()
+    }
+
     /// How the samples went that were begun and have ended: throws what was wrong with the first bad one.
     pub fn settle(&mut self) -> Result<(), JsValue> {
         self.inner.settle().map_err(error)

@@ -74,6 +74,31 @@ fn begin_all(calibration: &mut Calibration, samples: Vec<Encoded>, threads: usiz
 }
 
 #[test]
+fn the_ranges_so_far_are_those_of_the_samples_that_ended() {
+    let mut calibration = calibration();
+    let nothing = [("x", None), ("y", None)];
+    assert_eq!(calibration.so_far(), nothing);
+    let mut last = None;
+    for sample in encoded() {
+        calibration
+            .feed(&[sample], |_, _| {}, || false)
+            .expect("the sample fits");
+        let seen = calibration.so_far();
+        let [("x", Some(x)), ("y", Some(y))] = seen[..] else {
+            panic!("both were seen: {seen:?}");
+        };
+        assert!((0.0..=1.0).contains(&y.min) && y.max <= 1.0);
+        if let Some((min, max)) = last {
+            assert!(x.min <= min && x.max >= max, "ranges only widen");
+        }
+        last = Some((x.min, x.max));
+    }
+    let found = calibration.finish().expect("there was one pass only");
+    let whole = found.get("x").expect("it was watched");
+    assert_eq!(last, whole.min().zip(whole.max()));
+}
+
+#[test]
 fn any_number_of_threads_gives_what_feeding_gives() {
     for threads in [1, 2, 4] {
         let mut calibration = calibration();

@@ -49,6 +49,8 @@ export class Engine {
   #watch;
   /** Runs while the threads are starting. @type {ReturnType<typeof setTimeout> | undefined} */
   #late;
+  /** Whether it has started well: what ends it from then on is a crash. */
+  #begun = false;
   alive = true;
 
   /** @param {'threads' | 'baseline'} variant @param {number} threads */
@@ -57,11 +59,11 @@ export class Engine {
     this.worker.addEventListener('message', (event) => this.#answer(event.data));
     this.worker.addEventListener('error', (event) => {
       event.preventDefault();
-      const kind = this.#late === undefined ? 'load' : 'threads';
+      const kind = this.#begun ? 'crash' : this.#late === undefined ? 'load' : 'threads';
       this.end(new OctetError({ kind, message: event.message || 'The worker could not be loaded.' }));
     });
     this.started = this.#start(variant, threads);
-    this.started.catch(() => {});
+    this.started.then(() => (this.#begun = true), () => {});
   }
 
   /**

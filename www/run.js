@@ -57,7 +57,7 @@ export async function quantize({ quick = false } = {}) {
     const { memory, stage } = progress;
     run.value = {
       ...now,
-      progress: { ...progress, memory: memory ?? now.progress.memory },
+      progress: { ...progress, memory: memory ?? now.progress.memory, ranges: progress.ranges ?? now.progress.ranges },
       samplesStarted: stage === now.progress.stage ? now.samplesStarted : progress.unit === 'samples' ? performance.now() : null,
       curve: memory ? [...now.curve, { at, stage, memory, done: progress.unit === 'samples' ? progress.done : undefined }] : now.curve,
     };

@@ -156,8 +156,11 @@
  * @property {number} [done]
  * @property {number} [of]
  * @property {string} [unit] what is counted: `bytes`, `samples`
+ * @property {SeenRange[]} [ranges] of what is watched, as far as it was seen; left out where nothing is new
  * @property {Memory} [memory]
  */
+
+/** @typedef {[name: string, min: number, max: number]} SeenRange */
 
 /** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number }} QuantizedTensor */
 

@@ -221,10 +221,12 @@ async function feed(open, all, stage, report, enough) {
   // The page reads the samples of this pass there too.
   const control = loaded().control();
   Atomics.store(control, slot.done, 0);
-  let told = 0;
+  let [told, seen] = [0, 0];
   const tell = () => {
     told = performance.now();
-    report({ stage, done: Atomics.load(loaded().control(), slot.done), of: all.length, unit: 'samples', memory: memory() });
+    const done = Atomics.load(loaded().control(), slot.done);
+    report({ stage, done, of: all.length, unit: 'samples', memory: memory(), ...(done > seen && { ranges: open.rangesSoFar() }) });
+    seen = done;
   };
   const free = async (/** @type {number} */ limit) => {
     for (;;) {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use super::{Layout, NumpyHistogram, Observation, Observations};
+use super::{Layout, NumpyHistogram, Observation, Observations, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec, SampleError};
 
@@ -101,6 +101,14 @@ impl Calibration {
     /// How many samples were run, in this pass.
     pub fn done(&self) -> usize {
         self.pass.done.load(Ordering::Relaxed)
+    }
+
+    /// The least and the greatest value of each watched value in the samples that have ended, where there was any.
+    pub fn so_far(&self) -> Vec<(&str, Option<Range>)> {
+        let found = self.pass.found();
+        let range = |seen: &Observation| Some(Range::new(seen.min()?, seen.max()?));
+        let names = self.watched.iter().map(String::as_str);
+        names.zip(found.seen.iter().map(range)).collect()
     }
 
     /// What a second pass counts, once it began.

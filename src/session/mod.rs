@@ -322,6 +322,13 @@ impl Session {
         self.calibration.as_ref().map_or(0, Calibration::under_way)
     }
 
+    /// The ranges of the values that are watched, as far as samples have ended.
+    pub fn ranges_so_far(&self) -> Vec<(&str, Option<Range>)> {
+        self.calibration
+            .as_ref()
+            .map_or_else(Vec::new, Calibration::so_far)
+    }
+
     /// How the samples went that were begun. They must have ended.
     pub fn settle(&mut self) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;

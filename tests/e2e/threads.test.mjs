@@ -9,7 +9,7 @@ import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
 const silent = silentThreads();
 
-inBrowsers('threads', (visit) => {
+inBrowsers('threads', (visit, name) => {
   test('where they do not start the page does without, and says so', () => visit({ mounts: { '/pkg/': silent } }, async (visit) => {
     const said = () => visit.tab.$$eval('summary', (all) => all[1].textContent ?? '');
     assert.match(await said(), /1 thread$/);
@@ -41,4 +41,27 @@ inBrowsers('threads', (visit) => {
     const counts = await visit.tab.evaluate(() => [.../** @type {any} */ (window).counts].filter(Boolean));
     assert.ok(counts.includes('1 of 2'), counts.join('; '));
   }));
+
+  // Only Chromium lets a test into the worker.
+  if (name === 'chromium') {
+    test('an engine that stops is started again, on one thread when asked; nothing is lost', () => visit({}, async (visit) => {
+      const { tab } = visit;
+      await visit.ready(96);
+      await tab.click('#run');
+      await visit.says('#progress-title', /Calibrating/);
+      // What comes so far is shown as it comes.
+      await visit.says('.ranges + figcaption', /Ranges of \d+ tensors so far; the widest is .+ to /);
+      const worker = tab.workers().find((one) => /worker\.js/.test(one.url()));
+      await worker?.evaluate(() => void setTimeout(() => {
+        throw new Error('stopped by the test');
+      }));
+      await visit.says('.problem', /stopped unexpectedly.*stopped by the test.*one thread takes less memory/s);
+      visit.errors.length = 0; // what was thrown is in the console, too
+      await tab.click('#retry-one');
+      await visit.finished();
+      assert.match(await tab.$$eval('summary', (all) => all[1].textContent ?? ''), /1 thread$/);
+      assert.match(await visit.text('#made'), /96 samples/);
+      assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
+    }));
+  }
 });

@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { forget } from '../kept.js';
 import { effect, signal } from '../signals.js';
-import { abilities, capabilities, engine } from '../state.js';
+import { abilities, capabilities, engine, settings } from '../state.js';
 
 const themes = [
   ['auto', 'Theme: as the system'],
@@ -44,7 +44,8 @@ function abilitySheet() {
     const { state, noThreads } = engine.value;
     if (state === 'failed' || !capabilities.variant) return 'Engine: not running';
     if (state === 'starting') return 'Engine: starting';
-    const threads = capabilities.threads > 1 && !noThreads ? `${capabilities.threads} threads` : '1 thread';
+    const used = noThreads ? 1 : Math.min(settings.value.threads, capabilities.threads);
+    const threads = used > 1 ? `${used} threads` : '1 thread';
     return `${capabilities.variant === 'threads' ? 'Full build' : 'Baseline build'}, ${threads}`;
   };
   const level = () => {

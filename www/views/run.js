@@ -9,6 +9,7 @@ import { inWords } from '../document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { curve } from './curve.js';
+import { filling } from './filling.js';
 
 export function runPanel() {
   return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },
@@ -63,6 +64,7 @@ export function progressPanel() {
       ...live('Memory held', () => mib(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
+    filling(),
     h('div', { class: 'row' },
       h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
       // There from the first sample on, as long as samples are counted the first time.
