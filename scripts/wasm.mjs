@@ -74,7 +74,7 @@ function build(variant) {
   const { mtimeMs, size } = statSync(compiled);
   const folder = join(checkout, 'pkg', variant.name);
   const stamp = join(folder, '.built-from');
-  const identity = `${compiled} ${mtimeMs} ${size}\n`;
+  const identity = `${compiled} ${mtimeMs} ${size}, without comments\n`;
   if (readStamp(stamp) !== identity) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
@@ -82,9 +82,15 @@ function build(variant) {
       '--target', 'web', '--out-dir', folder, '--out-name', 'octet',
       '--remove-name-section', '--remove-producers-section', compiled,
     ], {});
+    withoutComments(join(folder, 'octet.js'));
     writeFileSync(stamp, identity);
   }
   weigh(variant);
+}
+
+/** What is documented stands in `octet.d.ts`, too, which nobody downloads. @param {string} file */
+function withoutComments(file) {
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n/gm, ''));
 }
 
 /** @param {import('./variants.mjs').Variant} variant */
