@@ -31,11 +31,11 @@ const SMALL: usize = 4096;
 /// How the weights are given to tract.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Copied into tract's tensors, but for large ones of matrix products, which are shared, and those of convolutions
-    /// where tract runs these.
+    /// Copied into tract's tensors, but for those of products, which are shared: large ones, and of convolutions that our
+    /// kernels run all but the smallest.
     Values {
-        /// Whether it does.
-        convolutions: bool,
+        /// Whether they run convolutions.
+        kernels: bool,
     },
     /// Only type and shape, but for small constants.
     Types,
@@ -90,8 +90,8 @@ pub(super) fn load(
             .ok_or_else(|| EngineError::Plan {
                 detail: format!("the value `{name}` is used but nothing makes it"),
             })?;
-        if let Weights::Values { convolutions } = weights
-            && let Some(weight) = shared(model, &uses, tensor, convolutions)
+        if let Weights::Values { kernels } = weights
+            && let Some(weight) = shared(model, &uses, tensor, kernels)
         {
             let fact = InferenceFact::dt_shape(DatumType::F32, dims(tensor));
             tract.nodes[outlet.node].op = Box::new(weight);
@@ -114,15 +114,21 @@ pub(super) fn load(
 }
 
 /// The weight of products that a tensor is, if it is nothing else and worth to be shared.
-fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, convolutions: bool) -> Option<Weight> {
+fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<Weight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
     let readers = uses.consumers(name);
-    let product = |&(node, slot): &(usize, usize)| {
-        let node = &model.graph.nodes[node];
-        slot == 1 && (node.is("MatMul") || node.is("Gemm") || convolutions && node.is("Conv"))
+    let node = |&(node, _): &(usize, usize)| &model.graph.nodes[node];
+    let product = |reader: &(usize, usize)| {
+        let node = node(reader);
+        reader.1 == 1 && (node.is("MatMul") || node.is("Gemm") || node.is("Conv"))
     };
-    let wanted = raw.len() >= weights::LEAST
+    // Our kernels read weights where they lie, which costs nothing.
+    let least = match kernels && readers.iter().all(|reader| node(reader).is("Conv")) {
+        true => SMALL,
+        false => weights::LEAST,
+    };
+    let wanted = raw.len() >= least
         && tensor.data_type == Some(DataType::Float as i32)
         && !readers.is_empty()
         && readers.iter().all(product)

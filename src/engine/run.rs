@@ -342,7 +342,7 @@ impl Engine {
         programs: &[Arc<integer::Program>],
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
         let values = Weights::Values {
-            convolutions: !self.kernels,
+            kernels: self.kernels,
         };
         let mut loaded = load(model, &self.watched, values, programs)?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {

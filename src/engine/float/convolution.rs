@@ -1,7 +1,8 @@
-//! A convolution with its weights, run by our kernels.
+//! A convolution run by our kernels, its weights read where they lie in the file.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use octet_kernels::float::{self, Geometry};
 use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
@@ -11,11 +12,12 @@ use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
 use tract_onnx::tract_hir::internal::*;
 
 use super::clamp::Clamp;
+use crate::engine::weights;
 
 /// Stands where tract's convolution stood.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Convolution {
-    kernel: Arc<float::Convolution>,
+    kernel: Arc<float::Convolution<Bytes>>,
     clamp: Clamp,
     /// The picture that goes out, with batch and channels.
     shape: TVec<usize>,
@@ -41,7 +43,7 @@ impl Convolution {
         }
         let (Some(input), Some(weights), Some(bias)) = (
             fact.shape.as_concrete(),
-            constant(model, node.inputs[1])?,
+            weights(model, node.inputs[1])?,
             constant(model, node.inputs[2])?,
         ) else {
             return Ok(None);
@@ -65,7 +67,6 @@ impl Convolution {
             [all] => vec![*all; conv.output_channels()],
             each => each.to_vec(),
         };
-        let weights = weights.try_as_plain_ram()?.as_slice::<f32>()?;
         // What our kernels don't take stays tract's.
         let kernel = float::Convolution::new(geometry, weights, bias).ok();
         Ok(kernel.map(|kernel| Convolution {
@@ -82,6 +83,18 @@ impl Convolution {
             ..self.clone()
         }
     }
+}
+
+/// The bytes of a weight: those of the file, or of a constant that was computed.
+fn weights(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
+    if let Some(bytes) = weights::in_file(model, outlet)? {
+        return Ok(Some(bytes));
+    }
+    let Some(value) = constant(model, outlet)? else {
+        return Ok(None);
+    };
+    let floats = value.try_as_plain_ram()?.as_slice::<f32>()?.iter();
+    Ok(Some(floats.flat_map(|float| float.to_le_bytes()).collect()))
 }
 
 /// The value of an outlet that nothing fed can change. (tract only keeps what constants lead to where it is

@@ -62,16 +62,9 @@ fn conv(inputs: &[&str], output: &str) -> NodeProto {
 
 /// The operators of the model with our kernels, and that both ways give the same.
 fn checked(input: &[usize], model: Model) -> Vec<String> {
-    let mut loaded = load(
-        &model,
-        &[],
-        Weights::Values {
-            convolutions: false,
-        },
-        &[],
-    )
-    .unwrap()
-    .model;
+    let mut loaded = load(&model, &[], Weights::Values { kernels: true }, &[])
+        .unwrap()
+        .model;
     let fact = tract_onnx::tract_hir::infer::InferenceFact::dt_shape(f32::datum_type(), input);
     loaded.set_input_fact(0, fact).unwrap();
     let ours = with_kernels(&loaded.into_typed().unwrap()).unwrap();
@@ -108,6 +101,8 @@ fn convolutions_of_every_kind_are_ours_and_give_what_tract_gives() {
     let cases = [
         ([2, 3, 9, 10], [5, 3, 3, 3], vec![]),
         ([1, 3, 9, 10], [5, 3, 1, 1], vec![ints("strides", &[2, 2])]),
+        // So large that the weight is read in the file.
+        ([1, 32, 9, 10], [41, 32, 3, 3], vec![ints("pads", &[1; 4])]),
         (
             [1, 4, 9, 10],
             [6, 2, 3, 2],
@@ -152,6 +147,7 @@ fn convolutions_of_every_kind_are_ours_and_give_what_tract_gives() {
                 model(&input, vec![node], &[("w", &weight), ("b", &bias)]),
             );
             assert_eq!(count(&operators, "Convolution"), 1, "{operators:?}");
+            assert_eq!(count(&operators, "Weight"), 0, "{operators:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
 //! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
-//! instead: an operator that reads nothing and knows where the file's bytes are. Where a single row is multiplied, as in front
+//! instead: an operator that reads nothing and knows where the file's bytes are. Our own convolutions read them there. Where a single row is multiplied, as in front
 //! of the classes of a classifier, [`row`] reads the weight where it lies. Once tract has chosen its kernels, [`pack`] comes
 //! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
 //! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
@@ -25,6 +25,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
 use pack::Share;
+use view::View;
 
 /// Packing takes time in every run, which only what is large is worth: most of a large model, little of one that is made to
 /// be quick.
@@ -114,6 +115,13 @@ impl InferenceRulesOp for Weight {
 
     as_op!();
     to_typed!();
+}
+
+/// The bytes of a weight that is seen as it lies in its file.
+pub(super) fn in_file(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
+    let view = View::of(model, outlet)?;
+    let as_it_lies = view.filter(View::lies_as_counted);
+    Ok(as_it_lies.map(|view| view.bytes))
 }
 
 /// tract's own code generation, with weights shared where it would pack them.

@@ -72,13 +72,17 @@ impl View {
         })
     }
 
-    fn reshaped(self, shape: &[usize]) -> Option<View> {
+    /// Whether the last axis steps from float to float, the others over what is behind them.
+    pub(super) fn lies_as_counted(&self) -> bool {
         let whole = natural(&self.shape);
         let counted = self.shape.iter().zip(&self.strides).zip(&whole);
-        let plain = counted
+        counted
             .into_iter()
-            .all(|((&size, stride), natural)| size == 1 || stride == natural);
-        plain.then(|| View {
+            .all(|((&size, stride), natural)| size == 1 || stride == natural)
+    }
+
+    fn reshaped(self, shape: &[usize]) -> Option<View> {
+        self.lies_as_counted().then(|| View {
             bytes: self.bytes,
             strides: natural(shape),
             shape: shape.into(),

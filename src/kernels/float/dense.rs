@@ -1,18 +1,16 @@
 //! Convolutions in which an output channel reads several input channels: a product of the weights and the
 //! windows, of which a few panels are packed at a time and stay in the cache while all weights pass over them.
 
-use super::gemm::{COLUMNS, ROWS, pack_rows, tile};
+use super::gemm::{COLUMNS, ROWS, tile};
 use super::lanes::Lanes;
 use super::padded::Parts;
-use super::{Ends, Geometry};
+use super::{Ends, Geometry, Raw};
 
 /// Floats of the panels that are packed at a time: half of a common second cache.
 const BLOCK: usize = 128 * 1024 / 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct Dense {
-    /// The rows of each group, packed.
-    weights: Vec<f32>,
     /// Where each point of a window reads, from where the window is.
     offsets: Vec<usize>,
     /// How the planes are laid out, if not as they come in.
@@ -20,12 +18,7 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    pub(super) fn new(geometry: &Geometry, weights: &[f32]) -> Dense {
-        let depth = geometry.inputs_per_group() * geometry.taps();
-        let mut packed = Vec::new();
-        for group in weights.chunks_exact(geometry.outputs_per_group() * depth) {
-            pack_rows(group, depth, &mut packed);
-        }
+    pub(super) fn new(geometry: &Geometry) -> Dense {
         let as_it_comes = geometry.taps() == 1
             && geometry.stride == [1, 1]
             && geometry.pad == [0, 0]
@@ -35,7 +28,7 @@ impl Dense {
             Some(parts) => parts.len(),
             None => geometry.input[0] * geometry.input[1],
         };
-        let mut offsets = Vec::with_capacity(depth);
+        let mut offsets = Vec::with_capacity(geometry.depth());
         for channel in 0..geometry.inputs_per_group() {
             for row in 0..geometry.kernel[0] {
                 for column in 0..geometry.kernel[1] {
@@ -47,16 +40,13 @@ impl Dense {
                 }
             }
         }
-        Dense {
-            weights: packed,
-            offsets,
-            parts,
-        }
+        Dense { offsets, parts }
     }
 
     pub(super) fn run(
         &self,
         geometry: &Geometry,
+        weights: &[Raw],
         input: &[f32],
         output: &mut [f32],
         ends: Ends<'_>,
@@ -64,7 +54,7 @@ impl Dense {
         let per_group = geometry.outputs_per_group();
         let pixels = geometry.output[0] * geometry.output[1];
         let plane = geometry.input[0] * geometry.input[1];
-        let weights = self.weights.len() / geometry.groups;
+        let of_group = per_group * geometry.depth();
         let pitch = self
             .parts
             .as_ref()
@@ -97,7 +87,7 @@ impl Dense {
                 ..ends
             };
             multiply(
-                &self.weights[group * weights..][..weights],
+                &weights[group * of_group..][..of_group],
                 &windows,
                 output,
                 pixels,
@@ -142,9 +132,9 @@ impl Windows<'_> {
     }
 }
 
-/// Every packed row times every window, into rows of `pixels` floats.
+/// Every row of weights times every window, into rows of `pixels` floats.
 fn multiply(
-    weights: &[f32],
+    weights: &[Raw],
     windows: &Windows<'_>,
     output: &mut [f32],
     pixels: usize,
@@ -164,8 +154,11 @@ fn multiply(
         {
             windows.pack((first + panel) * COLUMNS, pixels, packed);
         }
-        for (at, rows) in weights.chunks_exact(ROWS * depth).enumerate() {
+        for (at, rows) in weights.chunks(ROWS * depth).enumerate() {
             let at = at * ROWS;
+            // The missing ones repeat the last and are left behind.
+            let last = rows.len() / depth - 1;
+            let rows = std::array::from_fn(|row| &rows[row.min(last) * depth..][..depth]);
             let bias = std::array::from_fn(|row| ends.bias.get(at + row).copied().unwrap_or(0.0));
             for (panel, packed) in block.chunks_exact(depth * COLUMNS).take(count).enumerate() {
                 let sums = tile(rows, packed, bias);

@@ -6,7 +6,7 @@
 
 use super::lanes::Lanes;
 use super::padded::Parts;
-use super::{Ends, Geometry};
+use super::{Ends, Geometry, Raw};
 
 /// Vectors computed at a time: with as many sums in flight, none waits for the one before.
 const LONG: usize = 8;
@@ -16,22 +16,19 @@ const SHORT: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
-    /// A line of taps for each output channel.
-    weights: Vec<f32>,
     /// Where each tap reads.
     offsets: Vec<usize>,
     parts: Parts,
 }
 
 impl Depthwise {
-    pub(super) fn new(geometry: &Geometry, weights: &[f32]) -> Depthwise {
+    pub(super) fn new(geometry: &Geometry) -> Depthwise {
         let parts = Parts::new(geometry, 4 * SHORT);
         let [rows, columns] = geometry.kernel;
         let [down, right] = geometry.dilation;
         let taps = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
         let offsets = taps.map(|(row, column)| parts.offset(row * down, column * right));
         Depthwise {
-            weights: weights.to_vec(),
             offsets: offsets.collect(),
             parts,
         }
@@ -40,6 +37,7 @@ impl Depthwise {
     pub(super) fn run(
         &self,
         geometry: &Geometry,
+        weights: &[Raw],
         input: &[f32],
         output: &mut [f32],
         ends: Ends<'_>,
@@ -60,7 +58,7 @@ impl Depthwise {
                 filled = Some(from);
             }
             let taps = self.offsets.len();
-            let weights = &self.weights[channel * taps..][..taps];
+            let weights = &weights[channel * taps..][..taps];
             let line = Line {
                 parts: &parts,
                 offsets: &self.offsets,
@@ -90,7 +88,7 @@ impl Depthwise {
 struct Line<'a> {
     parts: &'a [f32],
     offsets: &'a [usize],
-    weights: &'a [f32],
+    weights: &'a [Raw],
     bias: Lanes,
     low: Lanes,
     high: Lanes,
@@ -102,9 +100,9 @@ impl Line<'_> {
     fn step<const N: usize>(&self, at: usize, sums: &mut [f32]) {
         let sums = &mut sums[..4 * N];
         let mut acc = [self.bias; N];
-        for (&offset, &weight) in self.offsets.iter().zip(self.weights) {
+        for (&offset, weight) in self.offsets.iter().zip(self.weights) {
             let window = &self.parts[offset + at..][..4 * N];
-            let weight = Lanes::splat(weight);
+            let weight = Lanes::splat(f32::from_le_bytes(*weight));
             for (lane, acc) in acc.iter_mut().enumerate() {
                 // SAFETY: 4 * N floats were sliced.
                 let values = unsafe { Lanes::load(window.as_ptr().add(4 * lane)) };

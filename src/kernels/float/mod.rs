@@ -1,8 +1,8 @@
 //! Convolutions of floats, channels first, for the machines whose engine leaves them slow: in wasm they take a
 //! fraction of the engine's time (docs/benches.md).
 //!
-//! A [`Convolution`] is made once of its weights, packed for the loop that will read them, and run as often as
-//! wanted. Every output is summed in one order, so that the same input gives the same floats on any number of
+//! A [`Convolution`] is made once of its sizes and weights, which stay where they lie: in the bytes of a file. It is run as
+//! often as wanted. Every output is summed in one order, so that the same input gives the same floats on any number of
 //! threads.
 
 mod dense;
@@ -13,6 +13,9 @@ mod padded;
 
 use dense::Dense;
 use depthwise::Depthwise;
+
+/// A float as it is in a file.
+type Raw = [u8; 4];
 
 /// Sizes of a two-dimensional convolution, height before width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,11 +45,11 @@ pub struct Geometry {
 pub enum GeometryError {
     /// A size is zero, or doesn't fit the others.
     Sizes(Geometry),
-    /// A slice has not as many values as the sizes say.
+    /// A slice is not as long as the sizes say.
     Length {
         /// Whose.
         of: &'static str,
-        /// How many it has.
+        /// How many it has, of weights in bytes.
         found: usize,
         /// How many it needs.
         needed: usize,
@@ -62,7 +65,7 @@ impl std::fmt::Display for GeometryError {
             GeometryError::Length { of, found, needed } => {
                 write!(
                     f,
-                    "the {of} of a convolution has {found} values, not {needed}"
+                    "the {of} of a convolution has a length of {found}, not {needed}"
                 )
             }
         }
@@ -82,6 +85,11 @@ impl Geometry {
 
     fn taps(&self) -> usize {
         self.kernel[0] * self.kernel[1]
+    }
+
+    /// How many products are summed for an output.
+    fn depth(&self) -> usize {
+        self.inputs_per_group() * self.taps()
     }
 
     /// How many floats come in for one picture.
@@ -143,10 +151,11 @@ impl Geometry {
     }
 }
 
-/// A convolution with its weights.
+/// A convolution with its weights: whatever holds the bytes of their little-endian floats, wherever these lie.
 #[derive(Clone, Debug)]
-pub struct Convolution {
+pub struct Convolution<W> {
     geometry: Geometry,
+    weights: W,
     bias: Vec<f32>,
     kind: Kind,
 }
@@ -157,24 +166,25 @@ enum Kind {
     Depthwise(Depthwise),
 }
 
-impl Convolution {
+impl<W: AsRef<[u8]>> Convolution<W> {
     /// Of weights in the order output channel, input channel, row, column; `bias` is one value a channel that
     /// goes out.
     pub fn new(
         geometry: Geometry,
-        weights: &[f32],
+        weights: W,
         bias: Vec<f32>,
-    ) -> Result<Convolution, GeometryError> {
+    ) -> Result<Convolution<W>, GeometryError> {
         geometry.check()?;
-        let depth = geometry.inputs_per_group() * geometry.taps();
-        length("weight", weights.len(), geometry.output_channels * depth)?;
+        let wanted = size_of::<Raw>() * geometry.output_channels * geometry.depth();
+        length("weight", weights.as_ref().len(), wanted)?;
         length("bias", bias.len(), geometry.output_channels)?;
         let kind = match geometry.inputs_per_group() {
-            1 if geometry.groups > 1 => Kind::Depthwise(Depthwise::new(&geometry, weights)),
-            _ => Kind::Dense(Dense::new(&geometry, weights)),
+            1 if geometry.groups > 1 => Kind::Depthwise(Depthwise::new(&geometry)),
+            _ => Kind::Dense(Dense::new(&geometry)),
         };
         Ok(Convolution {
             geometry,
+            weights,
             bias,
             kind,
         })
@@ -199,9 +209,12 @@ impl Convolution {
             low,
             high,
         };
+        let (weights, _) = self.weights.as_ref().as_chunks();
         match &self.kind {
-            Kind::Dense(dense) => dense.run(&self.geometry, input, output, ends),
-            Kind::Depthwise(depthwise) => depthwise.run(&self.geometry, input, output, ends),
+            Kind::Dense(dense) => dense.run(&self.geometry, weights, input, output, ends),
+            Kind::Depthwise(depthwise) => {
+                depthwise.run(&self.geometry, weights, input, output, ends);
+            }
         }
         Ok(())
     }

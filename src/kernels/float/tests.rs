@@ -111,6 +111,12 @@ fn geometry(case: Case) -> Geometry {
     }
 }
 
+/// The bytes of weights, behind one byte: files align nothing.
+fn in_a_file(weights: &[f32]) -> Vec<u8> {
+    let bytes = weights.iter().flat_map(|weight| weight.to_le_bytes());
+    std::iter::once(0).chain(bytes).collect()
+}
+
 fn made(g: &Geometry) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let weights = g.output_channels * (g.input_channels / g.groups) * g.kernel[0] * g.kernel[1];
     (
@@ -126,7 +132,8 @@ fn every_window_is_summed() {
         let g = geometry(case);
         let (weights, bias, input) = made(&g);
         let wanted = reference(&g, &weights, &bias, &input);
-        let convolution = Convolution::new(g, &weights, bias).unwrap();
+        let file = in_a_file(&weights);
+        let convolution = Convolution::new(g, &file[1..], bias).unwrap();
         let mut output = vec![f32::NAN; g.output_len()];
         convolution.run(&input, &mut output, WHOLE).unwrap();
         let largest = wanted
@@ -147,7 +154,8 @@ fn outputs_are_cut_and_what_is_no_number_stays_none() {
     for case in [CASES[0], CASES[7]] {
         let g = geometry(case);
         let (weights, bias, mut input) = made(&g);
-        let convolution = Convolution::new(g, &weights, bias).unwrap();
+        let file = in_a_file(&weights);
+        let convolution = Convolution::new(g, &file[1..], bias).unwrap();
         let mut whole = vec![0.0; g.output_len()];
         convolution.run(&input, &mut whole, WHOLE).unwrap();
         assert!(whole.iter().any(|&v| v < -0.25) && whole.iter().any(|&v| v > 0.5));
@@ -166,7 +174,9 @@ fn outputs_are_cut_and_what_is_no_number_stays_none() {
 fn sizes_that_contradict_are_errors() {
     let g = geometry(CASES[7]);
     let (weights, bias, input) = made(&g);
-    let wrong = |g: Geometry| Convolution::new(g, &weights, bias.clone()).unwrap_err();
+    let file = in_a_file(&weights);
+    let weights = &file[1..];
+    let wrong = |g: Geometry| Convolution::new(g, weights, bias.clone()).unwrap_err();
     for g in [
         Geometry { groups: 0, ..g },
         Geometry { groups: 3, ..g },
@@ -187,8 +197,8 @@ fn sizes_that_contradict_are_errors() {
         assert_eq!(wrong(g), GeometryError::Sizes(g));
     }
     assert!(Convolution::new(g, &weights[1..], bias.clone()).is_err());
-    assert!(Convolution::new(g, &weights, bias[1..].to_vec()).is_err());
-    let convolution = Convolution::new(g, &weights, bias).unwrap();
+    assert!(Convolution::new(g, weights, bias[1..].to_vec()).is_err());
+    let convolution = Convolution::new(g, weights, bias).unwrap();
     let mut output = vec![0.0; g.output_len()];
     assert!(convolution.run(&input[1..], &mut output, WHOLE).is_err());
     assert!(convolution.run(&input, &mut output[1..], WHOLE).is_err());
