@@ -243,11 +243,7 @@ impl Session {
             .map_err(|cause| failure("settings", &cause.to_string()))?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
         let result = Object::new();
-        Reflect::set(
-            &result,
-            &"model".into(),
-            &Uint8Array::from(outcome.model.as_slice()),
-        )?;
+        Reflect::set(&result, &"model".into(), &files::whole(&outcome.model)?.into())?;
         Reflect::set(&result, &"summary".into(), &to_js(&outcome.summary)?)?;
         Ok(result.into())
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use octet::onnx::schema::*;
-use octet::onnx::{ReadError, ScanError, external, read, write};
+use octet::onnx::{ReadError, ScanError, external, pieces, read, write};
 
 fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
@@ -270,6 +270,24 @@ fn tensors_share_the_memory_of_the_file() {
         .unwrap();
     let memory = file.as_ptr_range();
     assert!(memory.contains(&raw.as_ptr()) && raw.len() == 400);
+}
+
+#[test]
+fn a_file_in_pieces_is_the_file_and_shares_its_tensors() {
+    let mut model = full();
+    let graph = model.graph.as_mut().unwrap();
+    let sizes = [1, 1023, 1024, 5000];
+    let large = sizes.map(|size| TensorProto::from_f32("w", &[size], &vec![1.5; size]));
+    graph.initializer.extend(large.clone());
+    let pieces = pieces(&model).unwrap();
+    let file = write(&model).unwrap();
+    assert_eq!(pieces.as_slice().concat(), file);
+    assert_eq!(pieces.bytes(), file.len());
+    // The two last are worth a piece of their own.
+    let shared = large.map(|tensor| tensor.raw_data.unwrap().as_ptr());
+    let found = pieces.as_slice().iter().map(|piece| piece.as_ptr());
+    let found: Vec<_> = found.filter(|piece| shared.contains(piece)).collect();
+    assert_eq!(found, shared[2..]);
 }
 
 #[test]

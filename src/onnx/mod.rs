@@ -1,6 +1,6 @@
 //! The ONNX file format: what is read is written again, field for field.
 //!
-//! Tensor bytes are shared with the file they were read from, never copied.
+//! Tensor bytes are shared with the file they were read from, and with the one that is written, never copied.
 
 pub mod external;
 mod read;
@@ -12,4 +12,4 @@ mod write;
 
 pub use read::{ReadError, read};
 pub use scan::{LIMITS, Limits, ScanError};
-pub use write::{WriteError, write};
+pub use write::{Pieces, WriteError, pieces, write};

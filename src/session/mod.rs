@@ -128,7 +128,7 @@ pub struct CalibrationSummary {
 /// A quantized model and what is worth saying of it.
 pub struct Outcome {
     /// The file.
-    pub model: Vec<u8>,
+    pub model: onnx::Pieces,
     /// The ranges that were used, by the value they were seen of.
     pub ranges: Ranges,
     /// What was done.
@@ -411,12 +411,12 @@ impl Session {
 
     /// The file of the prepared float model: what the ranges are of, and what other tools must be given to
     /// be compared.
-    pub fn prepared(&mut self) -> Result<Vec<u8>, Error> {
+    pub fn prepared(&mut self) -> Result<onnx::Pieces, Error> {
         self.prepare()?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let mut model = ready.model.clone();
         model.graph.value_info.clone_from(&ready.declared);
-        Ok(onnx::write(&model.to_proto())?)
+        Ok(onnx::pieces(&model.to_proto())?)
     }
 
     /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
@@ -442,13 +442,13 @@ impl Session {
         let made =
             |v: &&ValueInfoProto| v.name.as_ref().is_some_and(|n| uses.producer(n).is_some());
         model.graph.value_info = ready.declared.iter().filter(made).cloned().collect();
-        let file = onnx::write(&model.to_proto());
+        let file = onnx::pieces(&model.to_proto());
         self.profiler.end();
         let file = file?;
         self.profiler.finish();
         let summary = Summary {
             bytes_before: self.file.bytes.len(),
-            bytes_after: file.len(),
+            bytes_after: file.bytes(),
             nodes: quantized.nodes,
             tensors: quantized.tensors,
             notes: quantized.notes,

@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
+use crate::onnx::Pieces;
 use crate::samples::Encoded;
 use crate::session::{Checksum, hexadecimal};
 
@@ -38,6 +39,20 @@ pub(super) async fn parts(
     progress: Option<&Function>,
 ) -> Result<Vec<(String, Bytes)>, JsValue> {
     finish(begin(files)?, progress).await
+}
+
+/// A file for the page, whose memory it is in alone.
+pub(super) fn whole(file: &Pieces) -> Result<Uint8Array, JsValue> {
+    let size =
+        u32::try_from(file.bytes()).map_err(|cause| failure("memory", &cause.to_string()))?;
+    let whole = Uint8Array::new_with_length(size);
+    let mut end = 0;
+    for piece in file.as_slice() {
+        let start = end;
+        end += piece.len() as u32;
+        whole.subarray(start, end).copy_from(piece);
+    }
+    Ok(whole)
 }
 
 fn begin(files: &Array) -> Result<Vec<Reading>, JsValue> {

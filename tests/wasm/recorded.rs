@@ -164,6 +164,8 @@ pub fn quantized(portions: &[usize]) -> Vec<u8> {
         .quantize(&quantize::Settings::default())
         .expect("it can be quantized")
         .model
+        .as_slice()
+        .concat()
 }
 
 /// A histogram's bins as (from, to, count), eight bytes each.

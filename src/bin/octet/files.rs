@@ -87,16 +87,16 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Writes a file: whole, or not at all. It is written beside its place and then moved there, so
+/// Writes a file, whose bytes follow each other in these pieces: whole, or not at all. It is written beside its place and then moved there, so
 /// that a file of that name is kept when something goes wrong.
-pub fn write(path: &Path, bytes: &[u8], option: &str) -> Result<(), Failure> {
+pub fn write<P: AsRef<[u8]>>(path: &Path, pieces: &[P], option: &str) -> Result<(), Failure> {
     // The file a link points to, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let device = fs::metadata(&target).is_ok_and(|found| !found.is_file());
     let written = if device {
-        write_through(&target, bytes)
+        write_through(&target, pieces)
     } else {
-        write_beside(&target, bytes)
+        write_beside(&target, pieces)
     };
     written.map_err(|error| {
         let next = match error.kind() {
@@ -108,24 +108,30 @@ pub fn write(path: &Path, bytes: &[u8], option: &str) -> Result<(), Failure> {
         Failure(format!(
             "can't write {} ({} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
             path.display(),
-            bytes.len(),
+            pieces.iter().map(|piece| piece.as_ref().len()).sum::<usize>(),
             plain(&error)
         ))
     })
 }
 
 /// Into something that is no file, such as `/dev/stdout`, which can't be moved over.
-fn write_through(target: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_through(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     let mut out = OpenOptions::new().write(true).open(target)?;
-    out.write_all(bytes)?;
+    write_all(&mut out, pieces)?;
     out.flush()
 }
 
-fn write_beside(target: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_all(out: &mut File, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
+    pieces
+        .iter()
+        .try_for_each(|piece| out.write_all(piece.as_ref()))
+}
+
+fn write_beside(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder_of(target).join(format!(".{name}.{}.part", std::process::id()));
     let written = File::create(&beside).and_then(|mut out| {
-        out.write_all(bytes)?;
+        write_all(&mut out, pieces)?;
         // Some file systems tell only now that there is no room.
         out.sync_all()
     });

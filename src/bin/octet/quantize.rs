@@ -180,20 +180,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let outcome = outcome.map_err(named)?;
 
     if let Some(path) = &options.save_ranges {
-        files::write(
-            path,
-            ranges::text(&outcome.ranges)?.as_bytes(),
-            "--save-ranges",
-        )?;
+        files::write(path, &[ranges::text(&outcome.ranges)?], "--save-ranges")?;
     }
     if let Some(path) = &options.save_prepared {
-        files::write(path, &session.prepared().map_err(named)?, "--save-prepared")?;
+        let prepared = session.prepared().map_err(named)?;
+        files::write(path, prepared.as_slice(), "--save-prepared")?;
     }
     for note in &outcome.summary.notes {
         progress.note(note);
     }
-    files::write(&options.out, &outcome.model, "--out")?;
-    let after = outcome.model.len();
+    files::write(&options.out, outcome.model.as_slice(), "--out")?;
+    let after = outcome.summary.bytes_after;
     let share = 100.0 * after as f64 / before.max(1) as f64;
     if options.json {
         let done = serde_json::json!({ "forecast": forecast, "summary": outcome.summary });
@@ -286,7 +283,7 @@ fn about(options: &Options, error: Error) -> Failure {
 /// The report as it stands, written after each step: a run that is killed leaves the last one.
 fn report_so_far(session: &Session, options: &Options) -> Result<(), Failure> {
     match &options.report {
-        Some(path) => files::write(path, session.report().as_bytes(), "--report"),
+        Some(path) => files::write(path, &[session.report()], "--report"),
         None => Ok(()),
     }
 }

@@ -69,10 +69,10 @@ impl ReportFiles {
     /// Writes them.
     pub fn write(&self, session: &Session) -> Result<(), Failure> {
         if let Some(path) = &self.report {
-            files::write(path, session.report().as_bytes(), "--report")?;
+            files::write(path, &[session.report()], "--report")?;
         }
         for (path, option, kind) in self.exports() {
-            files::write(path, session.export(kind)?.as_bytes(), option)?;
+            files::write(path, &[session.export(kind)?], option)?;
         }
         Ok(())
     }
