@@ -141,16 +141,15 @@ impl Session {
     /// Random samples that fit the model, as `{ path, bytes }`s: to try things out, never for real use.
     #[wasm_bindgen(js_name = demoSamples)]
     pub fn demo_samples(&self, count: u32, seed: u32) -> Result<Array, JsValue> {
-        let samples = self
-            .inner
-            .demo_samples(count.into(), seed.into())
-            .map_err(error)?;
         let files = Array::new();
-        for (path, bytes) in samples.into_iter().flat_map(|sample| sample.parts) {
-            let file = Object::new();
-            Reflect::set(&file, &"path".into(), &path.into())?;
-            Reflect::set(&file, &"bytes".into(), &Uint8Array::from(&bytes[..]))?;
-            files.push(&file);
+        for index in 0..count {
+            let sample = self.inner.demo_sample(seed.into(), index.into());
+            for (path, bytes) in sample.map_err(error)?.parts {
+                let file = Object::new();
+                Reflect::set(&file, &"path".into(), &path.into())?;
+                Reflect::set(&file, &"bytes".into(), &Uint8Array::from(&bytes[..]))?;
+                files.push(&file);
+            }
         }
         Ok(files)
     }
@@ -243,7 +242,11 @@ impl Session {
             .map_err(|cause| failure("settings", &cause.to_string()))?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
         let result = Object::new();
-        Reflect::set(&result, &"model".into(), &files::whole(&outcome.model)?.into())?;
+        Reflect::set(
+            &result,
+            &"model".into(),
+            &files::whole(&outcome.model)?.into(),
+        )?;
         Reflect::set(&result, &"summary".into(), &to_js(&outcome.summary)?)?;
         Ok(result.into())
     }

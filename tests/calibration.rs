@@ -39,13 +39,15 @@ fn calibration() -> Calibration {
 }
 
 fn encoded() -> Vec<Encoded> {
-    samples::demo(&[input()], SAMPLES as u64, 7).unwrap()
+    (0..SAMPLES as u64)
+        .map(|index| samples::demo(&[input()], 7, index).unwrap())
+        .collect()
 }
 
 fn fed() -> Observations {
     let mut calibration = calibration();
     calibration
-        .feed(&encoded(), |_, _| {}, || false)
+        .feed(encoded(), |_, _| {}, || false)
         .expect("the samples fit");
     calibration.finish().expect("there was one pass only")
 }
@@ -81,7 +83,7 @@ fn the_ranges_so_far_are_those_of_the_samples_that_ended() {
     let mut last = None;
     for sample in encoded() {
         calibration
-            .feed(&[sample], |_, _| {}, || false)
+            .feed(vec![sample], |_, _| {}, || false)
             .expect("the sample fits");
         let seen = calibration.so_far();
         let [("x", Some(x)), ("y", Some(y))] = seen[..] else {

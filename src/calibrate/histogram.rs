@@ -24,7 +24,11 @@ pub struct Histogram {
     /// `log2` of the width of a bin; without meaning while there are no counts.
     exponent: i32,
     /// Empty; or the bins from zero up; or, once a negative value was seen, those of `-HALF..HALF`.
-    counts: Vec<u64>,
+    counts: Vec<u32>,
+    /// How often each count went over: empty until one did, since there are many histograms and that is rare.
+    carries: Vec<u32>,
+    /// All counts together.
+    total: u64,
 }
 
 /// The least exponent whose bins hold `value`, which is finite.
@@ -55,29 +59,62 @@ impl Histogram {
     /// least and the greatest of the finite ones, `all_finite` whether there are no others.
     pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32, all_finite: bool) {
         self.hold(exponent_for(min).max(exponent_for(max)), min < 0.0);
-        if all_finite && FAST.contains(&self.exponent) {
-            self.count_finite(values);
-        } else {
-            self.count_any(values);
+        for values in values.chunks(1 << 31) {
+            let begun = self.total;
+            if begun + values.len() as u64 <= u64::from(u32::MAX) {
+                let mut counts = std::mem::take(&mut self.counts);
+                self.total += self.count(&mut counts, values, all_finite);
+                self.counts = counts;
+            } else {
+                let mut counts = vec![0; self.counts.len()];
+                self.count(&mut counts, values, all_finite);
+                for (bin, count) in counts.into_iter().enumerate() {
+                    self.add(bin, count.into());
+                }
+            }
         }
+    }
+
+    /// Counts into counts that stay below 2^32; says how many there were.
+    fn count(&self, counts: &mut [u32], values: &[f32], all_finite: bool) -> u64 {
+        if all_finite && FAST.contains(&self.exponent) {
+            let width = power_of_two(self.exponent) as f32;
+            octet_kernels::count(counts, values, width, zero_of(counts.len()));
+            return values.len() as u64;
+        }
+        self.count_any(counts, values)
     }
 
     /// Any values, any exponent, one by one.
-    fn count_any(&mut self, values: &[f32]) {
+    fn count_any(&self, counts: &mut [u32], values: &[f32]) -> u64 {
         // Exact: a power of two times an f32 is an f64 without rounding.
         let per_width = power_of_two(-self.exponent);
-        let zero = self.zero() as i32;
+        let zero = zero_of(counts.len()) as i32;
+        let mut counted = 0;
         for &value in values.iter().filter(|value| value.is_finite()) {
             let bin = (f64::from(value) * per_width).floor() as i32;
-            self.counts[(bin + zero) as usize] += 1;
+            counts[(bin + zero) as usize] += 1;
+            counted += 1;
+        }
+        counted
+    }
+
+    fn add(&mut self, bin: usize, count: u64) {
+        let sum = u64::from(self.counts[bin]) + count;
+        self.counts[bin] = sum as u32;
+        self.total += count;
+        let over = (sum >> 32) as u32;
+        if over > 0 {
+            self.carries.resize(self.counts.len(), 0);
+            self.carries[bin] += over;
         }
     }
 
-    /// Finite values, with an exponent of [`FAST`].
-    fn count_finite(&mut self, values: &[f32]) {
-        let width = power_of_two(self.exponent) as f32;
-        let zero = self.zero();
-        octet_kernels::count(&mut self.counts, values, width, zero);
+    /// How much is in each bin, empty ones too.
+    fn all_counts(&self) -> impl Iterator<Item = u64> {
+        let over = |bin: usize| u64::from(self.carries.get(bin).copied().unwrap_or(0)) << 32;
+        let counts = self.counts.iter().enumerate();
+        counts.map(move |(bin, &count)| over(bin) + u64::from(count))
     }
 
     /// Adds the counts of `other`.
@@ -88,8 +125,8 @@ impl Histogram {
         self.hold(other.exponent, other.zero() > 0);
         let shift = self.exponent - other.exponent;
         let (to, from) = (self.zero() as i64, other.zero() as i64);
-        for (bin, &count) in other.counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
-            self.counts[(halved(bin as i64 - from, shift) + to) as usize] += count;
+        for (bin, count) in other.all_counts().enumerate().filter(|&(_, c)| c > 0) {
+            self.add((halved(bin as i64 - from, shift) + to) as usize, count);
         }
     }
 
@@ -100,7 +137,7 @@ impl Histogram {
 
     /// Bytes of its counts.
     pub(super) fn bytes(&self) -> usize {
-        self.counts.capacity() * size_of::<u64>()
+        (self.counts.capacity() + self.carries.capacity()) * size_of::<u32>()
     }
 
     /// How wide a bin is.
@@ -111,11 +148,10 @@ impl Histogram {
     /// The bins that are not empty, in order: (lower edge, upper edge, count).
     pub fn bins(&self) -> impl Iterator<Item = (f64, f64, u64)> {
         let (zero, width) = (self.zero() as f64, self.width());
-        self.counts
-            .iter()
+        self.all_counts()
             .enumerate()
-            .filter(|&(_, &count)| count > 0)
-            .map(move |(bin, &count)| {
+            .filter(|&(_, count)| count > 0)
+            .map(move |(bin, count)| {
                 let lower = (bin as f64 - zero) * width;
                 (lower, lower + width, count)
             })
@@ -123,7 +159,7 @@ impl Histogram {
 
     /// The index of the bin that begins at zero.
     fn zero(&self) -> usize {
-        if self.counts.len() > HALF { HALF } else { 0 }
+        zero_of(self.counts.len())
     }
 
     /// Widens the bins to `exponent` or leaves them wider, and makes room below zero.
@@ -133,20 +169,31 @@ impl Histogram {
             self.counts = vec![0; if negative { 2 * HALF } else { HALF }];
             return;
         }
-        if negative && self.zero() == 0 {
-            self.counts.splice(0..0, std::iter::repeat_n(0, HALF));
-        }
+        let below = negative && self.zero() == 0;
         let shift = exponent - self.exponent;
-        if shift > 0 {
-            let zero = self.zero() as i64;
-            let mut wide = vec![0; self.counts.len()];
-            for (bin, &count) in self.counts.iter().enumerate().filter(|&(_, &c)| c > 0) {
-                wide[(halved(bin as i64 - zero, shift) + zero) as usize] += count;
-            }
-            self.counts = wide;
-            self.exponent = exponent;
+        if !below && shift <= 0 {
+            return;
         }
+        let size = if below { 2 * HALF } else { self.counts.len() };
+        let mut wide = Histogram {
+            exponent: exponent.max(self.exponent),
+            counts: vec![0; size],
+            ..Histogram::default()
+        };
+        let (from, to) = (self.zero() as i64, wide.zero() as i64);
+        for (bin, count) in self.all_counts().enumerate().filter(|&(_, c)| c > 0) {
+            wide.add(
+                (halved(bin as i64 - from, shift.max(0)) + to) as usize,
+                count,
+            );
+        }
+        *self = wide;
     }
+}
+
+/// The index of the bin that begins at zero, among so many.
+fn zero_of(bins: usize) -> usize {
+    if bins > HALF { HALF } else { 0 }
 }
 
 /// `floor(bin / 2^times)`
@@ -212,6 +259,27 @@ mod tests {
             let (lower, upper, _) = of(values).bins().next().unwrap();
             assert_eq!(upper - lower, width, "{values:?}");
         }
+    }
+
+    #[test]
+    fn counts_go_on_beyond_32_bits() {
+        let mut many = of(&[1.0, 1.0, 0.25]);
+        for _ in 0..31 {
+            many.merge(&many.clone());
+        }
+        let counts = |histogram: &Histogram| histogram.bins().map(|bin| bin.2).collect::<Vec<_>>();
+        assert_eq!(counts(&many), [1 << 31, 1 << 32]);
+        // Counted, merged and widened from there on.
+        many.observe(&[0.25, 1.0, 1.0], 0.25, 1.0, true);
+        many.merge(&of(&[-5000.0, 1.0]));
+        assert_eq!(counts(&many), [1, (1 << 31) + (1 << 32) + 4]);
+        let mut other = of(&[-5000.0, 0.25, 1.0, 1.0, 1.0]);
+        let mut first = of(&[1.0, 1.0, 0.25]);
+        for _ in 0..31 {
+            first.merge(&first.clone());
+        }
+        other.merge(&first);
+        assert_eq!(many, other);
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Observation {
     /// Bytes that this holds, or where nothing was seen yet will hold once there was anything.
     pub fn expected_bytes(&self) -> u64 {
         let counts = match self.histogram.bytes() {
-            0 => 2 * HALF * size_of::<u64>(),
+            0 => 2 * HALF * size_of::<u32>(),
             held => held,
         };
         (size_of::<Observation>() + counts) as u64

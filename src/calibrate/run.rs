@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::{Layout, NumpyHistogram, Observation, Observations, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec, SampleError};
+use crate::tensor::Tensor;
 
 /// Why a sample could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -133,18 +134,18 @@ impl Calibration {
         Ok(())
     }
 
-    /// Decodes and runs some samples, and waits for them. A sample counts whole or not at all: where this fails or
+    /// Decodes and runs some samples, each of which is given up once it is decoded, and waits for them. A sample counts whole or not at all: where this fails or
     /// is stopped, what was seen of the samples before stays. Of several bad samples the first is named.
     ///
     /// `finished` is called with each sample's name and how many are done, from any thread.
     pub fn feed(
         &mut self,
-        encoded: &[Encoded],
+        encoded: Vec<Encoded>,
         finished: impl Fn(&str, usize) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<(), FeedError> {
         let run = |sample| self.pass.run(sample, &finished, &stop);
-        let results: Vec<Result<(), FeedError>> = encoded.par_iter().map(run).collect();
+        let results: Vec<Result<(), FeedError>> = encoded.into_par_iter().map(run).collect();
         results.into_iter().collect()
     }
 
@@ -168,7 +169,7 @@ impl Calibration {
         let pass = Arc::clone(&self.pass);
         pass.under_way.fetch_add(1, Ordering::AcqRel);
         let run = move || {
-            if let Err(cause) = pass.run(&sample, finished, stop) {
+            if let Err(cause) = pass.run(sample, finished, stop) {
                 let mut failed = pass.failed();
                 if failed.as_ref().is_none_or(|&(first, _)| place < first) {
                     *failed = Some((place, cause));
@@ -238,51 +239,57 @@ impl Pass {
     /// Runs one sample, and takes in what was seen of it once it ran to its end.
     fn run(
         &self,
-        sample: &Encoded,
+        sample: Encoded,
         finished: impl Fn(&str, usize),
         stop: impl Fn() -> bool,
     ) -> Result<(), FeedError> {
         if stop() {
             return Err(FeedError::Stopped);
         }
+        let tensors = samples::decode(&sample, &self.inputs, &self.settings)?;
+        // Its files are not needed while it runs.
+        let Encoded { name, parts } = sample;
+        drop(parts);
         let found = self.found();
         let mut counted: Vec<_> = found.counted.iter().map(NumpyHistogram::emptied).collect();
         let mut seen = vec![Observation::new(); found.seen.len()];
         drop(found);
         if counted.is_empty() {
-            self.watch(sample, |slot, values| seen[slot].observe(values), &stop)?;
+            let look = |slot: usize, values: &[f32]| seen[slot].observe(values);
+            self.watch(&name, &tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.seen.iter_mut().zip(&mut seen) {
                 one.end_sample();
                 all.merge(one);
             }
         } else {
-            self.watch(sample, |slot, values| counted[slot].count(values), &stop)?;
+            let look = |slot: usize, values: &[f32]| counted[slot].count(values);
+            self.watch(&name, &tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.counted.iter_mut().zip(&counted) {
                 all.merge(one);
             }
         }
-        finished(&sample.name, self.done.fetch_add(1, Ordering::Relaxed) + 1);
+        finished(&name, self.done.fetch_add(1, Ordering::Relaxed) + 1);
         Ok(())
     }
 
     fn watch(
         &self,
-        sample: &Encoded,
+        sample: &str,
+        tensors: &[Tensor],
         mut look: impl FnMut(usize, &[f32]),
         stop: &impl Fn() -> bool,
     ) -> Result<(), FeedError> {
-        let tensors = samples::decode(sample, &self.inputs, &self.settings)?;
         let look = |slot: usize, values: &[f32]| {
             look(slot, values);
-            (self.looked)(&sample.name, slot);
+            (self.looked)(sample, slot);
         };
-        match self.engine.run(&tensors, look, stop) {
+        match self.engine.run(tensors, look, stop) {
             Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
             Err(source) => Err(FeedError::Run {
-                sample: sample.name.clone(),
+                sample: sample.to_string(),
                 source,
             }),
         }

@@ -3,9 +3,9 @@
 /// Counts finite values into bins that are `width` wide, of which the one at `zero` begins at 0.
 ///
 /// The width is a power of two; it, its inverse and the edges of all bins are normal f32s, and every value is
-/// in one of the bins. (A value that is in none, or no number, may be counted anywhere.) 2048 and 4096 bins
-/// are fast.
-pub fn count(counts: &mut [u64], values: &[f32], width: f32, zero: usize) {
+/// in one of the bins. (A value that is in none, or no number, may be counted anywhere.) The counts stay below 2^32. 2048 and
+/// 4096 bins are fast.
+pub fn count(counts: &mut [u32], values: &[f32], width: f32, zero: usize) {
     match counts.len() {
         2048 => count_into::<2048>(counts, values, width, zero as i32),
         4096 => count_into::<4096>(counts, values, width, zero as i32),
@@ -20,7 +20,7 @@ pub fn count(counts: &mut [u64], values: &[f32], width: f32, zero: usize) {
     }
 }
 
-fn count_into<const SIZE: usize>(counts: &mut [u64], values: &[f32], width: f32, zero: i32) {
+fn count_into<const SIZE: usize>(counts: &mut [u32], values: &[f32], width: f32, zero: i32) {
     let per_width = 1.0 / width;
     if width <= 1.0 {
         in_turns::<SIZE>(counts, values, |value| {
@@ -69,7 +69,7 @@ fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
 /// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which
 /// the compiler turns into vector code, and counted into several tables in turns: a value that comes again
 /// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
-fn in_turns<const SIZE: usize>(counts: &mut [u64], values: &[f32], place: impl Fn(f32) -> i32) {
+fn in_turns<const SIZE: usize>(counts: &mut [u32], values: &[f32], place: impl Fn(f32) -> i32) {
     const BLOCK: usize = 64;
     const TABLES: usize = 4;
     // A place is in 0..SIZE already; this tells the compiler, and keeps a wrong one harmless.
@@ -81,27 +81,24 @@ fn in_turns<const SIZE: usize>(counts: &mut [u64], values: &[f32], place: impl F
         return;
     }
     let mut places = [0i32; BLOCK];
-    // A portion's counts fit u32.
-    for portion in values.chunks(1 << 30) {
-        let mut tables = vec![[0u32; SIZE]; TABLES];
-        let (blocks, rest) = portion.as_chunks::<BLOCK>();
-        for &value in rest {
-            tables[0][inside(place(value))] += 1;
+    let mut tables = vec![[0u32; SIZE]; TABLES];
+    let (blocks, rest) = values.as_chunks::<BLOCK>();
+    for &value in rest {
+        tables[0][inside(place(value))] += 1;
+    }
+    for block in blocks {
+        for lane in 0..BLOCK {
+            places[lane] = place(block[lane]);
         }
-        for block in blocks {
-            for lane in 0..BLOCK {
-                places[lane] = place(block[lane]);
-            }
-            for turn in places.as_chunks::<TABLES>().0 {
-                for (table, &at) in tables.iter_mut().zip(turn) {
-                    table[inside(at)] += 1;
-                }
+        for turn in places.as_chunks::<TABLES>().0 {
+            for (table, &at) in tables.iter_mut().zip(turn) {
+                table[inside(at)] += 1;
             }
         }
-        for table in &tables {
-            for (all, &count) in counts.iter_mut().zip(table) {
-                *all += u64::from(count);
-            }
+    }
+    for table in &tables {
+        for (all, &count) in counts.iter_mut().zip(table) {
+            *all += count;
         }
     }
 }
@@ -111,7 +108,7 @@ mod tests {
     use super::*;
 
     /// One by one, by the definition.
-    fn slowly(size: usize, values: &[f32], width: f32, zero: usize) -> Vec<u64> {
+    fn slowly(size: usize, values: &[f32], width: f32, zero: usize) -> Vec<u32> {
         let mut counts = vec![0; size];
         for &value in values {
             let bin = (f64::from(value) / f64::from(width)).floor() as i64 + zero as i64;

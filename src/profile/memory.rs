@@ -68,6 +68,21 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+/// Gives memory that was freed back to the system, of which glibc's allocator keeps much, so that the process takes about what
+/// is live.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(keep: usize) -> i32;
+        }
+        // SAFETY: glibc lets any thread call it at any time.
+        unsafe {
+            malloc_trim(0);
+        }
+    }
+}
+
 /// Bytes allocated and not freed.
 pub fn live() -> usize {
     LIVE.load(Relaxed)

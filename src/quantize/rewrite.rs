@@ -180,11 +180,15 @@ impl<'a> Rewriter<'a> {
         if !self.is_float(name) {
             return Err("its weight is not float32".into());
         }
-        let values = tensor.to_f32()?;
-        if values.is_empty() {
+        let (mut empty, mut finite) = (true, true);
+        tensor.each_f32_block(|block| {
+            empty &= block.is_empty();
+            finite &= block.iter().all(|value| value.is_finite());
+        })?;
+        if empty {
             return Err("its weight is empty".into());
         }
-        if !values.iter().all(|v| v.is_finite()) {
+        if !finite {
             return Err(
                 "a constant of it is infinite or not a number, which has no integer".into(),
             );

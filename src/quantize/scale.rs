@@ -35,27 +35,58 @@ pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Sp
     Span { low, high }
 }
 
-/// Integers as they lie in a tensor of `element`: little-endian; 4-bit ones in pairs, the first in the low
-/// half of the byte.
+/// Integers as they lie in a tensor of `element`.
 pub(super) fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>) -> Vec<u8> {
-    let integers = integers.into_iter();
-    match element {
-        DataType::Int16 | DataType::Uint16 => {
-            integers.flat_map(|i| (i as u16).to_le_bytes()).collect()
+    let mut encoder = Encoder::new(element, 0);
+    encoder.extend(integers);
+    encoder.finish()
+}
+
+/// Writes integers as they lie in a tensor: little-endian; 4-bit ones in pairs, the first in the low half of the byte.
+pub(super) struct Encoder {
+    element: DataType,
+    bytes: Vec<u8>,
+    /// How many there are, of those in pairs.
+    count: usize,
+}
+
+impl Encoder {
+    /// An encoder with room for so many integers.
+    pub(super) fn new(element: DataType, count: usize) -> Encoder {
+        let bits = element.bits().unwrap_or(8);
+        Encoder {
+            element,
+            bytes: Vec::with_capacity((count * bits).div_ceil(8)),
+            count: 0,
         }
-        DataType::Int4 | DataType::Uint4 => {
-            let mut bytes: Vec<u8> = Vec::with_capacity(integers.size_hint().0.div_ceil(2));
-            for (place, integer) in integers.enumerate() {
-                let half = (integer as u8) & 15;
-                match bytes.last_mut() {
-                    Some(byte) if place % 2 == 1 => *byte |= half << 4,
-                    _ => bytes.push(half),
+    }
+
+    /// Writes these behind what is written.
+    pub(super) fn extend(&mut self, integers: impl IntoIterator<Item = i32>) {
+        let integers = integers.into_iter();
+        let bytes = &mut self.bytes;
+        match self.element {
+            DataType::Int16 | DataType::Uint16 => {
+                bytes.extend(integers.flat_map(|i| (i as u16).to_le_bytes()));
+            }
+            DataType::Int4 | DataType::Uint4 => {
+                for integer in integers {
+                    let half = (integer as u8) & 15;
+                    match bytes.last_mut() {
+                        Some(byte) if self.count % 2 == 1 => *byte |= half << 4,
+                        _ => bytes.push(half),
+                    }
+                    self.count += 1;
                 }
             }
-            bytes
+            // Both keep the low byte of the two's complement.
+            _ => bytes.extend(integers.map(|i| i as u8)),
         }
-        // Both keep the low byte of the two's complement.
-        _ => integers.map(|i| i as u8).collect(),
+    }
+
+    /// What was written.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.bytes
     }
 }
 

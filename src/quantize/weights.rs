@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::scale::{QuantizationParameters, encoded, quantize_value, span};
+use super::scale::{Encoder, QuantizationParameters, quantize_value, span};
 use super::settings::Representation;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
@@ -25,18 +25,17 @@ pub(super) fn parameters(
             zero_points: vec![zero_point; channels.count],
         });
     }
-    let values = tensor.to_f32()?;
     let mut ranges = vec![(f32::INFINITY, f32::NEG_INFINITY); channels.count];
     match represented.range {
         Some(range) => ranges.fill((range.min, range.max)),
-        None => channels.each_run(&values, |channel, run| {
+        None => channels.each_run(tensor, |channel, run| {
             let (min, max) = &mut ranges[channel];
             // Written so that it becomes vector code; what is no number counts for nothing.
             for &value in run {
                 *min = if value < *min { value } else { *min };
                 *max = if value > *max { value } else { *max };
             }
-        }),
+        })?,
     }
     let used = span(element, symmetric, represented.reduce_range);
     let (scales, zero_points) = ranges
@@ -59,21 +58,20 @@ pub(super) fn quantized(
     parameters: &QuantizationParameters,
 ) -> Result<TensorProto, TensorError> {
     let shape = tensor.shape()?;
-    let values = tensor.to_f32()?;
     let whole = span(parameters.element, false, false);
-    let mut integers = Vec::with_capacity(values.len());
-    Channels::of(&shape, parameters.axis).each_run(&values, |channel, run| {
+    let mut integers = Encoder::new(parameters.element, shape.iter().product());
+    Channels::of(&shape, parameters.axis).each_run(tensor, |channel, run| {
         let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
         integers.extend(
             run.iter()
                 .map(|&v| quantize_value(v, scale, zero_point, whole)),
         );
-    });
+    })?;
     Ok(TensorProto::from_raw(
         name,
         parameters.element,
         &shape,
-        Bytes::from(encoded(parameters.element, integers)),
+        Bytes::from(integers.finish()),
     ))
 }
 
@@ -97,14 +95,28 @@ impl Channels {
         }
     }
 
-    /// Calls `each` for every run of neighbours in one channel, in the order of memory.
-    fn each_run(&self, values: &[f32], mut each: impl FnMut(usize, &[f32])) {
+    /// Calls `each` for runs of neighbours in one channel, in the order of memory: block by block, so that the whole is not
+    /// there a second time.
+    fn each_run(
+        &self,
+        tensor: &TensorProto,
+        mut each: impl FnMut(usize, &[f32]),
+    ) -> Result<(), TensorError> {
         if self.inner == 0 || self.count == 0 {
-            return;
+            return Ok(());
         }
-        for (index, run) in values.chunks_exact(self.inner).enumerate() {
-            each(index % self.count, run);
-        }
+        let (mut channel, mut left) = (0, self.inner);
+        tensor.each_f32_block(|mut block| {
+            while !block.is_empty() {
+                let (run, rest) = block.split_at(left.min(block.len()));
+                each(channel, run);
+                block = rest;
+                left -= run.len();
+                if left == 0 {
+                    (channel, left) = ((channel + 1) % self.count, self.inner);
+                }
+            }
+        })
     }
 }
 

@@ -91,20 +91,16 @@ pub struct Decoded {
     pub notes: Vec<Vec<String>>,
 }
 
-/// So many samples of [random demo data](synthetic), as files that read back as them.
-pub fn demo(inputs: &[InputSpec], count: u64, seed: u64) -> Result<Vec<Encoded>, SampleError> {
-    (0..count)
-        .map(|index| {
-            let name = format!("random/test_data_set_{index}");
-            let tensors = synthetic(inputs, seed, index)?;
-            let part = |(place, (input, tensor)): (usize, (&InputSpec, &Tensor))| {
-                let file = TensorProto::from_tensor(&input.name, tensor).encode_to_vec();
-                (format!("{name}/input_{place}.pb"), Bytes::from(file))
-            };
-            let parts = inputs.iter().zip(&tensors).enumerate().map(part).collect();
-            Ok(Encoded { name, parts })
-        })
-        .collect()
+/// A sample of [random demo data](synthetic), as files that read back as it.
+pub fn demo(inputs: &[InputSpec], seed: u64, index: u64) -> Result<Encoded, SampleError> {
+    let name = format!("random/test_data_set_{index}");
+    let tensors = synthetic(inputs, seed, index)?;
+    let part = |(place, (input, tensor)): (usize, (&InputSpec, Tensor))| {
+        let file = TensorProto::from_tensor(&input.name, &tensor).encode_to_vec();
+        (format!("{name}/input_{place}.pb"), Bytes::from(file))
+    };
+    let parts = inputs.iter().zip(tensors).enumerate().map(part).collect();
+    Ok(Encoded { name, parts })
 }
 
 /// Decodes a sample to one tensor for each input, in their order.

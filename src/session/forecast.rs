@@ -178,15 +178,17 @@ impl Session {
         let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         let parts = Parts {
             before,
-            planned: after - decoded,
+            planned: after.saturating_sub(decoded + files),
             live: runs.saturating_sub(ranges),
             ranges: kept + ranges.min(runs),
             kept,
-            samples: at_once * decoded + files * (job.ahead.min(job.samples) as u64 - 1),
+            // A sample's files are given up when it begins.
+            samples: at_once * decoded
+                + files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
         };
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let graph = &ready.model.graph;
-        let (output, integers, largest) = self.written(graph, job.settings)?;
+        let written = self.written(graph, job.settings)?;
         let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
@@ -204,23 +206,14 @@ impl Session {
             job,
             &parts,
             planning,
-            Written {
-                file: output,
-                integers,
-                largest,
-            },
+            &written,
             (decoded_ms, probe),
             multiplications,
             at_once,
         ))
     }
 
-    /// The size of the quantized file, of the integers in it, and of the largest weight they are made of.
-    fn written(
-        &self,
-        graph: &Graph,
-        settings: &quantize::Settings,
-    ) -> Result<(u64, u64, u64), Error> {
+    fn written(&self, graph: &Graph, settings: &quantize::Settings) -> Result<Written, Error> {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let bits = bits_of_weights(settings);
         // What the plan for static quantization takes for integers is about what the other schemes take, too.
@@ -235,7 +228,7 @@ impl Session {
             .initializers
             .iter()
             .filter(|tensor| tensor.data_type == Some(DataType::Float as i32));
-        let (mut saved, mut integers, mut largest) = (0, 0, 0);
+        let (mut saved, mut integers) = (0, 0);
         let uses = graph.uses();
         for tensor in float.filter(|tensor| tensor.dims.len() >= 2) {
             let name = tensor.name.as_deref().unwrap_or_default();
@@ -246,7 +239,6 @@ impl Session {
                 let small = bytes * bits / 32;
                 saved += bytes.saturating_sub(small);
                 integers += small;
-                largest = bytes.max(largest);
             }
         }
         let constants: u64 = graph.initializers.iter().map(size).sum();
@@ -256,31 +248,37 @@ impl Session {
             Scheme::Float16 => 0,
             _ => quantized.len() as u64,
         };
-        let file = constants.saturating_sub(saved) + structure.min(constants) + pairs * PAIR_BYTES;
-        Ok((file, integers, largest))
+        let structure = structure.min(constants) + pairs * PAIR_BYTES;
+        Ok(Written {
+            file: constants.saturating_sub(saved) + structure,
+            integers,
+            structure,
+        })
     }
 }
 
 /// What quantizing makes.
 struct Written {
+    /// Size of the file.
     file: u64,
+    /// Of it what weights become.
     integers: u64,
-    largest: u64,
+    /// Of it all that is no constant of the model.
+    structure: u64,
 }
 
 fn told(
     job: &Job<'_>,
     parts: &Parts,
     planning: u64,
-    written: Written,
+    written: &Written,
     (decoded_ms, probe): (f64, Probe),
     macs: u64,
     at_once: u64,
 ) -> Forecast {
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
-    // A weight is there as floats and as wide integers while it is quantized; then the file is written.
-    let quantizing =
-        parts.before + parts.kept + written.integers + (2 * written.largest).max(written.file);
+    // The structure is there as a graph and as the bytes of the file, which shares the tensors.
+    let quantizing = parts.before + parts.kept + written.integers + 2 * written.structure;
     let stages = [
         (planning, "Pre-process"),
         (calibrating, "Calibration"),
@@ -325,7 +323,7 @@ fn told(
 
 fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64) -> String {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-    let each = (parts.live + parts.ranges) / (at_once + 1).max(1);
+    let each = (parts.live + parts.ranges) / (at_once + 1);
     let fewer = at_once > 1 && calibrating - each * (at_once - 1) < limit;
     let way = match (fewer, cfg!(target_family = "wasm")) {
         (true, _) => format!(

@@ -43,7 +43,7 @@ use crate::graph::{Model, TensorType, tensor_type_of};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::prepare::{Prepared, prepare};
-use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock};
+use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
@@ -239,9 +239,9 @@ impl Session {
         .collect()
     }
 
-    /// Random samples that fit the model, to try things out with: they say nothing about accuracy.
-    pub fn demo_samples(&self, count: u64, seed: u64) -> Result<Vec<Encoded>, Error> {
-        Ok(samples::demo(&self.input_specs(), count, seed)?)
+    /// A random sample that fits the model, to try things out with: it says nothing about accuracy.
+    pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
+        Ok(samples::demo(&self.input_specs(), seed, index)?)
     }
 
     /// What a sample looks like once decoded, input by input.
@@ -291,7 +291,7 @@ impl Session {
     }
 
     /// Runs some samples; may be called again and again, with the same result however they are cut.
-    pub fn feed(&mut self, samples: &[Encoded], watch: &dyn Watch) -> Result<(), Error> {
+    pub fn feed(&mut self, samples: Vec<Encoded>, watch: &dyn Watch) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let passed = &self.passed;
         let stopwatch = self.profiler.stopwatch();
@@ -386,6 +386,7 @@ impl Session {
         }
         let observations = calibration.finish()?;
         self.planned = None;
+        memory::give_back();
         self.profiler.end();
         let values = observations.len();
         self.report.calibrated(method, samples, &observations);

@@ -30,8 +30,8 @@ pub fn warm_up() -> Result<(), Error> {
     choose_form();
     let mut session = Session::open(Source::new("warm-up", Bytes::from(model()?)))?;
     session.begin_calibration(samples::Settings::default())?;
-    let samples = session.demo_samples(1, 0)?;
-    session.feed(&samples, &Unwatched)?;
+    let sample = session.demo_sample(0, 0)?;
+    session.feed(vec![sample], &Unwatched)?;
     session.finish_calibration(Method::default())?;
     session.quantize(&Settings::default())?;
     Ok(())

@@ -155,7 +155,7 @@ pub fn quantized(portions: &[usize]) -> Vec<u8> {
                 }
             })
             .collect();
-        session.feed(&portion, &()).expect("the samples fit");
+        session.feed(portion, &()).expect("the samples fit");
     }
     session
         .finish_calibration(Method::MinMax)

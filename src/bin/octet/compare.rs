@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use octet::compare::{Comparison, LayerError, slower};
 use octet::profile::Repeats;
-use octet::samples::{self, group};
+use octet::samples;
 use octet::session::{Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
 use super::run::print;
-use super::samples::encoded;
+use super::samples::Samples;
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
@@ -67,19 +67,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let runner = quantized.runner().map_err(named)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
-    let demo = match options.demo {
-        Some(count) => float.demo_samples(count, 0)?,
-        None => Vec::new(),
-    };
-    let found = group(&files::expand(&options.data)?)?;
-    if found.is_empty() && demo.is_empty() {
+    let samples = Samples::of(&options.data, options.demo)?;
+    if samples.count() == 0 {
         return Err(Failure(
             "no samples were given: name some with --data".into(),
         ));
     }
     let mut first = None;
     let mut used = 0;
-    for sample in demo.into_iter().map(Ok).chain(found.iter().map(encoded)) {
+    for sample in samples.each(&float) {
         let sample = sample?;
         let inputs = float.decode(&sample, &settings)?;
         let label = label_of(&labels, &sample.name);

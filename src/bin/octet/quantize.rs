@@ -3,19 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use octet::samples::{self, Encoded, SampleRef, group};
+use octet::samples;
 use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
 use super::run::print;
-use super::samples::encoded;
+use super::samples::Samples;
 use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges, threads};
 
 /// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
 const READ_AHEAD_BYTES: usize = 64 << 20;
-const READ_AHEAD_SAMPLES: usize = 4;
+
+fn read_ahead(threads: usize) -> usize {
+    match threads {
+        1 => 1,
+        more => 4 * more,
+    }
+}
 
 #[derive(Args)]
 pub struct Options {
@@ -89,10 +95,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     let threads = threads::start(options.threads)?;
-    let samples = match (&options.ranges, options.demo) {
-        (None, None) if given => group(&files::expand(&options.calib)?)?,
-        _ => vec![],
-    };
+    let samples = Samples::of(&options.calib, options.demo)?;
 
     let mut session = open::open(&options.model)?;
     let named = |error| about(options, error);
@@ -102,17 +105,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .iter()
         .for_each(|message| session.begin_scope(message));
     let before = session.card().bytes;
-    let demo = match options.demo {
-        Some(count) => session.demo_samples(count, 0).map_err(named)?,
-        None => vec![],
-    };
-    let progress = Progress::new(samples.len() + demo.len());
+    let progress = Progress::new(samples.count());
     let forecast = forecast(
         &mut session,
         options,
         &settings,
         &image_settings,
-        (&samples, &demo),
+        &samples,
         threads,
     )?;
     if let Some(forecast) = &forecast {
@@ -142,14 +141,15 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 .begin_calibration(image_settings.clone())
                 .map_err(named)?;
             progress.stage("Calibrating");
-            if let Some(first) = samples.first() {
-                for seen in session.preview(&encoded(first)?, &image_settings)? {
+            if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
+                let first = first?;
+                for seen in session.preview(&first, &image_settings)? {
                     seen.notes
                         .iter()
                         .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
                 }
             }
-            if !demo.is_empty() {
+            if options.demo.is_some() {
                 progress.note("the samples are random: the result is for trying things out only");
             }
             let method = settings.method.unwrap_or_default();
@@ -157,9 +157,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 progress.note(&note);
             }
             let pass = |session: &mut Session| -> Result<(), Failure> {
-                for few in demo.chunks(threads * READ_AHEAD_SAMPLES) {
-                    session.feed(few, &progress).map_err(named)?;
-                }
                 calibrate(session, &samples, threads, options, &progress)
             };
             pass(&mut session)?;
@@ -208,17 +205,15 @@ fn forecast(
     options: &Options,
     settings: &octet::quantize::Settings,
     reading: &samples::Settings,
-    (samples, demo): (&[SampleRef], &[Encoded]),
+    samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let first = match (demo.first(), samples.first()) {
-        (Some(first), _) => first.clone(),
-        (None, Some(first)) => encoded(first)?,
-        (None, None) => return Ok(None),
+    let Some(first) = samples.each(session).next().transpose()? else {
+        return Ok(None);
     };
     let job = Job {
-        samples: samples.len() + demo.len(),
-        ahead: threads * READ_AHEAD_SAMPLES,
+        samples: samples.count(),
+        ahead: read_ahead(threads),
         threads,
         method: settings.method.unwrap_or_default(),
         settings,
@@ -244,27 +239,26 @@ fn told(forecast: &Forecast) -> String {
 
 fn calibrate(
     session: &mut Session,
-    samples: &[SampleRef],
+    samples: &Samples,
     threads: usize,
     options: &Options,
     progress: &Progress,
 ) -> Result<(), Failure> {
     let mut waiting = Vec::new();
     let mut bytes = 0;
-    for (index, sample) in samples.iter().enumerate() {
-        let encoded = encoded(sample)?;
+    for index in 0..samples.count() {
+        let encoded = samples.get(session, index)?;
         bytes += encoded
             .parts
             .iter()
             .map(|(_, content)| content.len())
             .sum::<usize>();
         waiting.push(encoded);
-        let last = index + 1 == samples.len();
-        if last || waiting.len() >= threads * READ_AHEAD_SAMPLES || bytes >= READ_AHEAD_BYTES {
+        let last = index + 1 == samples.count();
+        if last || waiting.len() >= read_ahead(threads) || bytes >= READ_AHEAD_BYTES {
             session
-                .feed(&waiting, progress)
+                .feed(std::mem::take(&mut waiting), progress)
                 .map_err(|error| about(options, error))?;
-            waiting.clear();
             bytes = 0;
             report_so_far(session, options)?;
         }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use octet::profile::columns::{self, Column};
 use octet::profile::{LayerTable, Repeats, text};
-use octet::samples::{self, group};
+use octet::samples;
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
-use super::samples::encoded;
-use super::{Failure, files, open, threads};
+use super::samples::Samples;
+use super::{Failure, open, threads};
 
 #[derive(Args)]
 pub struct Options {
@@ -75,18 +75,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let mut session = open::open(&options.model)?;
     let named = |error| Failure(format!("{}: {error}", options.model.display()));
-    let sample = match options.demo {
-        true => session
-            .demo_samples(1, 0)
-            .map_err(named)?
-            .into_iter()
-            .next(),
-        false => {
-            let found = group(&files::expand(&options.input)?)?;
-            found.first().map(encoded).transpose()?
-        }
-    };
-    let Some(sample) = sample else {
+    let samples = Samples::of(&options.input, options.demo.then_some(1))?;
+    let Some(sample) = samples.each(&session).next().transpose()? else {
         return Err(Failure(
             "no sample was given; name one with --input, or try --demo".into(),
         ));

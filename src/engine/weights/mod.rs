@@ -29,7 +29,7 @@ use view::View;
 
 /// Packing takes time in every run, which only what is large is worth: most of a large model, little of one that is made to
 /// be quick.
-pub(super) const LEAST: usize = 256 << 10;
+pub(super) const LEAST: usize = 64 << 10;
 
 const FLOAT: usize = size_of::<f32>();
 

@@ -1,0 +1,160 @@
+//! The numbers of a tensor message, whichever of its fields holds them.
+
+use super::schema::{DataType, TensorProto};
+use super::tensor::TensorError;
+use crate::tensor::{Tensor, Values};
+
+/// Floats that are decoded at a time.
+const BLOCK: usize = 4096;
+
+impl TensorProto {
+    /// The numbers as `f32`, from any float type (halves are widened, doubles rounded).
+    pub fn to_f32(&self) -> Result<Vec<f32>, TensorError> {
+        self.present()?;
+        let halves = |widen: fn(u16) -> f32| match &self.raw_data {
+            Some(raw) => little(raw, |b| widen(u16::from_le_bytes(b))),
+            None => self.int32_data.iter().map(|&v| widen(v as u16)).collect(),
+        };
+        match self.element()? {
+            DataType::Float => Ok(match &self.raw_data {
+                Some(raw) => little(raw, f32::from_le_bytes),
+                None => self.float_data.clone(),
+            }),
+            DataType::Double => Ok(match &self.raw_data {
+                Some(raw) => little(raw, |b| f64::from_le_bytes(b) as f32),
+                None => self.double_data.iter().map(|&v| v as f32).collect(),
+            }),
+            DataType::Float16 => Ok(halves(widen_half)),
+            DataType::Bfloat16 => Ok(halves(|v| f32::from_bits(u32::from(v) << 16))),
+            given => Err(self.unsupported(given, "floats")),
+        }
+    }
+
+    /// The same numbers, block by block, so that those of a large tensor are not all there a second time.
+    pub fn each_f32_block(&self, mut each: impl FnMut(&[f32])) -> Result<(), TensorError> {
+        let (Some(raw), DataType::Float) = (&self.raw_data, self.element()?) else {
+            each(&self.to_f32()?);
+            return Ok(());
+        };
+        self.present()?;
+        let mut block = [0.0; BLOCK];
+        for raw in raw.as_chunks().0.chunks(BLOCK) {
+            let block = &mut block[..raw.len()];
+            for (float, &raw) in block.iter_mut().zip(raw) {
+                *float = f32::from_le_bytes(raw);
+            }
+            each(block);
+        }
+        Ok(())
+    }
+
+    /// The numbers as `i64`, from any integer type or bool.
+    pub fn to_i64(&self) -> Result<Vec<i64>, TensorError> {
+        self.present()?;
+        let given = self.element()?;
+        use DataType::*;
+        Ok(match (given, &self.raw_data) {
+            (Int64, Some(raw)) => little(raw, i64::from_le_bytes),
+            (Uint64, Some(raw)) => little(raw, |b| u64::from_le_bytes(b) as i64),
+            (Int32, Some(raw)) => little(raw, |b| i32::from_le_bytes(b).into()),
+            (Uint32, Some(raw)) => little(raw, |b| u32::from_le_bytes(b).into()),
+            (Int16, Some(raw)) => little(raw, |b| i16::from_le_bytes(b).into()),
+            (Uint16, Some(raw)) => little(raw, |b| u16::from_le_bytes(b).into()),
+            (Int8, Some(raw)) => raw.iter().map(|&b| (b as i8).into()).collect(),
+            (Uint8 | Bool, Some(raw)) => raw.iter().map(|&b| b.into()).collect(),
+            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), given)?,
+            (Int4 | Uint4, None) => {
+                self.nibbles(self.int32_data.iter().map(|&v| v as u8), given)?
+            }
+            (Int64, None) => self.int64_data.clone(),
+            (Uint32 | Uint64, None) => self.uint64_data.iter().map(|&v| v as i64).collect(),
+            (Int8 | Int16 | Int32 | Uint8 | Uint16 | Bool, None) => {
+                self.int32_data.iter().map(|&v| v.into()).collect()
+            }
+            _ => return Err(self.unsupported(given, "integers")),
+        })
+    }
+
+    /// Two integers of four bits a byte, the low half first.
+    fn nibbles(
+        &self,
+        bytes: impl Iterator<Item = u8>,
+        element: DataType,
+    ) -> Result<Vec<i64>, TensorError> {
+        let halves = bytes.flat_map(|byte| [byte & 15, byte >> 4]);
+        let value = |half: u8| match element {
+            // Two's complement: the top bit of four counts -8.
+            DataType::Int4 => i64::from(half ^ 8) - 8,
+            _ => i64::from(half),
+        };
+        Ok(halves.map(value).take(self.element_count()?).collect())
+    }
+
+    fn present(&self) -> Result<(), TensorError> {
+        if self.is_external() {
+            return Err(TensorError::External {
+                tensor: self.title().to_owned(),
+            });
+        }
+        self.check()
+    }
+
+    fn unsupported(&self, given: DataType, wanted: &'static str) -> TensorError {
+        TensorError::Unsupported {
+            tensor: self.title().to_owned(),
+            given,
+            wanted,
+        }
+    }
+
+    /// The tensor as numbers in memory.
+    pub fn to_tensor(&self) -> Result<Tensor, TensorError> {
+        let element = self.element()?;
+        let integers = || self.to_i64();
+        use DataType::*;
+        let values = match element {
+            Float | Float16 | Bfloat16 => Values::F32(self.to_f32()?),
+            Double => {
+                self.present()?;
+                Values::F64(match &self.raw_data {
+                    Some(raw) => little(raw, f64::from_le_bytes),
+                    None => self.double_data.clone(),
+                })
+            }
+            Int64 => Values::I64(integers()?),
+            Int32 => Values::I32(integers()?.into_iter().map(|v| v as i32).collect()),
+            Int16 => Values::I16(integers()?.into_iter().map(|v| v as i16).collect()),
+            Int8 => Values::I8(integers()?.into_iter().map(|v| v as i8).collect()),
+            Uint64 => Values::U64(integers()?.into_iter().map(|v| v as u64).collect()),
+            Uint32 => Values::U32(integers()?.into_iter().map(|v| v as u32).collect()),
+            Uint16 => Values::U16(integers()?.into_iter().map(|v| v as u16).collect()),
+            Uint8 => Values::U8(integers()?.into_iter().map(|v| v as u8).collect()),
+            Bool => Values::Bool(integers()?.into_iter().map(|v| v != 0).collect()),
+            given => return Err(self.unsupported(given, "plain numbers")),
+        };
+        Tensor::new(self.shape()?, values).ok_or_else(|| self.impossible())
+    }
+}
+
+/// Every `N` bytes as one number.
+fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
+    raw.as_chunks::<N>()
+        .0
+        .iter()
+        .map(|&chunk| number(chunk))
+        .collect()
+}
+
+/// IEEE half precision to single, exactly.
+fn widen_half(half: u16) -> f32 {
+    let sign = u32::from(half & 0x8000) << 16;
+    let magnitude = u32::from(half & 0x7fff);
+    // Move exponent and fraction into place, then correct the exponent's bias (127 - 15 = 112) by
+    // a multiplication, which also normalises subnormals; infinities and NaNs need the full exponent.
+    let widened = if magnitude >= 0x7c00 {
+        f32::from_bits(magnitude << 13 | 0x7f80_0000)
+    } else {
+        f32::from_bits(magnitude << 13) * f32::from_bits((112 + 127) << 23)
+    };
+    f32::from_bits(widened.to_bits() | sign)
+}
