@@ -181,7 +181,7 @@ impl Session {
             method,
             settings: &settings,
         };
-        to_js(&self.inner.forecast(&first, &reading, &job).map_err(error)?)
+        to_js(&self.inner.forecast(first, &reading, &job).map_err(error)?)
     }
 
     /// Prepares the model and begins a calibration.

@@ -1,5 +1,6 @@
 //! Samples that are begun one by one on the threads leave what samples leave that are fed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -40,7 +41,7 @@ fn calibration() -> Calibration {
 
 fn encoded() -> Vec<Encoded> {
     (0..SAMPLES as u64)
-        .map(|index| samples::demo(&[input()], 7, index).unwrap())
+        .map(|index| samples::demo(&[input()], &BTreeMap::new(), 7, index).unwrap())
         .collect()
 }
 

@@ -256,7 +256,7 @@ impl Pass {
         drop(found);
         if counted.is_empty() {
             let look = |slot: usize, values: &[f32]| seen[slot].observe(values);
-            self.watch(&name, &tensors, look, &stop)?;
+            self.watch(&name, tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.seen.iter_mut().zip(&mut seen) {
                 one.end_sample();
@@ -264,7 +264,7 @@ impl Pass {
             }
         } else {
             let look = |slot: usize, values: &[f32]| counted[slot].count(values);
-            self.watch(&name, &tensors, look, &stop)?;
+            self.watch(&name, tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.counted.iter_mut().zip(&counted) {
                 all.merge(one);
@@ -277,7 +277,7 @@ impl Pass {
     fn watch(
         &self,
         sample: &str,
-        tensors: &[Tensor],
+        tensors: Vec<Tensor>,
         mut look: impl FnMut(usize, &[f32]),
         stop: &impl Fn() -> bool,
     ) -> Result<(), FeedError> {

@@ -31,7 +31,7 @@ const SMALL: usize = 4096;
 /// How the weights are given to tract.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Copied into tract's tensors, but for those of products, which are shared: large ones, and of convolutions that our
+    /// Copied into tract's tensors, but for those of products and tables of rows, which are shared: large ones, and of convolutions that our
     /// kernels run all but the smallest.
     Values {
         /// Whether they run convolutions.
@@ -113,7 +113,7 @@ pub(super) fn load(
     })
 }
 
-/// The weight of products that a tensor is, if it is nothing else and worth to be shared.
+/// The weight that a tensor is, of products or of rows that are looked up, if it is nothing else and worth to be shared.
 fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<Weight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
@@ -121,7 +121,11 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
     let node = |&(node, _): &(usize, usize)| &model.graph.nodes[node];
     let product = |reader: &(usize, usize)| {
         let node = node(reader);
-        reader.1 == 1 && (node.is("MatMul") || node.is("Gemm") || node.is("Conv"))
+        match reader.1 {
+            0 => node.is("Gather") && node.int("axis").unwrap_or(0) == 0,
+            1 => node.is("MatMul") || node.is("Gemm") || node.is("Conv"),
+            _ => false,
+        }
     };
     // Our kernels read weights where they lie, which costs nothing.
     let least = match kernels && readers.iter().all(|reader| node(reader).is("Conv")) {

@@ -6,6 +6,7 @@
 
 mod attribution;
 mod float;
+mod indices;
 mod integer;
 mod load;
 mod observe;

@@ -275,8 +275,9 @@ mod tests {
         let input = Tensor::new(vec![4, 256], Values::F32(vec![0.5; 1024])).unwrap();
         let engine = Engine::new(model(), vec!["e".to_string()]);
         let outline = engine
-            .outline(std::slice::from_ref(&input), |_| 100)
-            .unwrap();
+            .route(std::slice::from_ref(&input))
+            .unwrap()
+            .outline(|_| 100);
         assert_eq!((outline.peak, outline.remembered), (2 * 4096 + 100, 100));
         assert!(outline.usual <= outline.peak && outline.usual >= 4096);
         let clock = std::cell::Cell::new(0.0);

@@ -1,5 +1,6 @@
 //! Plans and runs: one plan for each set of input shapes, made when first met.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
 use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, values, weights};
+use super::{EngineError, Watched, chain, float, indices, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -109,13 +110,14 @@ impl Engine {
         self
     }
 
-    /// Runs one sample, its tensors in the order of the model's inputs.
+    /// Runs one sample, its tensors in the order of the model's inputs; those that are given up are freed as soon as the
+    /// engine has done with them.
     ///
     /// Each watched value goes to `see` with its place in `watched`, once a run, as soon as it is
     /// made. `stop` is asked before every operator.
-    pub fn run(
+    pub fn run<'a>(
         &self,
-        inputs: &[Tensor],
+        inputs: impl Into<Cow<'a, [Tensor]>>,
         mut see: impl FnMut(usize, &[f32]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
@@ -136,17 +138,18 @@ impl Engine {
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let untimed = (&HashMap::new(), &mut Untimed);
-        self.execute(inputs, |_, _| {}, stop, untimed, Some(clock))
+        self.execute(inputs.into(), |_, _| {}, stop, untimed, Some(clock))
     }
 
     /// The same; `see` is given a watched value followed by those beside it.
-    pub fn run_beside(
+    pub fn run_beside<'a>(
         &self,
-        inputs: &[Tensor],
+        inputs: impl Into<Cow<'a, [Tensor]>>,
         see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        self.execute(inputs, see, stop, (&HashMap::new(), &mut Untimed), None)
+        let untimed = (&HashMap::new(), &mut Untimed);
+        self.execute(inputs.into(), see, stop, untimed, None)
     }
 
     /// The steps that samples of these shapes take, in their order.
@@ -166,32 +169,28 @@ impl Engine {
         let plan = self.plan(inputs)?;
         let places = steps::places(&plan.run, plan.regions());
         loop {
-            let outputs = self.execute(inputs, |_, _| {}, &stop, (&places, timing), None)?;
+            let outputs = self.execute(inputs.into(), |_, _| {}, &stop, (&places, timing), None)?;
             if !again(timing) {
                 return Ok(outputs);
             }
         }
     }
 
-    /// What a run on samples of these shapes will hold and do. Makes the plan, if there is none for them yet.
-    /// `remembered` tells how many bytes the caller keeps of each watched value.
-    pub fn outline(
-        &self,
-        inputs: &[Tensor],
-        remembered: impl Fn(usize) -> u64,
-    ) -> Result<Outline, EngineError> {
-        Ok(outline::of_plan(&self.plan(inputs)?.run, remembered))
+    /// How samples of these shapes will run. Makes the plan, if there is none for them yet.
+    pub fn route(&self, inputs: &[Tensor]) -> Result<Route, EngineError> {
+        Ok(Route(self.plan(inputs)?))
     }
 
     /// Runs one sample for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock.
-    pub fn probe(
+    pub fn probe<'a>(
         &self,
-        inputs: &[Tensor],
+        inputs: impl Into<Cow<'a, [Tensor]>>,
         budget_ms: f64,
         now_ms: impl Fn() -> f64,
         see: impl FnMut(usize, &[f32]),
     ) -> Result<Probe, EngineError> {
-        let work = self.outline(inputs, |_| 0)?.work;
+        let inputs = inputs.into();
+        let work = self.route(&inputs)?.outline(|_| 0).work;
         let began = now_ms();
         // Asked before every operator: how many there were, and when the last was asked for.
         let begun = Cell::new(0);
@@ -216,7 +215,7 @@ impl Engine {
 
     fn execute(
         &self,
-        inputs: &[Tensor],
+        inputs: Cow<'_, [Tensor]>,
         mut see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
         (places, timing): (&HashMap<usize, usize>, &mut impl Timing),
@@ -230,17 +229,13 @@ impl Engine {
                 detail: chain(&error),
             }
         };
-        let plan = self.plan(inputs)?;
+        let plan = self.plan(&inputs)?;
         for &(slot, index) in &self.fed {
             if let Some(values) = inputs.get(index).and_then(Tensor::as_f32) {
                 see(slot, &[values]);
             }
         }
-        let fed = inputs
-            .iter()
-            .map(|tensor| Ok(values::to_tract(tensor)?.into_tvalue()))
-            .collect::<TractResult<TVec<TValue>>>()
-            .map_err(run_error)?;
+        let fed = values::fed(inputs).map_err(run_error)?;
         let outputs = plan
             .run
             .spawn()
@@ -261,6 +256,7 @@ impl Engine {
                         let mut clock = |step: usize| clock(steps[step]);
                         return region.run(&inputs, Some(&mut clock));
                     }
+                    indices::check(node, &inputs)?;
                     let Some(&step) = places.get(&node.id) else {
                         return plan::eval(context, op_state, node, inputs);
                     };
@@ -359,6 +355,16 @@ impl Engine {
         made().map_err(|error| EngineError::Plan {
             detail: chain(&error),
         })
+    }
+}
+
+/// How samples of certain shapes run.
+pub struct Route(Arc<Plan>);
+
+impl Route {
+    /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
+    pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
+        outline::of_plan(&self.0.run, remembered)
     }
 }
 

@@ -1,12 +1,22 @@
 //! Between our tensors and tract's.
 
+use std::borrow::Cow;
+
 use tract::{DatumType, TValue, TractResult, bail};
 use tract_onnx::tract_hir::internal as tract;
 
 use crate::tensor::{Tensor, Values};
 
-/// tract's form of a sample's tensor.
-pub(super) fn to_tract(tensor: &Tensor) -> TractResult<tract::Tensor> {
+/// A sample in tract's form. Of one that is given up, each tensor is freed as it is taken over.
+pub(super) fn fed(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
+    let one = |tensor: &Tensor| Ok(tract::IntoTValue::into_tvalue(to_tract(tensor)?));
+    match sample {
+        Cow::Borrowed(tensors) => tensors.iter().map(one).collect(),
+        Cow::Owned(tensors) => tensors.into_iter().map(|tensor| one(&tensor)).collect(),
+    }
+}
+
+fn to_tract(tensor: &Tensor) -> TractResult<tract::Tensor> {
     let shape = tensor.shape();
     match tensor.values() {
         Values::F32(v) => tract::Tensor::from_shape(shape, v),

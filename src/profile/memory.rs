@@ -103,6 +103,16 @@ pub fn raise_peak(bytes: usize) {
     PEAK.fetch_max(bytes, Relaxed);
 }
 
+/// Does something, and says how much was allocated at once meanwhile at most.
+pub fn peak_of<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let outer = peak();
+    restart_peak();
+    let done = work();
+    let inner = peak();
+    raise_peak(outer);
+    (done, inner as u64)
+}
+
 /// Memory and disk at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {

@@ -21,6 +21,8 @@ mod resize;
 mod synthetic;
 mod tensor_file;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -92,9 +94,14 @@ pub struct Decoded {
 }
 
 /// A sample of [random demo data](synthetic), as files that read back as it.
-pub fn demo(inputs: &[InputSpec], seed: u64, index: u64) -> Result<Encoded, SampleError> {
+pub fn demo(
+    inputs: &[InputSpec],
+    tables: &BTreeMap<String, u64>,
+    seed: u64,
+    index: u64,
+) -> Result<Encoded, SampleError> {
     let name = format!("random/test_data_set_{index}");
-    let tensors = synthetic(inputs, seed, index)?;
+    let tensors = synthetic(inputs, tables, seed, index)?;
     let part = |(place, (input, tensor)): (usize, (&InputSpec, Tensor))| {
         let file = TensorProto::from_tensor(&input.name, &tensor).encode_to_vec();
         (format!("{name}/input_{place}.pb"), Bytes::from(file))

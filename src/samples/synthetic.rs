@@ -12,19 +12,29 @@ use crate::tensor::{Tensor, Values};
 /// Sample `index` of the demo data with this seed: the same wherever it is made.
 ///
 /// Floats are nearly normal (mean 0, deviation 1), as normalised data is; integers are small, so
-/// that they are in any vocabulary, and masks are all ones. An open batch size is 1, an open side of
+/// that they are in any vocabulary, and where `tables` tells how many rows an input chooses from, they are among these; masks are
+/// all ones. An open batch size is 1, an open side of
 /// a picture 224, an open length 16.
-pub fn synthetic(inputs: &[InputSpec], seed: u64, index: u64) -> Result<Vec<Tensor>, SampleError> {
+pub fn synthetic(
+    inputs: &[InputSpec],
+    tables: &BTreeMap<String, u64>,
+    seed: u64,
+    index: u64,
+) -> Result<Vec<Tensor>, SampleError> {
     let mut random = Random(seed ^ index.wrapping_mul(0xd134_2543_de82_ef95));
     let mut sizes = BTreeMap::new();
     inputs
         .iter()
-        .map(|input| one(input, &mut random, &mut sizes))
+        .map(|input| {
+            let rows = tables.get(&input.name).copied();
+            one(input, rows, &mut random, &mut sizes)
+        })
         .collect()
 }
 
 fn one<'a>(
     input: &'a InputSpec,
+    rows: Option<u64>,
     random: &mut Random,
     sizes: &mut BTreeMap<&'a str, usize>,
 ) -> Result<Tensor, SampleError> {
@@ -56,7 +66,11 @@ fn one<'a>(
         return Err(refused());
     }
     let mask = input.name.to_ascii_lowercase().contains("mask");
-    let mut whole = || if mask { 1 } else { random.next() >> 57 };
+    let rows = rows.unwrap_or(u64::MAX).max(1);
+    let mut whole = || match mask {
+        true => 1.min(rows - 1),
+        false => (random.next() >> 57) % rows,
+    };
     let values = match input.element {
         DataType::Float => Values::F32((0..count).map(|_| random.normal()).collect()),
         DataType::Double => Values::F64((0..count).map(|_| random.normal().into()).collect()),
@@ -101,6 +115,8 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn input(name: &str, element: DataType, shape: Vec<Dim>) -> InputSpec {
@@ -123,9 +139,10 @@ mod tests {
                 Dim::Unknown,
             ],
         )];
-        let made = synthetic(&inputs, 1, 0).unwrap();
-        assert_eq!(made, synthetic(&inputs, 1, 0).unwrap());
-        assert_ne!(made, synthetic(&inputs, 1, 1).unwrap());
+        let made = |index| synthetic(&inputs, &BTreeMap::new(), 1, index).unwrap();
+        assert_eq!(made(0), made(0));
+        assert_ne!(made(0), made(1));
+        let made = made(0);
         assert_eq!(made[0].shape(), [1, 3, 224, 224]);
         let seen = super::super::describe(&made[0]);
         assert!(
@@ -141,14 +158,29 @@ mod tests {
             input("ids", DataType::Int64, dims()),
             input("attention_mask", DataType::Int64, dims()),
         ];
-        let made = synthetic(&inputs, 7, 3).unwrap();
+        let made = synthetic(&inputs, &BTreeMap::new(), 7, 3).unwrap();
         assert_eq!(made[0].shape(), made[1].shape());
         assert_eq!(made[1].values(), &Values::I64(vec![1; 16]));
     }
 
     #[test]
+    fn places_in_a_table_are_among_its_rows() {
+        let inputs = [input("kinds", DataType::Int64, vec![Dim::Known(500)])];
+        let tables = BTreeMap::from([("kinds".to_string(), 3)]);
+        let made = synthetic(&inputs, &tables, 7, 3).unwrap();
+        let Values::I64(places) = made[0].values() else {
+            panic!("{:?}", made[0].element_type())
+        };
+        assert_eq!(
+            places.iter().collect::<BTreeSet<_>>(),
+            BTreeSet::from([&0, &1, &2])
+        );
+    }
+
+    #[test]
     fn an_input_no_demo_data_fits_is_named() {
-        let text = synthetic(&[input("s", DataType::String, vec![])], 0, 0)
+        let inputs = [input("s", DataType::String, vec![])];
+        let text = synthetic(&inputs, &BTreeMap::new(), 0, 0)
             .unwrap_err()
             .to_string();
         assert!(text.contains("\"s\"") && text.contains("string"), "{text}");

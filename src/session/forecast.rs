@@ -80,7 +80,7 @@ pub struct Forecast {
 pub(super) struct Planned {
     pub(super) engine: Arc<Engine>,
     pub(super) watched: Vec<String>,
-    /// The most that was allocated while a plan was made.
+    /// The most that was allocated while the model was prepared and a plan made.
     peak: u64,
 }
 
@@ -111,7 +111,7 @@ impl Session {
             self.planned = Some(Planned {
                 engine,
                 watched,
-                peak: 0,
+                peak: ready.peak,
             });
         }
         self.planned.as_mut().ok_or(Error::NotCalibrating)
@@ -120,7 +120,7 @@ impl Session {
     /// Tells what a job will take, from its first sample. What comes of it is told beside this in the report.
     pub fn forecast(
         &mut self,
-        first: &Encoded,
+        first: Encoded,
         reading: &samples::Settings,
         job: &Job<'_>,
     ) -> Result<Forecast, Error> {
@@ -135,37 +135,36 @@ impl Session {
 
     fn look_ahead(
         &mut self,
-        first: &Encoded,
+        first: Encoded,
         reading: &samples::Settings,
         job: &Job<'_>,
     ) -> Result<Forecast, Error> {
         self.prepare()?;
-        let before = memory::live() as u64;
         let began = SystemClock.now_ms();
-        let inputs = self.decode(first, reading)?;
+        let inputs = self.decode(&first, reading)?;
         let decoded_ms = SystemClock.now_ms() - began;
+        let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
+        drop(first);
+        let decoded: u64 = inputs.iter().map(bytes_of).sum();
+        let before = (memory::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let outer = memory::peak();
-        memory::restart_peak();
-        let made = planned.engine.outline(&inputs, |_| 0);
-        planned.peak = planned.peak.max(memory::peak() as u64);
-        memory::raise_peak(outer);
-        made.map_err(Error::Engine)?;
+        let (made, peak) = memory::peak_of(|| planned.engine.route(&inputs));
+        planned.peak = planned.peak.max(peak);
+        let planning = planned.peak;
+        let route = made.map_err(Error::Engine)?;
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
-        let probe = planned
-            .engine
-            .probe(&inputs, PROBE_MS, now, |slot, values| {
+        let engine = Arc::clone(&planned.engine);
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
+        let probe = engine
+            .probe(inputs, PROBE_MS, now, |slot, values| {
                 seen[slot].observe(values)
             })
             .map_err(Error::Engine)?;
-        let planning = planned.peak;
         let bytes: Vec<u64> = seen.iter().map(|one| remembered(one, job.method)).collect();
-        let outline = planned
-            .engine
-            .outline(&inputs, |slot| bytes.get(slot).copied().unwrap_or(0))
-            .map_err(Error::Engine)?;
+        let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
 
         let at_once = job.threads.min(job.samples).max(1) as u64;
         let kept: u64 = bytes.iter().sum();
@@ -174,22 +173,17 @@ impl Session {
         let other = outline.peak.midpoint(outline.usual).max(kept);
         let runs = outline.peak + (at_once - 1) * other;
         let ranges = outline.remembered + (at_once - 1) * kept;
-        let decoded: u64 = inputs.iter().map(bytes_of).sum();
-        let files: u64 = first.parts.iter().map(|(_, file)| file.len() as u64).sum();
         let parts = Parts {
             before,
-            planned: after.saturating_sub(decoded + files),
+            planned: after.saturating_sub(decoded),
             live: runs.saturating_sub(ranges),
             ranges: kept + ranges.min(runs),
             kept,
-            // A sample's files are given up when it begins.
-            samples: at_once * decoded
-                + files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
+            // A sample's files are given up when it begins, and its tensors are among what is live then.
+            samples: files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
         };
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let graph = &ready.model.graph;
         let written = self.written(graph, job.settings)?;
-        let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
                 .get(name)
@@ -242,7 +236,7 @@ impl Session {
             }
         }
         let constants: u64 = graph.initializers.iter().map(size).sum();
-        let structure = (self.file.bytes.len() as u64).saturating_sub(constants);
+        let structure = (self.card.bytes as u64).saturating_sub(constants);
         let pairs = match settings.scheme {
             Scheme::Static => quantized.len() as u64 * 2,
             Scheme::Float16 => 0,

@@ -6,11 +6,13 @@
 
 mod card;
 mod comparing;
+mod demo;
 mod error;
 mod export;
 mod forecast;
 mod look;
 mod page;
+mod release;
 mod report;
 mod running;
 mod source;
@@ -29,6 +31,7 @@ pub use error::Error;
 pub use export::Export;
 pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
+use release::release;
 use report::Report;
 pub use running::{Profile, Runner};
 pub use source::{Checksum, Source, hexadecimal};
@@ -85,6 +88,8 @@ struct Ready {
     model: Model,
     declared: Vec<ValueInfoProto>,
     done: Vec<String>,
+    /// The most that was allocated while it was prepared.
+    peak: u64,
 }
 
 impl Ready {
@@ -109,6 +114,7 @@ impl Ready {
             model,
             declared,
             done,
+            peak: 0,
         })
     }
 }
@@ -237,11 +243,6 @@ impl Session {
             })
         })
         .collect()
-    }
-
-    /// A random sample that fits the model, to try things out with: it says nothing about accuracy.
-    pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
-        Ok(samples::demo(&self.input_specs(), seed, index)?)
     }
 
     /// What a sample looks like once decoded, input by input.
@@ -448,7 +449,7 @@ impl Session {
         let file = file?;
         self.profiler.finish();
         let summary = Summary {
-            bytes_before: self.file.bytes.len(),
+            bytes_before: self.card.bytes,
             bytes_after: file.bytes(),
             nodes: quantized.nodes,
             tensors: quantized.tensors,
@@ -484,7 +485,12 @@ impl Session {
             return Ok(());
         }
         self.profiler.begin("Pre-process");
-        let ready = Ready::new(&self.header);
+        let (ready, peak) = memory::peak_of(|| {
+            let mut ready = Ready::new(&self.header)?;
+            release(&mut self.file.bytes, &mut self.header, &mut ready.model)?;
+            Ok::<_, Error>(ready)
+        });
+        let ready = ready.map(|ready| Ready { peak, ..ready });
         self.profiler.end();
         self.prepared = Some(ready?);
         Ok(())

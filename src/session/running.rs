@@ -61,7 +61,11 @@ impl Session {
                 files: self.wanted_files.clone(),
             });
         }
-        Ok(Runner::new(Model::from_proto(self.header.clone())?))
+        let model = Model::from_proto(self.header.clone())?;
+        Ok(match &self.prepared {
+            Some(ready) => Runner::prepared(&model, ready.model.clone()),
+            None => Runner::new(model),
+        })
     }
 
     /// Runs the model on a sample repeatedly, measuring every layer; the table goes into the report.
@@ -121,15 +125,22 @@ impl Runner {
     /// Prepares the model where it can be: that folds shape arithmetic which the engine can't take. A model with
     /// operators of which preparing knows nothing runs as it stands.
     pub fn new(model: Model) -> Runner {
+        match prepare(model.clone()) {
+            Ok(prepared) => Runner::prepared(&model, prepared.model),
+            Err(_) => Runner::prepared(&model, model.clone()),
+        }
+    }
+
+    /// A model that was prepared from another, of which only the nodes are looked at.
+    fn prepared(from: &Model, model: Model) -> Runner {
+        warm_up::form_chosen();
         let titles = |model: &Model| -> Vec<String> {
             let nodes = model.graph.nodes.iter();
             nodes.map(|n| n.title().to_string()).collect()
         };
-        warm_up::form_chosen();
-        let all = titles(&model);
-        let model = prepare(model.clone()).map_or(model, |prepared| prepared.model);
         let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
-        let dropped = all.into_iter().filter(|n| !kept.contains(n)).collect();
+        let all = titles(from).into_iter();
+        let dropped = all.filter(|n| !kept.contains(n)).collect();
         Runner {
             engine: Engine::new(model.clone(), Vec::new()).on_integers(),
             model,

@@ -136,7 +136,8 @@ fn a_run_that_is_killed_leaves_a_report_up_to_there() {
         .unwrap();
     let report = folder.join("r.yaml");
     let began = Instant::now();
-    while !report.exists() && began.elapsed() < Duration::from_secs(30) {
+    let told = || fs::read_to_string(&report).is_ok_and(|text| text.contains("data/s3.npz done"));
+    while !told() && began.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill().unwrap();
@@ -148,7 +149,7 @@ fn a_run_that_is_killed_leaves_a_report_up_to_there() {
         .unwrap()
         .read_to_string(&mut errors)
         .unwrap();
-    let text = fs::read_to_string(report).unwrap_or_else(|_| panic!("no report: {errors}"));
+    let text = fs::read_to_string(&report).unwrap_or_else(|_| panic!("no report: {errors}"));
     schema::check(&text);
     assert!(
         text.contains("\"Calibration Start\"") && text.contains("data/s3.npz done"),

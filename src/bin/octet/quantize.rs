@@ -1,6 +1,7 @@
 //! `octet quantize`: a float model and samples in, an 8-bit model and a report out.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use octet::samples;
@@ -218,7 +219,7 @@ fn forecast(
         method: settings.method.unwrap_or_default(),
         settings,
     };
-    let found = session.forecast(&first, reading, &job);
+    let found = session.forecast(first, reading, &job);
     Ok(Some(found.map_err(|error| about(options, error))?))
 }
 
@@ -246,6 +247,8 @@ fn calibrate(
 ) -> Result<(), Failure> {
     let mut waiting = Vec::new();
     let mut bytes = 0;
+    // The report is written ever more rarely, but every second: it tells of each sample, of which there may be many.
+    let (mut next, mut written) = (1, Instant::now());
     for index in 0..samples.count() {
         let encoded = samples.get(session, index)?;
         bytes += encoded
@@ -260,7 +263,10 @@ fn calibrate(
                 .feed(std::mem::take(&mut waiting), progress)
                 .map_err(|error| about(options, error))?;
             bytes = 0;
-            report_so_far(session, options)?;
+            if index + 1 >= next || written.elapsed() > Duration::from_secs(1) {
+                report_so_far(session, options)?;
+                (next, written) = (2 * (index + 1), Instant::now());
+            }
         }
     }
     Ok(())

@@ -3,13 +3,15 @@
 //! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
 //! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
 //! instead: an operator that reads nothing and knows where the file's bytes are. Our own convolutions read them there. Where a single row is multiplied, as in front
-//! of the classes of a classifier, [`row`] reads the weight where it lies. Once tract has chosen its kernels, [`pack`] comes
+//! of the classes of a classifier, [`row`] reads the weight where it lies, and where rows are
+//! looked up in it, [`table`] does. Once tract has chosen its kernels, [`pack`] comes
 //! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
 //! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
 //! convolutions, is copied when the run comes to it.
 
 mod pack;
 mod row;
+mod table;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -48,6 +50,12 @@ impl Weight {
             bytes,
             shape: shape.into(),
         })
+    }
+
+    fn value(&self) -> TractResult<TVec<TValue>> {
+        // SAFETY: every bit pattern is a float, and `new` checked the length.
+        let tensor = unsafe { Tensor::from_raw_dt(f32::datum_type(), &self.shape, &self.bytes) }?;
+        Ok(tvec!(tensor.into_tvalue()))
     }
 }
 
@@ -88,9 +96,7 @@ impl EvalOp for Weight {
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, _inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        // SAFETY: every bit pattern is a float, and `new` checked the length.
-        let tensor = unsafe { Tensor::from_raw_dt(f32::datum_type(), &self.shape, &self.bytes) }?;
-        Ok(tvec!(tensor.into_tvalue()))
+        self.value()
     }
 }
 
@@ -128,6 +134,7 @@ pub(super) fn in_file(model: &TypedModel, outlet: OutletId) -> TractResult<Optio
 pub(super) fn optimized(model: TypedModel) -> TractResult<TypedModel> {
     let mut model = model.into_decluttered()?;
     row::read_in_place(&mut model)?;
+    table::read_in_place(&mut model)?;
     let mut optimizer = Optimizer::codegen();
     optimizer.add_pass(optimizer.passes.len(), Box::new(Share));
     optimizer.optimize(&mut model)?;

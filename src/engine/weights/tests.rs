@@ -163,3 +163,33 @@ fn shared_weights_give_what_their_values_give() {
         assert!(kernels.contains(&kernel), "{title}: {kernels:?}");
     }
 }
+
+#[test]
+fn rows_of_a_table_are_read_where_they_lie() {
+    let mut model = model(
+        NodeProto::new("Gather", "n", &["w", "x"], &["y"]),
+        &[300, 7, 11],
+        &[1],
+        &[1],
+    );
+    let shape = Some(vec![Dim::Known(2), Dim::Known(3)]);
+    let element = DataType::Int64;
+    model.graph.inputs = vec![ValueInfoProto::of("x", &TensorType { element, shape })];
+    model.graph.outputs[0].r#type = None;
+    let places = [299, 0, -1, -300, 17, 17];
+    let sample = [Tensor::new(vec![2, 3], Values::I64(places.to_vec())).unwrap()];
+    let engine = Engine::new(model, vec![]);
+    let made = engine.run(&sample, |_, _| {}, || false).unwrap();
+    let table = whole(300 * 77);
+    let row = |place: i64| &table[place.rem_euclid(300) as usize * 77..][..77];
+    assert_eq!(made[0].shape(), [2, 3, 7, 11]);
+    assert_eq!(made[0].as_f32().unwrap(), places.map(row).concat());
+    let steps = engine.steps(&sample).unwrap().steps;
+    assert!(steps.iter().any(|step| step.kernel == "RowsOfWeight"));
+    for outside in [300, -301] {
+        let sample = [Tensor::new(vec![2, 3], Values::I64(vec![outside; 6])).unwrap()];
+        let error = engine.run(&sample, |_, _| {}, || false).unwrap_err();
+        let place = format!("place {outside} of 300");
+        assert!(error.to_string().contains(&place), "{error}");
+    }
+}

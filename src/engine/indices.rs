@@ -1,0 +1,118 @@
+//! Indices that a model computes or is fed, checked before tract uses them: where one lies outside it would panic, and in a
+//! browser that ends the engine.
+
+use tract_onnx::tract_core::ops::array::{Gather, GatherElements, GatherNd, ScatterElements};
+use tract_onnx::tract_hir::internal::*;
+
+/// Fails where an index of this node lies outside of what it looks up.
+pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
+    let from_both_ends =
+        |axis: usize| -> TractResult<()> { inside(&inputs[1], inputs[0].shape()[axis], true) };
+    if let Some(gather) = node.op_as::<Gather>() {
+        return from_both_ends(gather.axis);
+    }
+    if let Some(gather) = node.op_as::<GatherElements>() {
+        return from_both_ends(gather.axis);
+    }
+    if let Some(scatter) = node.op_as::<ScatterElements>() {
+        return from_both_ends(scatter.axis);
+    }
+    let Some(gather) = node.op_as::<GatherNd>() else {
+        return Ok(());
+    };
+    // The last axis of the indices says where, axis by axis.
+    let (data, indices) = (&inputs[0], inputs[1].cast_to::<i64>()?);
+    let depth = indices.shape().last().copied().unwrap_or(0).max(1);
+    let indices = indices.try_as_plain_ram()?;
+    for place in indices.as_slice::<i64>()?.chunks_exact(depth) {
+        let sizes = data.shape().iter().skip(gather.batch_dims);
+        for (&index, &size) in place.iter().zip(sizes) {
+            one(index, size, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails where one of these indices is none of so many places.
+pub(super) fn inside(indices: &Tensor, size: usize, from_the_end: bool) -> TractResult<()> {
+    let indices = indices.cast_to::<i64>()?;
+    let indices = indices.try_as_plain_ram()?;
+    indices
+        .as_slice::<i64>()?
+        .iter()
+        .try_for_each(|&index| one(index, size, from_the_end))
+}
+
+fn one(index: i64, size: usize, from_the_end: bool) -> TractResult<()> {
+    let size = size as i64;
+    let least = if from_the_end { -size } else { 0 };
+    ensure!(
+        (least..size).contains(&index),
+        "it looks up place {index} of {size}: give samples whose indices are from {least} to {}",
+        size - 1
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::{Engine, EngineError};
+    use crate::graph::{Dim, Model, TensorType};
+    use crate::onnx::schema::*;
+    use crate::tensor::{Tensor, Values};
+
+    /// Looks up the fed places in a table of four rows.
+    fn run(operator: &str, indices: &[i64], shape: &[usize]) -> Result<Vec<Tensor>, EngineError> {
+        let port = |name: &str, element, shape: &[usize]| {
+            let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());
+            ValueInfoProto::of(name, &TensorType { element, shape })
+        };
+        let inputs = match operator {
+            "ScatterElements" => vec!["table", "places", "rows"],
+            _ => vec!["table", "places"],
+        };
+        let mut output = port("y", DataType::Float, &[]);
+        output.r#type = None;
+        let graph = GraphProto {
+            node: vec![NodeProto::new(operator, "look", &inputs, &["y"])],
+            input: vec![port("places", DataType::Int64, shape)],
+            output: vec![output],
+            initializer: vec![
+                TensorProto::from_f32("table", &[4, 1], &[0.0, 1.0, 2.0, 3.0]),
+                TensorProto::from_f32("rows", shape, &vec![9.0; indices.len()]),
+            ],
+            ..Default::default()
+        };
+        let model = Model::from_proto(ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![OperatorSetIdProto {
+                version: Some(17),
+                ..Default::default()
+            }],
+            graph: Some(graph),
+            ..Default::default()
+        });
+        let sample = Tensor::new(shape.to_vec(), Values::I64(indices.to_vec())).unwrap();
+        Engine::new(model.unwrap(), vec![]).run(&[sample], |_, _| {}, || false)
+    }
+
+    #[test]
+    fn an_index_outside_is_an_error_that_says_where() {
+        for (operator, bad) in [
+            ("Gather", &[4, -5, 126][..]),
+            ("GatherElements", &[4, -5]),
+            ("ScatterElements", &[4, -5]),
+            ("GatherND", &[4, -1]),
+        ] {
+            assert!(run(operator, &[3], &[1, 1]).is_ok(), "{operator}");
+            for &index in bad {
+                let error = run(operator, &[index], &[1, 1]).unwrap_err().to_string();
+                let place = format!("place {index} of 4");
+                assert!(error.contains(&place), "{operator}: {error}");
+                assert!(error.contains("look"), "{operator}: {error}");
+            }
+        }
+        let found = run("Gather", &[-1, 2], &[2]).unwrap();
+        assert_eq!(found[0].as_f32().unwrap(), [3.0, 2.0]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Tables of which rows are looked up, such as the embeddings of a language model: only what is asked for is read, where it
+//! lies.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use bytes::Bytes;
+use tract_onnx::tract_core::ops::array::Gather;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::internal::*;
+
+use super::{FLOAT, Weight, in_file, same};
+use crate::engine::indices;
+
+/// Replaces what looks up rows of a weight.
+pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
+    for id in 0..model.nodes.len() {
+        let node = model.node(id);
+        let Some(table) = table(model, node)? else {
+            continue;
+        };
+        let mut patch = TypedModelPatch::default();
+        let tap = patch.tap_model(model, node.inputs[1])?;
+        let wire = patch.wire_node(&node.name, table, &[tap])?[0];
+        patch.shunt_outside(model, id.into(), wire)?;
+        patch.apply(model)?;
+    }
+    model.compact()
+}
+
+fn table(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Table>> {
+    let Some(gather) = node.op_as::<Gather>() else {
+        return Ok(None);
+    };
+    let (data, output) = (
+        model.outlet_fact(node.inputs[0])?,
+        &node.outputs[0].fact.datum_type,
+    );
+    let (Some(shape), Some(bytes)) = (data.shape.as_concrete(), in_file(model, node.inputs[0])?)
+    else {
+        return Ok(None);
+    };
+    let plain = gather.axis == 0 && *output == f32::datum_type();
+    Ok(plain.then(|| Table {
+        bytes,
+        shape: shape.into(),
+    }))
+}
+
+/// Rows of a weight, by their places.
+#[derive(Clone)]
+struct Table {
+    bytes: Bytes,
+    shape: TVec<usize>,
+}
+
+impl Table {
+    fn made<D: DimLike>(&self, places: &[D]) -> TVec<D> {
+        let row = self.shape[1..].iter().map(|&size| size.into());
+        places.iter().cloned().chain(row).collect()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table {:?}", self.shape)
+    }
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Table) -> bool {
+        same(&self.bytes, &other.bytes) && self.shape == other.shape
+    }
+}
+
+impl Eq for Table {}
+
+impl Hash for Table {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.bytes.as_ptr(), &self.shape).hash(state);
+    }
+}
+
+impl Op for Table {
+    fn name(&self) -> StaticName {
+        "RowsOfWeight".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Table {
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let places = &inputs[0];
+        indices::inside(places, self.shape[0], true)?;
+        let row = self.shape[1..].iter().product::<usize>() * FLOAT;
+        let mut bytes = Vec::with_capacity(places.len() * row);
+        for &place in places.try_as_plain_ram()?.as_slice::<i64>()? {
+            let place = place.rem_euclid(self.shape[0] as i64) as usize;
+            bytes.extend_from_slice(&self.bytes[place * row..][..row]);
+        }
+        let made = Weight::new(bytes.into(), &self.made(places.shape()));
+        made.context("rows that don't fit their shape")?.value()
+    }
+}
+
+impl TypedOp for Table {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(f32::fact(self.made(&inputs[0].shape))))
+    }
+
+    as_op!();
+}

@@ -1,0 +1,103 @@
+//! Random samples, to try a model out with before its own are at hand.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Error, Session};
+use crate::onnx::schema::GraphProto;
+use crate::samples::{self, Encoded};
+
+/// Operators behind which the integers of their first input are what they were, or nearer to zero.
+const SAME: [&str; 9] = [
+    "Cast",
+    "Clip",
+    "Expand",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+];
+
+impl Session {
+    /// A random sample that fits the model: it says nothing about accuracy.
+    pub fn demo_sample(&self, seed: u64, index: u64) -> Result<Encoded, Error> {
+        let tables = self.header.graph.as_ref().map(tables).unwrap_or_default();
+        Ok(samples::demo(&self.input_specs(), &tables, seed, index)?)
+    }
+}
+
+/// For each value that is used as places in tables, how many rows the smallest of these has.
+fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
+    let constants = graph.initializer.iter();
+    let shapes: HashMap<_, _> = constants.map(|t| (t.name.as_deref(), &t.dims)).collect();
+    let mut found = BTreeMap::new();
+    // The values of which each that was only moved is a copy; nodes stand in the order they run.
+    let mut moved: HashMap<&str, Vec<&str>> = HashMap::new();
+    for node in &graph.node {
+        let origins = |slot: usize| match node.input_at(slot) {
+            Some(name) => moved.get(name).cloned().unwrap_or_else(|| vec![name]),
+            None => Vec::new(),
+        };
+        if node.is("Gather") {
+            let axis = node.int("axis").unwrap_or(0);
+            let rows = shapes.get(&node.input_at(0)).and_then(|dims| {
+                let axis = if axis < 0 {
+                    axis + dims.len() as i64
+                } else {
+                    axis
+                };
+                let rows = dims.get(usize::try_from(axis).ok()?)?;
+                u64::try_from(*rows).ok()
+            });
+            for (places, rows) in origins(1).into_iter().zip(rows.iter().cycle()) {
+                let least = found.entry(places.to_string()).or_insert(*rows);
+                *least = (*least).min(*rows);
+            }
+        }
+        let from: Vec<&str> = if node.is("Concat") {
+            (0..node.input.len()).flat_map(origins).collect()
+        } else if SAME.iter().any(|operator| node.is(operator)) {
+            origins(0)
+        } else {
+            continue;
+        };
+        if let Some(to) = node.output.first() {
+            moved.insert(to, from);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
+
+    #[test]
+    fn places_in_tables_are_known_through_what_only_moves_them() {
+        let node = NodeProto::new;
+        let graph = GraphProto {
+            node: vec![
+                node("Cast", "c", &["ids"], &["wide"]),
+                node("Concat", "j", &["last", "wide"], &["long"]),
+                node("Unsqueeze", "u", &["long", "axes"], &["tall"]),
+                node("Gather", "words", &["words", "tall"], &["a"]),
+                node("Gather", "kinds", &["kinds", "ids"], &["b"])
+                    .with(AttributeProto::int("axis", -1)),
+                node("Add", "add", &["other", "one"], &["more"]),
+                node("Gather", "far", &["kinds", "more"], &["d"]),
+                node("Gather", "made", &["a", "third"], &["e"]),
+            ],
+            initializer: vec![
+                TensorProto::from_f32("words", &[100, 2], &[0.0; 200]),
+                TensorProto::from_f32("kinds", &[5, 3], &[0.0; 15]),
+            ],
+            ..Default::default()
+        };
+        let found = tables(&graph);
+        let known = [("ids", 3), ("last", 100), ("more", 5)];
+        let known = known.map(|(name, rows)| (name.to_string(), rows));
+        assert_eq!(found, BTreeMap::from(known));
+    }
+}

@@ -1,0 +1,197 @@
+//! Letting go of what nobody reads any more of a file.
+//!
+//! All weights of a file are slices of one buffer, which stays as long as one of them does. Where preparing made new weights of
+//! many, as when batch normalization is folded into them, the old ones would stay beside the new. So the others are copied
+//! out of the buffer from its end, which is given back as it gets free: at no moment is more than one of them there twice.
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::Error;
+use crate::graph::Model;
+use crate::onnx::ReadError;
+use crate::onnx::schema::ModelProto;
+
+/// Less than this share of a file isn't worth the work.
+const WORTH: usize = 8;
+
+/// So much is given back at a time.
+const PORTION: usize = 1 << 20;
+
+/// A stretch of the file: where it begins and how long it is.
+type Stretch = (usize, usize);
+
+/// Lets go of the bytes of `file` that `model`, which was made of it, doesn't need, if these are many. `header`, which was read
+/// from it, loses its weights then.
+pub(super) fn release(
+    file: &mut Bytes,
+    header: &mut ModelProto,
+    model: &mut Model,
+) -> Result<(), Error> {
+    let begin = file.as_ptr() as usize;
+    let size = file.len();
+    let stretch = |raw: &Bytes| {
+        let at = (raw.as_ptr() as usize).checked_sub(begin)?;
+        (at + raw.len() <= size).then_some((at, raw.len()))
+    };
+    let constants = || model.graph.initializers.iter();
+    let stretches = constants().filter_map(|tensor| stretch(tensor.raw_data.as_ref()?));
+    let used = joined(stretches.collect());
+    let needed: usize = used.iter().map(|(_, length)| length).sum();
+    if size - needed < (size / WORTH).max(PORTION) {
+        return Ok(());
+    }
+    let weights: Vec<(String, Bytes)> = constants()
+        .filter_map(|tensor| Some((tensor.name.clone()?, tensor.raw_data.clone()?)))
+        .collect();
+    // All that can fail comes before anything is changed.
+    let without = Model::from_proto(weightless(model.to_proto())?)?;
+    *header = weightless(header.clone())?;
+    *model = without;
+    let weights: Vec<(String, Result<Stretch, Bytes>)> = weights
+        .into_iter()
+        .map(|(name, raw)| (name, stretch(&raw).ok_or(raw)))
+        .collect();
+    let pieces = taken_out(file, &used);
+    let piece = |(at, length): Stretch| {
+        let (first, piece) = pieces.iter().rfind(|&&(first, _)| first <= at)?;
+        Some(piece.slice(at - first..at - first + length))
+    };
+    for (name, raw) in weights {
+        let Some(mut tensor) = model.graph.initializers.get(&name).cloned() else {
+            continue;
+        };
+        tensor.raw_data = raw.map_or_else(Some, piece);
+        model.graph.initializers.insert(tensor);
+    }
+    Ok(())
+}
+
+/// The same without weights and in memory of its own: texts of attributes are slices of the file, too.
+fn weightless(mut proto: ModelProto) -> Result<ModelProto, Error> {
+    for tensor in proto.graph.iter_mut().flat_map(|g| &mut g.initializer) {
+        tensor.raw_data = None;
+    }
+    let bytes = Bytes::from(proto.encode_to_vec());
+    ModelProto::decode(bytes).map_err(|cause| {
+        Error::Read(ReadError::Damaged {
+            reason: cause.to_string(),
+        })
+    })
+}
+
+/// Stretches in order, those that overlap as one.
+fn joined(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+    stretches.sort_unstable();
+    let mut joined: Vec<Stretch> = Vec::with_capacity(stretches.len());
+    for (at, length) in stretches {
+        match joined.last_mut() {
+            Some((first, before)) if at < *first + *before => {
+                *before = (*before).max(at + length - *first);
+            }
+            _ => joined.push((at, length)),
+        }
+    }
+    joined
+}
+
+/// These stretches of a file, each with its place, in order; the file is empty then. Where somebody else still holds it they stay
+/// in it.
+fn taken_out(file: &mut Bytes, stretches: &[Stretch]) -> Vec<(usize, Bytes)> {
+    if !file.is_unique() {
+        let piece = |&(at, length): &Stretch| (at, file.slice(at..at + length));
+        return stretches.iter().map(piece).collect();
+    }
+    let mut left = Vec::from(std::mem::take(file));
+    let mut pieces = Vec::with_capacity(stretches.len());
+    for &(at, length) in stretches.iter().rev() {
+        pieces.push((at, Bytes::copy_from_slice(&left[at..at + length])));
+        left.truncate(at);
+        if left.capacity() - at >= PORTION {
+            left.shrink_to_fit();
+        }
+    }
+    pieces.reverse();
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{
+        GraphProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    };
+    use crate::onnx::{read, write};
+
+    fn file() -> Bytes {
+        let large = |name, value| TensorProto::from_f32(name, &[400_000], &vec![value; 400_000]);
+        let named = |name: &str| ValueInfoProto {
+            name: Some(name.into()),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            node: vec![NodeProto::new("Sum", "sum", &["x", "a", "b", "c"], &["y"])],
+            input: vec![named("x")],
+            output: vec![named("y")],
+            initializer: vec![large("a", 1.0), large("b", 2.0), large("c", 3.0)],
+            ..Default::default()
+        };
+        let proto = ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![OperatorSetIdProto {
+                version: Some(17),
+                ..Default::default()
+            }],
+            graph: Some(graph),
+            ..Default::default()
+        };
+        write(&proto).unwrap().into()
+    }
+
+    /// Reads the file and makes new weights in place of these.
+    fn opened(file: &Bytes, anew: &[&str]) -> (ModelProto, Model) {
+        let header = read(file.clone()).unwrap();
+        let mut model = Model::from_proto(header.clone()).unwrap();
+        for name in anew {
+            let folded = TensorProto::from_f32(name, &[400_000], &vec![9.0; 400_000]);
+            model.graph.initializers.insert(folded);
+        }
+        (header, model)
+    }
+
+    #[test]
+    fn what_was_made_anew_is_let_go_and_the_rest_stays_as_it_was() {
+        for anew in [&["a"][..], &["b"], &["c"], &["a", "c"], &["a", "b", "c"]] {
+            let mut file = file();
+            let (mut header, mut model) = opened(&file, anew);
+            let before = write(&model.to_proto()).unwrap();
+            release(&mut file, &mut header, &mut model).unwrap();
+            assert!(write(&model.to_proto()).unwrap() == before, "{anew:?}");
+            assert!(file.is_empty());
+            let graph = header.graph.unwrap();
+            assert!(graph.initializer.iter().all(|t| t.raw_data.is_none()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_needed_or_held_elsewhere_stays() {
+        let mut needed = file();
+        let (mut header, mut model) = opened(&needed, &[]);
+        let before = (header.clone(), model.clone());
+        release(&mut needed, &mut header, &mut model).unwrap();
+        assert_eq!((header, model), before);
+        let mut held = file();
+        let other = held.clone();
+        let (mut header, mut model) = opened(&held, &["b"]);
+        let before = model.clone();
+        release(&mut held, &mut header, &mut model).unwrap();
+        assert_eq!(model, before);
+        assert_eq!(held, other);
+    }
+
+    #[test]
+    fn stretches_that_overlap_are_one() {
+        let found = joined(vec![(10, 5), (0, 4), (12, 9), (21, 1), (4, 2)]);
+        assert_eq!(found, [(0, 4), (4, 2), (10, 11), (21, 1)]);
+    }
+}
