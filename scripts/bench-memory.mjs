@@ -1,7 +1,8 @@
 // Peak memory of calibrating large architectures, natively and in Chromium, against what AMD Quark reports for the same:
 // rows for scripts/bench.mjs. The skeletons are filled with random weights; only memory means anything.
 //
-// All nine take hours on a small machine: $OCTET_SKELETONS names those to measure, $OCTET_MEMORY_METHODS the methods.
+// All of them take about an hour on a small machine: $OCTET_SKELETONS names those to measure, $OCTET_MEMORY_METHODS the methods,
+// $OCTET_MEMORY_PLACES where.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -84,15 +85,16 @@ function native(file, method) {
 }
 
 /**
- * The same in a fresh page.
+ * The same in a fresh page, by all methods after one calibration, as a person would: what is told of a method is the most up to
+ * and with it.
  *
  * @param {import('puppeteer-core').Page} page on a page of the server
  * @param {string} address of the model
- * @param {string} method
- * @returns {Promise<Measured>}
+ * @param {string[]} methods
+ * @returns {Promise<Measured[]>}
  */
-async function web(page, address, method) {
-  return page.evaluate(async ({ address, method }) => {
+async function web(page, address, methods) {
+  return page.evaluate(async ({ address, methods }) => {
     const answer = await fetch(address);
     if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
     const file = await answer.blob();
@@ -101,13 +103,17 @@ async function web(page, address, method) {
     const octet = await Octet.start({ threads: 1 });
     const model = await octet.open(file, { name: 'model.onnx' });
     const samples = await model.demoSamples(4);
-    const { peakBytes } = await model.forecast(samples, { method });
-    await model.calibrate(samples, { method });
-    await model.quantize({ method });
-    const { pages, peak } = await octet.memory();
+    const { peakBytes } = await model.forecast(samples, { method: methods[0] });
+    await model.calibrate(samples, { method: methods[0] });
+    const found = [];
+    for (const method of methods) {
+      await model.quantize({ method });
+      const { pages, peak } = await octet.memory();
+      found.push({ place: 'Chromium', peak, occupied: pages, forecast: peakBytes });
+    }
     octet.close();
-    return { place: 'Chromium', peak, occupied: pages, forecast: peakBytes };
-  }, { address, method });
+    return found;
+  }, { address, methods });
 }
 
 /**
@@ -119,21 +125,21 @@ async function web(page, address, method) {
  */
 export async function memory({ browser, server }, record, { cache, python }) {
   const places = chosen('OCTET_MEMORY_PLACES', ['native', 'Chromium']);
+  const wanted = chosen('OCTET_MEMORY_METHODS', methods);
   for (const name of chosen('OCTET_SKELETONS', Object.keys(models))) {
     const file = filled(name, cache, python);
-    for (const method of chosen('OCTET_MEMORY_METHODS', methods)) {
-      for (const place of places) {
-        if (place === 'native') {
-          told(record, name, method, native(file, method));
-          continue;
-        }
-        const page = await browser.newPage();
-        try {
-          await page.goto(`${server.url}bench/blank.html`);
-          told(record, name, method, await web(page, `${path}${name}.onnx`, method));
-        } finally {
-          await page.close();
-        }
+    for (const place of places) {
+      if (place === 'native') {
+        for (const method of wanted) told(record, name, method, native(file, method));
+        continue;
+      }
+      const page = await browser.newPage();
+      try {
+        await page.goto(`${server.url}bench/blank.html`);
+        const found = await web(page, `${path}${name}.onnx`, wanted);
+        found.forEach((measured, at) => told(record, name, wanted[at], measured));
+      } finally {
+        await page.close();
       }
     }
   }

@@ -14,6 +14,11 @@ export function bytes(count) {
   return `${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
+/** @param {number | undefined} size @returns {string} 79.4 MiB, of memory */
+export function mib(size) {
+  return size === undefined ? '–' : `${(size / 1048576).toFixed(1)} MiB`;
+}
+
 /** @param {number} value @returns {string} 4 652 008, as the person's language groups it */
 export function count(value) {
   return value.toLocaleString();
@@ -31,6 +36,16 @@ export function duration(milliseconds) {
   if (seconds < 59.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);
   return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+/** @param {number} value @returns {string} 0.123 ms, 4.56 ms, 12.3 ms: what was measured, where fractions count */
+export function milliseconds(value) {
+  return `${value.toFixed(value < 1 ? 3 : value < 10 ? 2 : 1)} ms`;
+}
+
+/** @param {number} part @returns {string} 95.0 %, 100 % */
+export function percent(part) {
+  return `${(part * 100).toFixed(part === 1 ? 0 : 1)} %`;
 }
 
 /** @param {number} milliseconds @returns {string} an estimate, rounded to what it is worth */

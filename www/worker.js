@@ -121,7 +121,7 @@ const calls = {
     const [first] = all;
     if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
     // One portion runs while the files of the next are read.
-    return await session(key).forecast(first.name, first.files, samples, all.length, 2 * threads, method, settings);
+    return await session(key).forecast(first.name, first.files, samples, all.length, threads === 1 ? 1 : ahead * threads, method, settings);
   },
 
   /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */
@@ -247,7 +247,8 @@ async function feed(open, all, stage, report, enough) {
   try {
     for (let at = 0; coming; at += 1) {
       const sample = await coming;
-      coming = read(at + 1);
+      // Where there is one thread, nothing is read while a sample runs.
+      coming = threads === 1 ? null : read(at + 1);
       await free(ahead * threads);
       if (at > 0 && await enough()) {
         // What was read and is not wanted any more.
@@ -257,7 +258,10 @@ async function feed(open, all, stage, report, enough) {
       }
       begun = at + 1;
       if (!open.beginSample(sample)) break;
-      if (threads === 1) tell();
+      if (threads === 1) {
+        if (performance.now() - told > interval) tell();
+        coming = read(at + 1);
+      }
     }
   } finally {
     await free(1);

@@ -3,14 +3,13 @@
 
 import { change } from '../changes.js';
 import { h } from '../dom.js';
-import { plural, real } from '../format.js';
+import { mib, milliseconds, percent, plural, real } from '../format.js';
 import { batch } from '../signals.js';
 import { measureError, measureTime } from '../measure.js';
 import { sentence } from '../messages.js';
 import { comparison, run, samples, selected, settings, tab, timing } from '../state.js';
 import { get } from '../document.js';
 import { table } from './model.js';
-import { mib } from './run.js';
 
 /** @import { Comparison } from '../types.js' */
 /** @import { Done } from '../state.js' */
@@ -54,11 +53,6 @@ export function latency(done) {
   );
 }
 
-/** @param {number} ms */
-const milliseconds = (ms) => `${ms.toFixed(ms < 10 ? 2 : 1)} ms`;
-
-/** @param {number} part */
-const percent = (part) => `${(part * 100).toFixed(part === 1 ? 0 : 1)} %`;
 /** @param {number} sqnr */
 const decibels = (sqnr) => (sqnr >= 200 ? 'equal' : `${sqnr.toFixed(1)} dB`);
 

@@ -2,7 +2,7 @@
 /** Memory over time as a small picture, with the same numbers as a table beside it. */
 
 import { h, svg } from '../dom.js';
-import { duration } from '../format.js';
+import { duration, mib } from '../format.js';
 import { table } from './model.js';
 
 /** @import { Memory } from '../types.js' */
@@ -48,9 +48,3 @@ export function curveTable(points) {
   return h('details', {}, h('summary', {}, 'Memory as a table'),
     table(['After', 'Time', 'In use', 'Most in use', 'Held'], rows.map(({ at, stage, memory }) => [stage, duration(at), mib(memory.live), mib(memory.peak), mib(memory.pages)]), [1, 2, 3, 4]));
 }
-
-/** @param {number} size */
-function mib(size) {
-  return `${(size / 1048576).toFixed(1)} MiB`;
-}
-

@@ -2,13 +2,12 @@
 /** The line at the bottom: stage, progress, memory, cancel, and what was said so far. */
 
 import { h } from '../dom.js';
-import { plural } from '../format.js';
+import { mib, plural } from '../format.js';
 import { log } from '../messages.js';
 import { cancel } from '../run.js';
 import { done, engine, opening, run } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { spark } from './curve.js';
-import { mib } from './run.js';
 
 export function foot() {
   const stage = () => {

@@ -2,10 +2,9 @@
 /** What a run will take, before it; and beside what it took, after it. */
 
 import { h } from '../dom.js';
-import { bytes, duration, plural } from '../format.js';
+import { bytes, duration, mib, plural } from '../format.js';
 import { forecast } from '../state.js';
 import { fact, table } from './model.js';
-import { mib } from './run.js';
 
 /** @import { Done } from '../state.js' */
 

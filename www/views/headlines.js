@@ -2,7 +2,7 @@
 /** The three figures that count: size, accuracy with the number of samples, time with its band; each with its change against the result before. */
 
 import { h } from '../dom.js';
-import { bytes, plural, real } from '../format.js';
+import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { measureBoth } from '../measure.js';
 import { comparison, run, samples, timing, tried } from '../state.js';
 
@@ -45,8 +45,8 @@ function latency(done) {
   if (!now || now.id !== done.id) return headline('Time of a run', '–', 'not measured yet', '', '');
   const [float, quantized] = [now.float.totals.total, now.quantized.totals.total];
   const ratio = quantized.median / float.median;
-  return headline('Time of a run', ms(quantized.median), `${ms(float.median)} in float: ${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} of its time`,
-    `10 to 90 %: ${ms(quantized.p10)} to ${ms(quantized.p90)}`, changed(done, (one) => one.metrics.ms, ms, false), ratio > 1 ? 'bad' : '');
+  return headline('Time of a run', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} of its time`,
+    `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}`, changed(done, (one) => one.metrics.ms, milliseconds, false), ratio > 1 ? 'bad' : '');
 }
 
 /**
@@ -65,11 +65,6 @@ function changed(done, of, text, moreIsBetter) {
   if (is === was) return 'as before';
   return `${is > was ? '+' : '−'}${text(Math.abs(is - was))} against the one before, ${is > was === moreIsBetter ? 'better' : 'worse'}`;
 }
-
-/** @param {number} value */
-const ms = (value) => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
-/** @param {number} part */
-const percent = (part) => `${(part * 100).toFixed(part === 1 ? 0 : 1)} %`;
 
 /** @param {string} title @param {string} value @param {string} what @param {string} more @param {string} change @param {string} [kind] `bad` where it cost something */
 function headline(title, value, what, more, change, kind = '') {

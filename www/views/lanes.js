@@ -2,11 +2,10 @@
 /** The layers of one run in the order they ran, float and quantized on one scale of time, and the memory behind each; the same as a table. */
 
 import { h, svg } from '../dom.js';
-import { count, plural } from '../format.js';
+import { count, mib, milliseconds, percent, plural } from '../format.js';
 import { measureTime } from '../measure.js';
 import { done, run, samples, selected, timing } from '../state.js';
 import { table } from './model.js';
-import { mib } from './run.js';
 
 /** @import { Layer, Run } from '../types.js' */
 
@@ -54,13 +53,13 @@ function picture(name, { layers, totals }, span, peak) {
     const [from, to] = [at, at + layer.ms.median].map((ms) => (ms / span) * wide);
     at += layer.ms.median;
     bars.append(svg('rect', { x: from.toFixed(2), y: 0, width: Math.max(to - from, 0.2).toFixed(2), height: high, class: layer.conversion ? 'conversion' : null, 'data-layer': layer.name },
-      svg('title', {}, `${layer.name}: ${layer.operator}, ${milliseconds(layer)}, ${mib(layer.liveBytes)} live behind it`)));
+      svg('title', {}, `${layer.name}: ${layer.operator}, ${milliseconds(layer.ms.median)}, ${mib(layer.liveBytes)} live behind it`)));
     const y = (high + 6 + deep - (layer.liveBytes / peak) * deep).toFixed(1);
     live.push(`${from.toFixed(1)},${y}`, `${to.toFixed(1)},${y}`);
   }
   const end = ((at / span) * wide).toFixed(1);
   const base = high + 6 + deep;
-  const said = `${name}: ${plural(layers.length, 'layer')} in ${at.toFixed(at < 10 ? 2 : 1)} ms, at most ${mib(totals.peakBytes)} live${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
+  const said = `${name}: ${plural(layers.length, 'layer')} in ${milliseconds(at)}, at most ${mib(totals.peakBytes)} live${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
   const drawn = svg('svg', { viewBox: `0 0 ${wide} ${base}`, preserveAspectRatio: 'none', class: 'layer-lane', role: 'img', 'aria-label': `${said}; the table below has them one by one` },
     bars, svg('polygon', { class: 'area', points: `0,${base} ${live.join(' ')} ${end},${base}` }), svg('polyline', { class: 'used', points: live.join(' ') }));
   drawn.addEventListener('click', (event) => {
@@ -75,10 +74,7 @@ function asTable(name, layers) {
   const shown = layers.slice(0, most);
   return h('details', {}, h('summary', {}, `${name}, layer by layer`),
     table(['#', 'Layer', 'Operator', 'Kernel', 'Time', 'Share', 'Makes', 'Live behind it'], shown.map((layer, index) => [
-      count(index + 1), layer.name, layer.operator, layer.kernel, milliseconds(layer), `${(layer.share * 100).toFixed(1)} %`, mib(layer.ownBytes), mib(layer.liveBytes),
+      count(index + 1), layer.name, layer.operator, layer.kernel, milliseconds(layer.ms.median), percent(layer.share), mib(layer.ownBytes), mib(layer.liveBytes),
     ]), [0, 4, 5, 6, 7]),
     layers.length > most && h('p', { class: 'note' }, `The first ${most} of ${count(layers.length)}; the report has all.`));
 }
-
-/** @param {Layer} layer */
-const milliseconds = ({ ms }) => `${ms.median.toFixed(ms.median < 1 ? 3 : 2)} ms`;

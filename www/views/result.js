@@ -2,7 +2,7 @@
 /** What came of it: the headlines, the downloads, what was measured, what stayed float and why. */
 
 import { h } from '../dom.js';
-import { count, duration, plural, real } from '../format.js';
+import { count, duration, mib, plural, real } from '../format.js';
 import { canonical } from '../document.js';
 import { fail } from '../messages.js';
 import { model, run, settings, tab } from '../state.js';
@@ -12,7 +12,6 @@ import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
 import { fact, table } from './model.js';
 import { readingView } from './reading.js';
-import { mib } from './run.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */

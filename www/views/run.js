@@ -2,7 +2,7 @@
 /** The button that starts, and what is seen while something runs. */
 
 import { h } from '../dom.js';
-import { bytes, duration, plural, timeLeft } from '../format.js';
+import { bytes, duration, mib, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize, suffice } from '../run.js';
 import { inWords } from '../document.js';
@@ -89,10 +89,3 @@ const canSuffice = () => {
 function live(name, value) {
   return [h('div', {}, h('dt', {}, name), h('dd', {}, value))];
 }
-
-/** @param {number | undefined} size */
-function mib(size) {
-  return size === undefined ? '–' : `${(size / 1048576).toFixed(1)} MiB`;
-}
-
-export { mib };

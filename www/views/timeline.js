@@ -2,12 +2,11 @@
 /** The last calibrated run over time: its stages one below the other, samples, memory and where it grew, and the layers of one run; the same as tables. */
 
 import { h, svg } from '../dom.js';
-import { count, duration, plural } from '../format.js';
+import { count, duration, mib, plural } from '../format.js';
 import { done, run } from '../state.js';
 import { curve, curveTable } from './curve.js';
 import { layerLanes } from './lanes.js';
 import { fact, table } from './model.js';
-import { mib } from './run.js';
 
 /** @import { Run } from '../state.js' */
 /** @typedef {{ name: string, from: number, to: number, samples: number, pages: number, grown: number }} Stage */
