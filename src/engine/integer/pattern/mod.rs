@@ -305,21 +305,37 @@ impl<'a> Matcher<'a> {
         self.network
             .values
             .insert(output.clone(), Value { shape, kind });
-        self.owned.extend(nodes.iter().copied());
         for member in &nodes {
             self.reasons.remove(member);
         }
-        self.network.steps.push(Step {
+        let step = self.step(nodes, operation, inputs, &output);
+        (step.quantization, step.wide, step.bounds) = (quantization, wide, bounds);
+        Ok(())
+    }
+
+    /// A new step for these nodes, known by the first. Floats come out, as long as nothing else is said.
+    fn step(
+        &mut self,
+        nodes: Vec<usize>,
+        operation: Operation,
+        inputs: Vec<Operand>,
+        output: &str,
+    ) -> &mut Step {
+        let node = self.node(nodes[0]);
+        self.owned.extend(nodes.iter().copied());
+        let step = Step {
             node: node.title().to_owned(),
             operator: node.operator(),
             nodes,
             operation,
             inputs,
-            output,
-            quantization,
-            wide,
-            bounds,
-        });
-        Ok(())
+            output: output.to_owned(),
+            quantization: None,
+            wide: None,
+            bounds: [0, 255],
+        };
+        let at = self.network.steps.len();
+        self.network.steps.push(step);
+        &mut self.network.steps[at]
     }
 }

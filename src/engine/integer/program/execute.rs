@@ -7,7 +7,9 @@ use octet_kernels::int8::{self as kernels, Affine, Error, Image};
 
 use super::instruction::Work;
 use super::products::{convolve, floats, multiply, pair, requantized};
-use super::slices::{Sink, Slice, both, bytes_of, floats_of, images, pieces, view};
+use super::slices::{
+    Sink, Slice, both, bytes_of, floats_of, images, pieces, turned_to_first, turned_to_last, view,
+};
 use super::threads::share;
 use super::wide;
 
@@ -27,27 +29,20 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 kernels::dequantize(&bytes[part], *scale, output)
             })
         }
-        Work::DequantizeToFirst(scale, [channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*pixels, part.len()]);
-                    kernels::dequantize_to_channels_first(from, *channels, size, *scale, to)
-                })?;
-            }
-            Ok(())
-        }
-        Work::FloatsToFirst([channels, pixels]) => {
-            let image = channels * pixels;
-            let floats = floats_of(inputs, 0)?;
-            for (from, to) in images(floats, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let size = [*pixels, part.len()];
-                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
-                })?;
-            }
-            Ok(())
-        }
+        Work::DequantizeToFirst(scale, size) => turned_to_first(
+            bytes_of(inputs, 0)?,
+            output,
+            *size,
+            |from, apart, size, to| {
+                kernels::dequantize_to_channels_first(from, apart, size, *scale, to)
+            },
+        ),
+        Work::FloatsToFirst(size) => turned_to_first(
+            floats_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
         Work::Convolution(convolution) => {
             convolve(convolution, bytes_of(inputs, 0)?, output, floats)
         }
@@ -74,37 +69,24 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 kernels::quantize(&floats[part], *scale, output)
             })
         }
-        Work::QuantizeToLast(scale, [channels, pixels]) => {
-            let image = channels * pixels;
+        Work::QuantizeToLast(scale, size) => {
             let floats = floats_of(inputs, 0)?;
-            for (from, to) in images(floats, output, image, image) {
-                share(to, *channels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
-                    kernels::quantize_to_channels_last(from, *pixels, size, *scale, to, *channels)
-                })?;
-            }
-            Ok(())
+            turned_to_last(floats, output, *size, |from, apart, size, to| {
+                kernels::quantize_to_channels_last(from, apart, size, *scale, to, size[0])
+            })
         }
-        Work::ToLast([channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *channels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
-                    kernels::to_channels_last(from, *pixels, size, to, *channels)
-                })?;
-            }
-            Ok(())
+        Work::ToLast(size) => {
+            let bytes = bytes_of(inputs, 0)?;
+            turned_to_last(bytes, output, *size, |from, apart, size, to| {
+                kernels::to_channels_last(from, apart, size, to, size[0])
+            })
         }
-        Work::ToFirst([channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let size = [*pixels, part.len()];
-                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
-                })?;
-            }
-            Ok(())
-        }
+        Work::ToFirst(size) => turned_to_first(
+            bytes_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
         Work::Copy | Work::Flip => {
             let from = bytes_of(inputs, 0)?;
             kernels::copy_rows(from, length, [1, length], None, output, length)?;

@@ -12,6 +12,7 @@ mod layout;
 mod memory;
 mod products;
 mod slices;
+mod steps;
 mod team;
 mod threads;
 mod weighted;

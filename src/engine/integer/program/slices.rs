@@ -62,6 +62,33 @@ pub(super) fn images<'a, F, T>(
         .zip(to.chunks_exact_mut(output.max(1)))
 }
 
+/// Images of [channels, pixels] turned to channels last, some pixels a thread. `turn` is given where the first of its pixels
+/// begins, how far apart channels are, and how many channels and pixels there are.
+pub(super) fn turned_to_last<F: Sync, T: Send>(
+    from: &[F],
+    output: &mut [T],
+    [channels, pixels]: [usize; 2],
+    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let image = channels * pixels;
+    for (from, to) in images(from, output, image, image) {
+        share(to, channels, image, |part, to| {
+            turn(&from[part.start..], pixels, [channels, part.len()], to)
+        })?;
+    }
+    Ok(())
+}
+
+/// And back, some channels a thread: it is the same of images whose channels are pixels.
+pub(super) fn turned_to_first<F: Sync, T: Send>(
+    from: &[F],
+    output: &mut [T],
+    [channels, pixels]: [usize; 2],
+    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    turned_to_last(from, output, [pixels, channels], turn)
+}
+
 pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {
     Image {
         values,

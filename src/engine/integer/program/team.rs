@@ -28,7 +28,7 @@ struct Job {
 
 /// Claims of pieces: which job in the upper half, then how many pieces it has, then how many of these are taken. In one word, so
 /// that nobody takes a piece of one job for that of another.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Claims(u64);
 
 impl Claims {

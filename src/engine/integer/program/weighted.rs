@@ -7,9 +7,10 @@ use octet_kernels::int8::{
     TransposedWeights, Weights as Packed,
 };
 
-use super::compile::{Compiler, MISSING, plane_of, ratio, target};
+use super::compile::{Compiler, MISSING, ratio, target};
 use super::instruction::{Convolution, Element, Epilogue, Kernel, Source, Work};
 use super::layout::{Layout, coincide};
+use super::steps::plane_of;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
 
 impl<'a> Compiler<'a> {
