@@ -10,7 +10,7 @@ use tract_onnx::tract_core::plan::{self, SimplePlan};
 use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::integer::operator::Integers;
-use super::integer::{self, FusedNode};
+use super::integer::{self, FusedNode, Scope};
 use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
@@ -304,7 +304,11 @@ impl Engine {
             true => self.make_run(&integer::in_float(&self.model, &watched), inputs, &[]),
             false => self.make_run(&self.model, inputs, &[]),
         };
-        if !self.integers {
+        let scope = match self.integers {
+            true => Scope::Integers,
+            false => Scope::Defined,
+        };
+        if !self.integers && !integer::has_defined(&self.model) {
             let run = in_float()?;
             return Ok(Plan {
                 run,
@@ -312,7 +316,7 @@ impl Engine {
                 steps: Vec::new(),
             });
         }
-        let fused = integer::fuse(&self.model, inputs, &watched).and_then(|fused| {
+        let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
             let run = self.make_run(&fused.model, inputs, &fused.programs)?;
             Ok(Plan {
                 run,

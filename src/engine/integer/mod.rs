@@ -23,6 +23,7 @@ use super::EngineError;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::tensor::Tensor;
+pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Step, Value};
 pub(super) use program::Program;
 
@@ -65,7 +66,14 @@ pub(super) struct Fused {
 
 /// Whether there is anything to fuse in a model.
 pub(super) fn has_integers(model: &Model) -> bool {
-    expand::has_integers(model)
+    expand::has_integers(model) || has_defined(model)
+}
+
+/// Whether there are operators that are defined on integers, which run as such in any case.
+pub(super) fn has_defined(model: &Model) -> bool {
+    let defined = ["DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"];
+    let mut nodes = model.graph.nodes.iter();
+    nodes.any(|node| defined.iter().any(|operator| node.is(operator)))
 }
 
 /// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
@@ -83,6 +91,7 @@ pub(super) fn fuse(
     model: &Model,
     inputs: &[Tensor],
     watched: &[String],
+    scope: Scope,
 ) -> Result<Fused, EngineError> {
     let mut model = model.clone();
     expand::expand(&mut model);
@@ -90,7 +99,7 @@ pub(super) fn fuse(
     let types = super::infer_types_of(&model, inputs)?;
     let mut refused: HashMap<usize, String> = HashMap::new();
     loop {
-        let network = pattern::network(&model, &types, watched, &refused);
+        let network = pattern::network(&model, &types, watched, &refused, scope);
         let regions = region::regions(&model.graph, &network, watched);
         let mut programs = Vec::with_capacity(regions.len());
         let before = refused.len();
@@ -175,7 +184,8 @@ fn type_name(value: Option<&Value>) -> String {
     match value.map(|value| value.kind) {
         Some(Kind::Byte { signed: true }) => "int8".into(),
         Some(Kind::Byte { signed: false }) => "uint8".into(),
-        _ => "float32".into(),
+        Some(Kind::Sum) => "int32".into(),
+        Some(Kind::Float) | None => "float32".into(),
     }
 }
 
@@ -201,7 +211,7 @@ fn listed(
             let shape = value.map(|value| value.shape.clone());
             (wide.type_name().to_owned(), shape.unwrap_or_default())
         }
-        Operand::Integers(name, _) | Operand::Floats(name) => {
+        Operand::Integers(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
             let value = network.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (type_name(value), shape.unwrap_or_default())

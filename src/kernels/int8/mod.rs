@@ -31,7 +31,9 @@ mod wide;
 
 pub use blocks::{Blocks, ZeroPoints, block_gemm};
 pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};
-pub use convert::{Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize};
+pub use convert::{
+    Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between,
+};
 pub use depthwise::{DepthwiseWeights, depthwise};
 pub use error::Error;
 pub use form::Form;

@@ -149,6 +149,7 @@ impl<'a> Compiler<'a> {
                 let image = [shape[1], shape[2..].iter().product()];
                 let kind = self.network.values.get(name).map(|value| value.kind);
                 let (work, element) = match (layout, kind) {
+                    (_, Some(Kind::Sum)) => return Err(MISSING),
                     (Layout::ChannelsLast, Some(Kind::Float)) => {
                         (Work::FloatsToLast(image), Element::Float)
                     }
@@ -185,9 +186,10 @@ impl<'a> Compiler<'a> {
         layout: Layout,
     ) -> Result<Source, Error> {
         match operand {
-            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
-                self.fetch(name, layout)
-            }
+            Operand::Integers(name, _)
+            | Operand::Bytes(name)
+            | Operand::Floats(name)
+            | Operand::Wide(name, _) => self.fetch(name, layout),
             Operand::Constant(constant) => laid(constant, layout),
             Operand::Reals(_, values) => Ok(super::wide::constant(values)),
         }
@@ -195,9 +197,10 @@ impl<'a> Compiler<'a> {
 
     pub(super) fn shape_of(&self, operand: &'a Operand) -> Result<&'a [usize], Error> {
         match operand {
-            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
-                self.shape(name)
-            }
+            Operand::Integers(name, _)
+            | Operand::Bytes(name)
+            | Operand::Floats(name)
+            | Operand::Wide(name, _) => self.shape(name),
             Operand::Constant(constant) => Ok(&constant.shape),
             Operand::Reals(shape, _) => Ok(shape),
         }

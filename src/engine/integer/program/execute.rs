@@ -3,12 +3,14 @@
 //! Each thread computes whole elements of the output from inputs that nobody writes, so the result is the same
 //! for any number of threads.
 
-use octet_kernels::int8::{self as kernels, Affine, Error, Image};
+use octet_kernels::Ends;
+use octet_kernels::int8::{self as kernels, Affine, Error, Image, Scale};
 
-use super::instruction::Work;
-use super::products::{convolve, floats, multiply, pair, requantized};
+use super::instruction::{PARTS, Work};
+use super::products::{floats, measured, pair, product, requantized, sums};
 use super::slices::{
-    Sink, Slice, both, bytes_of, floats_of, images, pieces, turned_to_first, turned_to_last, view,
+    Sink, Slice, both, bytes_of, floats_of, images, one, pieces, sums_of, turned_to_first,
+    turned_to_last, view,
 };
 use super::threads::share;
 use super::wide;
@@ -18,6 +20,42 @@ pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(),
     match output {
         Sink::Bytes(output) => to_bytes(work, inputs, output),
         Sink::Floats(output) => to_floats(work, inputs, output),
+        Sink::Sums(output) => to_sums(work, inputs, output),
+    }
+}
+
+/// The scale of a quantization, and its zero point: known, or what comes beside the floats.
+fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
+    Ok(match *scale {
+        Some(scale) => scale,
+        None => Scale {
+            scale: one(floats_of(inputs, 1)?)?,
+            zero_point: one(bytes_of(inputs, 2)?)?,
+        },
+    })
+}
+
+/// What the ends of all parts make together.
+fn scale_of_ends(ends: &[f32]) -> Scale {
+    let parts = ends.chunks_exact(2);
+    let (least, greatest) = parts.fold((0.0f32, 0.0f32), |(least, greatest), part| {
+        (least.min(part[0]), greatest.max(part[1]))
+    });
+    kernels::scale_between(least, greatest)
+}
+
+fn to_sums(work: &Work, inputs: &[Slice], output: &mut [i32]) -> Result<(), Error> {
+    match work {
+        Work::Measured(work) => measured(work, inputs, output, sums),
+        Work::SumsToFirst(size) => turned_to_first(
+            sums_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
+        _ => Err(Error::Zero {
+            what: "the sums of what makes none",
+        }),
     }
 }
 
@@ -43,18 +81,31 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             *size,
             kernels::to_channels_first,
         ),
-        Work::Convolution(convolution) => {
-            convolve(convolution, bytes_of(inputs, 0)?, output, floats)
-        }
         Work::Product {
-            weights,
+            weighted,
             bias,
-            rows,
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *rows, *zero_point);
-            multiply(given, weights, bias.as_deref(), (output, epilogue), floats)
+            let given = (bytes_of(inputs, 0)?, *zero_point);
+            product(weighted, given, bias.as_deref(), (output, epilogue), floats)
+        }
+        Work::Measured(work) => measured(work, inputs, output, floats),
+        Work::Ends => {
+            let floats = floats_of(inputs, 0)?;
+            let first = |part: usize| part * floats.len() / PARTS;
+            share(output, 2, floats.len(), |parts, output| {
+                for (part, ends) in parts.zip(output.chunks_exact_mut(2)) {
+                    let [least, greatest, _] =
+                        Ends::of(&floats[first(part)..first(part + 1)]).reach;
+                    ends.copy_from_slice(&[least, greatest]);
+                }
+                Ok(())
+            })
+        }
+        Work::ScaleOfEnds => {
+            output.fill(scale_of_ends(floats_of(inputs, 0)?).scale);
+            Ok(())
         }
         _ => wide::to_floats(work, inputs, output),
     }
@@ -64,15 +115,15 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let floats = floats_of(inputs, 0)?;
+            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
             share(output, 1, length, |part, output| {
-                kernels::quantize(&floats[part], *scale, output)
+                kernels::quantize(&floats[part], scale, output)
             })
         }
         Work::QuantizeToLast(scale, size) => {
-            let floats = floats_of(inputs, 0)?;
+            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
             turned_to_last(floats, output, *size, |from, apart, size, to| {
-                kernels::quantize_to_channels_last(from, apart, size, *scale, to, size[0])
+                kernels::quantize_to_channels_last(from, apart, size, scale, to, size[0])
             })
         }
         Work::ToLast(size) => {
@@ -95,24 +146,19 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             }
             Ok(())
         }
-        Work::Convolution(convolution) => {
-            convolve(convolution, bytes_of(inputs, 0)?, output, requantized)
-        }
         Work::Product {
-            weights,
+            weighted,
             bias,
-            rows,
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *rows, *zero_point);
-            multiply(
-                given,
-                weights,
-                bias.as_deref(),
-                (output, epilogue),
-                requantized,
-            )
+            let given = (bytes_of(inputs, 0)?, *zero_point);
+            let output = (output, epilogue);
+            product(weighted, given, bias.as_deref(), output, requantized)
+        }
+        Work::ZeroOfEnds => {
+            output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
+            Ok(())
         }
         Work::Pair { .. } => pair(work, bytes_of(inputs, 0)?, bytes_of(inputs, 1)?, output),
         Work::Add { sides, factors, to } => {

@@ -9,46 +9,44 @@ use super::threads::share;
 pub(super) enum Slice<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
+    Sums(&'a [i32]),
 }
 
 /// The slice an instruction writes.
 pub(super) enum Sink<'a> {
     Bytes(&'a mut [u8]),
     Floats(&'a mut [f32]),
+    Sums(&'a mut [i32]),
 }
 
-impl<'a> Slice<'a> {
-    fn bytes(&self) -> Result<&'a [u8], Error> {
-        match self {
-            Slice::Bytes(bytes) => Ok(bytes),
-            Slice::Floats(_) => Err(Error::Zero {
-                what: "the bytes of floats",
-            }),
-        }
-    }
-
-    fn floats(&self) -> Result<&'a [f32], Error> {
-        match self {
-            Slice::Floats(floats) => Ok(floats),
-            Slice::Bytes(_) => Err(Error::Zero {
-                what: "the floats of bytes",
-            }),
-        }
-    }
-}
+const OTHER: Error = Error::Zero {
+    what: "the inputs of a kind that a kernel reads",
+};
 
 pub(super) fn floats_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [f32], Error> {
     match inputs.get(at) {
-        Some(slice) => slice.floats(),
-        None => Err(Error::Zero { what: "the inputs" }),
+        Some(Slice::Floats(floats)) => Ok(floats),
+        _ => Err(OTHER),
     }
 }
 
 pub(super) fn bytes_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [u8], Error> {
     match inputs.get(at) {
-        Some(slice) => slice.bytes(),
-        None => Err(Error::Zero { what: "the inputs" }),
+        Some(Slice::Bytes(bytes)) => Ok(bytes),
+        _ => Err(OTHER),
     }
+}
+
+pub(super) fn sums_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [i32], Error> {
+    match inputs.get(at) {
+        Some(Slice::Sums(sums)) => Ok(sums),
+        _ => Err(OTHER),
+    }
+}
+
+/// The only value of an input.
+pub(super) fn one<T: Copy>(values: &[T]) -> Result<T, Error> {
+    values.first().copied().ok_or(OTHER)
 }
 
 /// Images of these many elements, input and output side by side.

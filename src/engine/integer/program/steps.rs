@@ -1,9 +1,9 @@
 //! Compiling one step: the layout it is done in, and its instruction.
 
-use octet_kernels::int8::{Average, Error, Table};
+use octet_kernels::int8::{Average, Error, Scale, Table};
 
 use super::compile::{Compiler, MISSING, ratio, scale, target};
-use super::instruction::{Element, Plane, Work};
+use super::instruction::{Element, Plane, Source, Work};
 use super::layout::{Layout, coincide, is_still};
 use crate::engine::integer::pattern::{Operand, Operation, Step, plane};
 
@@ -24,17 +24,10 @@ impl<'a> Compiler<'a> {
                 let lies = self.lies(first, Layout::Plain);
                 let source = self.operand(first, lies)?;
                 let to = scale(step.quantization.ok_or(MISSING)?);
-                let turns = wish == Layout::ChannelsLast && lies == Layout::Plain && image;
-                let (work, layout) = match turns {
-                    true => {
-                        let size = [shape[1], shape[2..].iter().product()];
-                        (Work::QuantizeToLast(to, size), Layout::ChannelsLast)
-                    }
-                    false => (Work::Quantize(to), lies),
-                };
-                let made = self.bytes(work, vec![source], output);
-                self.put(step, layout, made);
+                self.quantize(step, Some(to), (lies, vec![source]), wish)?;
             }
+            Operation::Measure => self.measure(step, wish)?,
+            Operation::Sums(sums) => self.sums(step, sums, output)?,
             Operation::Dequantize => {
                 let layout = self.lies(first, Layout::Plain);
                 let source = self.operand(first, layout)?;
@@ -215,6 +208,30 @@ impl<'a> Compiler<'a> {
                 self.bounded(step, Layout::Plain, made, output);
             }
         }
+        Ok(())
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Floats that lie in a layout to integers, turned on the way if that is wished. `None` for a scale that comes beside them.
+    pub(super) fn quantize(
+        &mut self,
+        step: &'a Step,
+        to: Option<Scale>,
+        (lies, sources): (Layout, Vec<Source>),
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let output = self.shape(&step.output)?;
+        let turns = wish == Layout::ChannelsLast && lies == Layout::Plain && !coincide(output);
+        let (work, layout) = match turns {
+            true => {
+                let size = [output[1], output[2..].iter().product()];
+                (Work::QuantizeToLast(to, size), Layout::ChannelsLast)
+            }
+            false => (Work::Quantize(to), lies),
+        };
+        let made = self.bytes(work, sources, output);
+        self.put(step, layout, made);
         Ok(())
     }
 }

@@ -55,7 +55,7 @@ impl<'a> Compiler<'a> {
         let inputs = vec![reals];
         match (step.quantization, step.wide) {
             (Some(to), _) => {
-                let made = self.bytes(Work::Quantize(scale(to)), inputs, shape);
+                let made = self.bytes(Work::Quantize(Some(scale(to))), inputs, shape);
                 self.bounded(step, layout, made, shape);
             }
             (None, Some(wide)) => {
