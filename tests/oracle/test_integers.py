@@ -35,13 +35,28 @@ NAMES = [name for name in operator_models.MODELS if not name.endswith(":table")]
 
 def attempt(path, sample, folder, *options):
     """A run that may fail, but not panic: how it ended, and the file of what it made."""
-    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
-    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
     given, made = folder / "given.npz", folder / "made.npz"
     np.savez(given, **sample)
+    return launch(path, given, made, *options), made
+
+
+def launch(path, given, made, *options):
+    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
+    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
     done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=120)
     assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
-    return done, made
+    return done
+
+
+def run_all(path, samples, folder, *options):
+    """The outputs of many samples, by one process."""
+    given, made = folder / "given", folder / "made"
+    given.mkdir(), made.mkdir()
+    for index, sample in enumerate(samples):
+        np.savez(given / f"{index:03}.npz", **sample)
+    done = launch(path, given, made, *options)
+    assert done.returncode == 0, done.stderr
+    return judge.load_samples(made)
 
 
 def run(path, sample, folder, *options):
