@@ -22,7 +22,7 @@ from onnxruntime.quantization import QuantFormat
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
 # Operators without an integer form: they run in float, between integers, and say so.
-FLOAT = {"ArgMax", "CumSum", "Gather", "GatherElements", "InstanceNormalization", "TopK", "Where"}
+FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK", "Where"}
 FLOAT_NAMES = {
     "Conv:3-D", "Conv:weight as input", "Gemm:both transposed", "MatMul:vector",
     "Pad:filled", "Resize:cubic",
@@ -455,6 +455,10 @@ OTHERS = {
     "DepthToSpace": (of_one("DepthToSpace", [2, 8, 3, 4], blocksize=2), ()),
     "DepthToSpace CRD": (of_one("DepthToSpace", [2, 8, 3, 4], blocksize=2, mode="CRD"), ()),
     "SpaceToDepth": (of_one("SpaceToDepth", [2, 3, 4, 6], blocksize=2), ()),
+    "Gather": (of_one("Gather", [2, 5, 3, 4], [np.array([4, 0, -2])], axis=1), ()),
+    "Gather of one": (of_one("Gather", [2, 5, 3, 4], [np.array(-1)], axis=2), ()),
+    "Gather of many": (of_one("Gather", [2, 5, 3], [np.array([[0, 2], [1, 1]])], into=(0.03, 100), axis=2), ()),
+    "Gather of none": (of_one("Gather", [2, 5, 3], [np.array([], np.int64)], axis=1), ()),
     "Slice backwards": (of_one("Slice", [1, 4, 6, 6], [np.array([5, 3]), np.array([-9, 0]), np.array([2, 1]), np.array([-2, -1])]), ()),
     "Pad negative": (of_one("Pad", [1, 2, 5, 5], [np.array([0, 0, -1, 2, 0, 1, 0, -2])]), ()),
     "Pad edge": (of_one("Pad", [1, 2, 5, 5], [np.array([0, 0, 1, 2, 0, 0, 2, 1])], mode="edge"), ()),

@@ -117,8 +117,8 @@ impl<'a> Matcher<'a> {
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
             "BatchNormalization" => self.normalization(index),
             "Concat" | "MaxPool" | "AveragePool" | "GlobalAveragePool" | "ReduceMean"
-            | "Resize" | "Upsample" | "Pad" | "Slice" | "Transpose" | "Reshape" | "Flatten"
-            | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
+            | "Resize" | "Upsample" | "Pad" | "Slice" | "Gather" | "Transpose" | "Reshape"
+            | "Flatten" | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
             | "LayerNormalization" | "Identity" => self.moved(index),
             _ if elementwise::is_elementwise(node) => self.elementwise(index),
             _ => Err("it has no integer form here".into()),

@@ -127,7 +127,11 @@ impl<'a> Compiler<'a> {
                 self.put(step, Layout::ChannelsLast, made);
             }
             Operation::Select { positions, fill } => {
-                let layout = self.lies(first, wish);
+                // A Gather may make other axes, which are counted as ONNX has them.
+                let layout = match shape.len() == output.len() {
+                    true => self.lies(first, wish),
+                    false => Layout::Plain,
+                };
                 let source = self.operand(first, layout)?;
                 let order = layout.order(shape.len());
                 let work = Work::Select {
