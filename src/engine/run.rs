@@ -10,7 +10,7 @@ use tract_onnx::tract_core::plan::{self, SimplePlan};
 use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::integer::operator::Integers;
-use super::integer::{self, FusedNode, Scope};
+use super::integer::{self, Beside, FusedNode, Scope};
 use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
@@ -301,8 +301,11 @@ impl Engine {
             .flat_map(|w| std::iter::once(&w.value).chain(&w.beside));
         let watched: Vec<String> = names.cloned().collect();
         let in_float = || match integer::has_integers(&self.model) {
-            true => self.make_run(&integer::in_float(&self.model, &watched), inputs, &[]),
-            false => self.make_run(&self.model, inputs, &[]),
+            true => {
+                let (model, beside) = integer::in_float(&self.model, &watched);
+                self.make_run(&model, inputs, &beside)
+            }
+            false => self.make_run(&self.model, inputs, &Beside::default()),
         };
         let scope = match self.integers {
             true => Scope::Integers,
@@ -317,7 +320,7 @@ impl Engine {
             });
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.programs)?;
+            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
             Ok(Plan {
                 run,
                 fused: fused.nodes,
@@ -339,12 +342,12 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        programs: &[Arc<integer::Program>],
+        beside: &Beside,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
         let values = Weights::Values {
             kernels: self.kernels,
         };
-        let mut loaded = load(model, &self.watched, values, programs)?;
+        let mut loaded = load(model, &self.watched, values, beside)?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());

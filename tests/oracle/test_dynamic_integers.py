@@ -10,6 +10,7 @@ import json
 import judge
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -267,6 +268,27 @@ def test_every_value_is_onnx_runtimes(name, tmp_path):
             mine = {"DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"}
             left = {node["operator"] for node in floats(told["nodes"])}
             assert (left == set(expected) if options != ("--float",) else not left & mine - set(expected)), told["nodes"]
+
+
+@pytest.mark.parametrize("name", ["chain", "chain of u8", "shared"])
+def test_what_onnx_runtimes_optimizer_makes_of_a_chain_is_taken_apart(name, tmp_path):
+    pairs = Pairs(seed=sum(name.encode()))
+    MODELS[name][0](pairs)
+    path, optimized = tmp_path / "model.onnx", tmp_path / "optimized.onnx"
+    onnx.save(pairs.model(), path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(optimized)
+    onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    fused = {node.op_type for node in onnx.load(optimized).graph.node}
+    assert fused & {"DynamicQuantizeMatMul", "MatMulIntegerToFloat"}, fused
+    sample = feed(pairs.model(), 0)
+    wanted = judge.run(path, [sample], optimize=False)[0]
+    for options in [(), ("--float",)]:
+        found, told = run(optimized, sample, tmp_path, *options)
+        assert all(np.array_equal(found[output], values) for output, values in wanted.items())
+        products = [node for node in told["nodes"] if node["operator"] == "MatMulInteger"]
+        assert products and all(node["output"] == "float32" and node["region"] is not None for node in products), told
 
 
 # --- hostile models --------------------------------------------------------------------------------------------------

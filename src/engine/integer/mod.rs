@@ -4,7 +4,7 @@
 //! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
 //! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
 
-mod blocks;
+pub(super) mod blocks;
 mod constants;
 mod expand;
 pub(super) mod linear;
@@ -17,6 +17,7 @@ mod region;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use octet_kernels::int8::BlockWeights;
 use serde::Serialize;
 
 use super::EngineError;
@@ -26,6 +27,18 @@ use crate::tensor::Tensor;
 pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Step, Value};
 pub(super) use program::Program;
+
+/// The domain of ONNX Runtime's own operators.
+const MICROSOFT: &str = "com.microsoft";
+
+/// What stands in a graph that tract is given, beside its nodes.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// What integer regions run.
+    pub(super) programs: Vec<Arc<Program>>,
+    /// What products with weights in blocks multiply by.
+    pub(super) blocks: Vec<Arc<BlockWeights>>,
+}
 
 /// What one node of a quantized model runs as.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -58,7 +71,7 @@ pub struct FusedNode {
 /// A model whose regions are single nodes, and what they run.
 pub(super) struct Fused {
     pub(super) model: Model,
-    pub(super) programs: Vec<Arc<Program>>,
+    pub(super) beside: Beside,
     pub(super) nodes: Vec<FusedNode>,
     /// For each region, the place in `nodes` of each of its steps.
     pub(super) steps: Vec<Vec<usize>>,
@@ -71,19 +84,27 @@ pub(super) fn has_integers(model: &Model) -> bool {
 
 /// Whether there are operators that are defined on integers, which run as such in any case.
 pub(super) fn has_defined(model: &Model) -> bool {
-    let defined = ["DynamicQuantizeLinear", "MatMulInteger", "ConvInteger"];
+    let defined = [
+        "DynamicQuantizeLinear",
+        "MatMulInteger",
+        "ConvInteger",
+        "DynamicQuantizeMatMul",
+        "MatMulIntegerToFloat",
+    ];
     let mut nodes = model.graph.nodes.iter();
-    nodes.any(|node| defined.iter().any(|operator| node.is(operator)))
+    nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
 }
 
 /// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
 /// throughout.
-pub(super) fn in_float(model: &Model, watched: &[String]) -> Model {
+pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     let mut model = model.clone();
+    let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
     constants::fold_quantized(&mut model, watched);
     constants::fold(&mut model, watched);
-    model
+    let programs = Vec::new();
+    (model, Beside { programs, blocks })
 }
 
 /// Fuses what matches, for inputs of these types and shapes.
@@ -94,6 +115,7 @@ pub(super) fn fuse(
     scope: Scope,
 ) -> Result<Fused, EngineError> {
     let mut model = model.clone();
+    let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
     constants::fold_quantized(&mut model, watched);
     let types = super::infer_types_of(&model, inputs)?;
@@ -114,7 +136,8 @@ pub(super) fn fuse(
         }
         // A step that can't be compiled runs in float, and the rest is cut anew.
         if refused.len() == before {
-            return finished(model, &network, &regions, programs, (&types, watched));
+            let beside = Beside { programs, blocks };
+            return finished(model, &network, &regions, beside, (&types, watched));
         }
     }
 }
@@ -131,7 +154,7 @@ fn finished(
     mut model: Model,
     network: &Network,
     regions: &[region::Region],
-    programs: Vec<Arc<Program>>,
+    beside: Beside,
     (types, watched): (&BTreeMap<String, TensorType>, &[String]),
 ) -> Result<Fused, EngineError> {
     let mut nodes = Vec::new();
@@ -141,7 +164,7 @@ fn finished(
         .iter()
         .flat_map(|step| step.nodes.iter().copied())
         .collect();
-    for (place, (region, program)) in regions.iter().zip(&programs).enumerate() {
+    for (place, (region, program)) in regions.iter().zip(&beside.programs).enumerate() {
         let mut places = Vec::with_capacity(region.steps.len());
         for &index in &region.steps {
             places.push(nodes.len());
@@ -174,7 +197,7 @@ fn finished(
     })?;
     Ok(Fused {
         model,
-        programs,
+        beside,
         nodes,
         steps,
     })
@@ -263,7 +286,10 @@ fn in_words(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>
     let (output, output_shape) = node.output.first().map(known).unwrap_or_default();
     FusedNode {
         node: node.title().to_owned(),
-        operator: node.operator(),
+        operator: match node.is(blocks::OPERATOR) {
+            true => blocks::REPLACED.to_owned(),
+            false => node.operator(),
+        },
         fused: Vec::new(),
         operation: String::new(),
         region: None,

@@ -26,6 +26,7 @@ pub(super) use network::{
 };
 pub(super) use windows::plane;
 
+use super::blocks::OPERATOR;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::NodeProto;
 use end::End;
@@ -112,6 +113,7 @@ impl<'a> Matcher<'a> {
             "DynamicQuantizeLinear" => self.measured(index),
             "MatMulInteger" | "ConvInteger" => self.sums(index),
             _ if self.scope == Scope::Defined => return,
+            OPERATOR => Err("it multiplies floats by a matrix in blocks".into()),
             "QuantizeLinear" | "DequantizeLinear" => return,
             "Split" => self.split(index),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),

@@ -20,6 +20,9 @@ mod weighted;
 mod wide;
 mod wishes;
 
+pub(super) use team::with_team;
+pub(super) use threads::{cost_of_product, share};
+
 use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
@@ -157,7 +160,7 @@ impl Program {
         arena.bytes.resize(bytes, 0);
         arena.floats.resize(floats, 0.0);
         arena.sums.resize(sums, 0);
-        team::with_team(|| {
+        with_team(|| {
             self.instructions.iter().try_for_each(|instruction| {
                 self.step(instruction, given, &mut arena)?;
                 if let Some(clock) = &mut clock {

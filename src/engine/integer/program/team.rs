@@ -67,7 +67,7 @@ unsafe impl Send for Team {}
 unsafe impl Sync for Team {}
 
 /// Runs a program whose operators may be shared.
-pub(super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
+pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     /// Sends the team away, also where the program panics, and gives back that of a program around this one.
     struct End(Option<Arc<Team>>);
     impl Drop for End {
