@@ -130,6 +130,20 @@ def shared(p):
     p.output("y")
 
 
+def convolutions(p):
+    """One after the other, which no float operator comes between; the first is read in float, too."""
+    x = p.input("x", [2, 6, 11, 9])
+    for name, shape, group, clamp in ("a", [20, 6, 3, 3], 1, "Relu"), ("b", [20, 1, 3, 3], 20, "Clip"), ("c", [5, 20, 1, 1], 1, "Relu"):
+        q, scale, point = measured(p, x)
+        sums = p.node("ConvInteger", [q, p.constant(bytes_of(p, np.int8, shape)), point], pads=[shape[2] // 2] * 4, group=group)
+        made = scaled(p, sums, (scale, p.constant((0.001 + 0.01 * p.random.random([1, shape[0], 1, 1])).astype(np.float32))))
+        made = p.node("Add", [made, p.constant(p.random.standard_normal([1, shape[0], 1, 1]).astype(np.float32))])
+        bounds = [p.constant(np.float32(-0.5)), p.constant(np.float32(6))] if clamp == "Clip" else []
+        x = p.node(clamp, [made, *bounds], name)
+    p.output("a")
+    p.output("c")
+
+
 def sums_seen(p):
     """Sums that go out as well, so that nothing may stand for them."""
     q, scale, point = measured(p, p.input("x", [3, 12]))
@@ -222,6 +236,7 @@ MODELS = {
     "images by channels": (images((8, 6, 3, 3), per_channel=True, strides=[2, 2]), ()),
     "images depthwise": (images((6, 1, 5, 5), group=6, pads=[2, 2, 2, 2], bias=False), ()),
     "images 1-D": (images((5, 6, 3), image=(2, 6, 20), pads=[1, 1]), ()),
+    "convolutions": (convolutions, ()),
     "shared": (shared, ("Add", "Relu")),
     "sums seen": (sums_seen, ("Cast", "Mul")),
     "scale seen": (scale_seen, ("Mul",)),

@@ -283,9 +283,15 @@ fn two_steps<const BITS: usize>(
     (zero, scale): (&[f32; WIDE], &[f32; WIDE]),
     made: &mut [f32; 2 * WIDE],
 ) {
-    for (lane, (made, byte)) in made.iter_mut().zip(bytes).enumerate() {
-        let integer = (byte >> (set * BITS)) & (u8::MAX >> (8 - BITS));
-        *made = (f32::from(integer) - zero[lane % WIDE]) * scale[lane % WIDE];
+    // Array after array, which becomes vector code as one loop over all of it doesn't.
+    let mask = u8::MAX >> (8 - BITS);
+    let integers: [u8; 2 * WIDE] = core::array::from_fn(|at| (bytes[at] >> (set * BITS)) & mask);
+    let ((integers, _), (made, _)) = (integers.as_chunks::<WIDE>(), made.as_chunks_mut::<WIDE>());
+    for (integers, made) in integers.iter().zip(made) {
+        let wide: [i32; WIDE] = core::array::from_fn(|lane| i32::from(integers[lane]));
+        let floats: [f32; WIDE] = core::array::from_fn(|lane| wide[lane] as f32);
+        let centred: [f32; WIDE] = core::array::from_fn(|lane| floats[lane] - zero[lane]);
+        *made = core::array::from_fn(|lane| centred[lane] * scale[lane]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Products whose activations are measured as the model runs: DynamicQuantizeLinear, MatMulInteger, ConvInteger.
 //!
 //! Scale and zero point are values like others here. The Cast and the Mul that make reals of a product's sums belong to its
-//! step, and so does an Add of a constant behind them; where they aren't there, the sums come out.
+//! step, and so do an Add of a constant and a Relu or Clip behind them; where they aren't there, the sums come out.
 
 use super::Matcher;
 use super::network::{Kind, Operand, Operation, Scaled, Sums, Value};
@@ -180,8 +180,8 @@ impl Matcher<'_> {
         self.network.values.insert(name.to_owned(), value);
     }
 
-    /// What makes reals of sums: the Cast, the Mul, and the Mul and Add beside and behind it; the value that comes out, and
-    /// the nodes that this stands for.
+    /// What makes reals of sums: the Cast, the Mul, the Mul beside it, and the Add and the Relu or Clip behind; the value that
+    /// comes out, and the nodes that this stands for.
     fn scaled(
         &self,
         index: usize,
@@ -211,11 +211,17 @@ impl Matcher<'_> {
             nodes.push(add);
             real = sum;
         }
-        let factors = columns(factors, shape[axis]);
+        let clamp = self.clamp_behind(real);
+        let clamp = clamp.filter(|(node, _)| self.free(*node).is_some());
+        if let Some((clamp, _)) = clamp {
+            nodes.push(clamp);
+            real = self.node(clamp).output.first()?;
+        }
         let scaled = Scaled {
-            factors,
+            factors: columns(factors, shape[axis]),
             bias,
             scale,
+            bounds: clamp.map(|(_, bounds)| bounds),
         };
         Some((scaled, real.clone(), nodes))
     }

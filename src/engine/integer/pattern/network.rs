@@ -136,7 +136,7 @@ pub(in super::super) struct Sums {
     pub(in super::super) reals: Option<Scaled>,
 }
 
-/// How sums become reals: times factors, plus a bias.
+/// How sums become reals: times factors, plus a bias, between bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Scaled {
     /// One a column.
@@ -145,6 +145,8 @@ pub(in super::super) struct Scaled {
     pub(in super::super) bias: Vec<f32>,
     /// The scale that multiplies the factors, if only a run tells it.
     pub(in super::super) scale: Option<String>,
+    /// Those of a Relu or Clip.
+    pub(in super::super) bounds: Option<[f32; 2]>,
 }
 
 /// What a step computes, with everything of it that doesn't depend on where its values lie.

@@ -72,10 +72,18 @@ impl<'a> Compiler<'a> {
             None => Element::Sum,
         };
         let mut made = self.add(Work::Measured(Box::new(measured)), sources, element, output);
-        if layout == Layout::ChannelsLast {
-            made = self.to_first(made, element, output)?;
+        if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
+            made = self.add(Work::Clamp(bounds), vec![made], element, output);
         }
-        self.put(step, Layout::Plain, made);
+        // Sums leave, and that as ONNX has them; floats may be quantized again as they lie.
+        let layout = match element {
+            Element::Sum if layout == Layout::ChannelsLast => {
+                made = self.to_first(made, element, output)?;
+                Layout::Plain
+            }
+            _ => layout,
+        };
+        self.put(step, layout, made);
         Ok(())
     }
 }

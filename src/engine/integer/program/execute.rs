@@ -103,6 +103,17 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 Ok(())
             })
         }
+        Work::Clamp([low, high]) => {
+            let floats = floats_of(inputs, 0)?;
+            share(output, 1, floats.len(), |part, output| {
+                for (to, &value) in output.iter_mut().zip(&floats[part]) {
+                    // What is no number stays none.
+                    let raised = if value < *low { *low } else { value };
+                    *to = if raised > *high { *high } else { raised };
+                }
+                Ok(())
+            })
+        }
         Work::ScaleOfEnds => {
             output.fill(scale_of_ends(floats_of(inputs, 0)?).scale);
             Ok(())

@@ -166,6 +166,8 @@ pub(super) enum Work {
         shift: Option<Vec<f32>>,
         epsilon: f32,
     },
+    /// Floats between two bounds.
+    Clamp([f32; 2]),
     /// Signed bytes from outside to unsigned.
     Flip,
     /// Bytes as they are.
