@@ -204,7 +204,9 @@ function measured(page, one, samples) {
     };
     /** @param {any} session */
     const peer = async (session) => {
-      const feeds = Object.fromEntries(previews.map(({ element, shape }, at) => {
+      /** @type {import('../www/types.js').Preview[]} */
+      const inputs = previews;
+      const feeds = Object.fromEntries(inputs.map(({ element, shape }, at) => {
         const count = shape.reduce((all, size) => all * size, 1);
         // Of integers, as of tokens, any will do: they take as long.
         const given = element === 'float32' ? values : new BigInt64Array(count).fill(1n);
