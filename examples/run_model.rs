@@ -1,10 +1,12 @@
 //! Runs a quantized model on integer regions: `run_model MODEL.onnx IN.npz OUT.npz [--float] [--threads N] [--time RUNS]`.
+//! Of two folders, every `.npz` of the first is run into the second.
 //!
 //! The input's arrays are named by the model's inputs, the output's by its outputs. What was fused is written to
 //! standard output as JSON, with the milliseconds of each run where `--time` asks for them. The oracle
 //! (`tests/oracle/test_integers.py`) holds the results against ONNX Runtime.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, error::Error, fs};
 
@@ -39,34 +41,63 @@ fn main() -> Result<(), Box<dyn Error>> {
         .iter()
         .filter_map(|v| v.name.clone())
         .collect();
-    let sample = Encoded {
-        name: input.clone(),
-        parts: vec![(input.clone(), fs::read(input)?.into())],
-    };
-    let tensors = decode(&sample, &inputs, &Settings::default())?;
     let engine = match float {
         true => Engine::new(model, Vec::new()),
         false => Engine::new(model, Vec::new()).on_integers(),
     };
-    let made = engine.run(&tensors, |_, _| {}, || false)?;
+    let mut tensors = Vec::new();
+    for (input, output) in files(Path::new(input), Path::new(output))? {
+        let name = input.display().to_string();
+        let sample = Encoded {
+            name: name.clone(),
+            parts: vec![(name, fs::read(input)?.into())],
+        };
+        tensors = decode(&sample, &inputs, &Settings::default())?;
+        write(
+            &output,
+            &outputs,
+            &engine.run(&tensors, |_, _| {}, || false)?,
+        )?;
+    }
     let mut times = Vec::new();
     for _ in 0..runs {
         let begin = Instant::now();
         engine.run(&tensors, |_, _| {}, || false)?;
         times.push(begin.elapsed().as_secs_f64() * 1e3);
     }
-    let mut archive = zip::ZipWriter::new(fs::File::create(output)?);
-    for (name, tensor) in outputs.iter().zip(&made) {
-        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default())?;
-        archive.write_all(&npy(tensor))?;
-    }
-    archive.finish()?;
     let told = serde_json::json!({
         "nodes": engine.fused(&tensors)?,
         "milliseconds": times,
         "form": Form::best().name(),
     });
     println!("{told}");
+    Ok(())
+}
+
+/// What is read, and where what is made of it goes.
+fn files(input: &Path, output: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
+    if !input.is_dir() {
+        return Ok(vec![(input.to_owned(), output.to_owned())]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(input)? {
+        let entry = entry?;
+        files.push((entry.path(), output.join(entry.file_name())));
+    }
+    files.sort();
+    match files.is_empty() {
+        true => Err(format!("{} is empty", input.display()).into()),
+        false => Ok(files),
+    }
+}
+
+fn write(path: &Path, names: &[String], made: &[Tensor]) -> Result<(), Box<dyn Error>> {
+    let mut archive = zip::ZipWriter::new(fs::File::create(path)?);
+    for (name, tensor) in names.iter().zip(made) {
+        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default())?;
+        archive.write_all(&npy(tensor))?;
+    }
+    archive.finish()?;
     Ok(())
 }
 

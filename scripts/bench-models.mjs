@@ -27,6 +27,7 @@ export const mounts = (cache) => ({
  * @property {string} file without `.onnx`
  * @property {'corpus' | 'skeleton'} from
  * @property {boolean} [peer] whether onnxruntime-web runs it, too
+ * @property {number[]} [least] how many times as fast as its int8 and its float this is to be, for a model outside of the means; 1.7 and 1.3 inside
  * @property {Record<string, unknown>} [settings] of the quantization
  * @property {number} [own] how many times faster than our float path it should be; 1.2 where nothing is said
  */
@@ -43,6 +44,7 @@ export const cases = {
   dwblock: { name: 'block of 96 channels, kernel 5, dilation 5', file: 'dwblock_k5d5', from: 'skeleton', own: 2 },
   minilm: { name: 'MiniLM, static', file: 'minilm', from: 'corpus', own: 1.3 },
   'minilm-blocks': { name: 'MiniLM, weights in blocks of 4 bits', file: 'minilm', from: 'corpus', settings: { scheme: 'blocks' }, own: 1 },
+  'minilm-dynamic': { name: 'MiniLM, dynamic', file: 'minilm', from: 'corpus', settings: { scheme: 'dynamic' }, peer: true, least: [1, 1], own: 1.3 },
 };
 
 /** Models with so many multiplications are to gain from a second thread. */
@@ -115,13 +117,16 @@ function judge(name, one, { times, macs, threads, refused }, means, record) {
     return ratio;
   };
   if (one.peer) {
-    for (const [lane, least] of /** @type {const} */ ([['peer int8', 1.7], ['peer float', 1.3]])) {
-      if (times[lane].length > 0) means[lane].push(against(lane, least));
-      else record('models', name, ours, 'ms', { peer: `${spoken(lane)}: ${refused}`, target: `at least ${least} times as fast`, holds: false });
+    const [quantized, plain] = one.least ?? [1.7, 1.3];
+    for (const [lane, least] of /** @type {const} */ ([['peer int8', quantized], ['peer float', plain]])) {
+      if (times[lane].length > 0) {
+        const ratio = against(lane, least);
+        if (!one.least) means[lane].push(ratio);
+      } else record('models', name, ours, 'ms', { peer: `${spoken(lane)}: ${refused}`, target: `at least ${least} times as fast`, holds: false });
     }
   }
   const own = against('float', one.own ?? 1.2);
-  if (one.peer) means.float.push(own);
+  if (one.peer && !one.least) means.float.push(own);
   if (macs < many || threads < 2) return;
   const gain = median(times.int8.map((ms, round) => ms / times['int8 on two threads'][round]));
   record('models', `${name}, two threads`, median(times['int8 on two threads']), 'ms', {
@@ -199,7 +204,14 @@ function measured(page, one, samples) {
     };
     /** @param {any} session */
     const peer = async (session) => {
-      const feeds = { [session.inputNames[0]]: new ort.Tensor('float32', values, previews[0].shape) };
+      /** @type {import('../www/types.js').Preview[]} */
+      const inputs = previews;
+      const feeds = Object.fromEntries(inputs.map(({ element, shape }, at) => {
+        const count = shape.reduce((all, size) => all * size, 1);
+        // Of integers, as of tokens, any will do: they take as long.
+        const given = element === 'float32' ? values : new BigInt64Array(count).fill(1n);
+        return [session.inputNames[at], new ort.Tensor(element, given, shape)];
+      }));
       const times = [];
       for (let run = -2; run < runs; run += 1) {
         const began = performance.now();

@@ -2,7 +2,8 @@
 // What Octet costs in Chromium, against its peers: a table, and bench.json in the target folder.
 //
 //   node scripts/bench.mjs [speed] [methods] [samples] [size] [open] [page] [memory] [profiling] [kernels] [models]
-//                          all of them where none is named; models:lite0,minilm are some models of that bench
+//                          all of them where none is named; models:lite0,minilm are some models of that bench,
+//                          kernels:depthwise a part of that
 //     --layers             prints where the time of the models goes
 //     --firefox            in Firefox: for `kernels` and `models`
 //
@@ -309,11 +310,11 @@ const benches = {
   },
 
   /** The int8 kernels by themselves. */
-  async kernels(browser) {
+  async kernels(browser, only) {
     const page = await browser.browser.newPage();
     try {
       await page.goto(`${browser.server.url}bench/blank.html`);
-      await bench.kernels(page, record);
+      await bench.kernels(page, record, only);
     } finally {
       await page.close();
     }

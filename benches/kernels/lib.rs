@@ -5,9 +5,10 @@ mod float;
 
 use float::Floats;
 use octet_kernels::fake_quantize::{Grid, fake_quantize, mask_len};
+use octet_kernels::float::{Convolution, Geometry};
 use octet_kernels::int8::{
-    DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Weights, Window, depthwise,
-    gemm,
+    BlockWeights, Blocks, DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Weights,
+    Window, ZeroPoints, block_gemm, depthwise, gemm, rows_of_tiles,
 };
 
 /// Something to measure.
@@ -36,6 +37,26 @@ pub enum Job {
     },
     /// Floats by tiles of 2 × 16 or 4 × 8.
     Floats(Floats, bool),
+    /// Floats by weights of four bits in blocks of 32.
+    Blocks {
+        /// Packed.
+        weights: BlockWeights,
+        /// Rows.
+        activations: Vec<f32>,
+        /// Tiles of sums.
+        tiles: Vec<f32>,
+        /// Where they go.
+        output: Vec<f32>,
+    },
+    /// A depthwise convolution of floats, channels first, by our kernel.
+    FloatDepthwise {
+        /// Sizes and weights.
+        convolution: Convolution,
+        /// The image.
+        activations: Vec<f32>,
+        /// Where it goes.
+        output: Vec<f32>,
+    },
     /// A depthwise convolution of square images that keeps their size.
     Depthwise {
         /// Packed for a form.
@@ -63,6 +84,12 @@ fn leaked(job: Option<Job>) -> *mut Job {
 
 fn bytes(count: usize) -> Vec<u8> {
     (0..count).map(|at| (at * 37 % 256) as u8).collect()
+}
+
+fn floats(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|at| (at * 37 % 256) as f32 / 99.0 - 1.2)
+        .collect()
 }
 
 /// Weights in -64..=63, which every form takes.
@@ -144,6 +171,56 @@ pub extern "C" fn new_depthwise(
     }))
 }
 
+/// Rows of floats by weights of four bits in blocks of 32.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut Job {
+    const BLOCK: usize = 32;
+    let count = columns * depth.div_ceil(BLOCK);
+    let made = BlockWeights::pack(&Blocks {
+        bits: 4,
+        block: BLOCK,
+        depth,
+        columns,
+        integers: &bytes(count * BLOCK / 2),
+        scales: &vec![0.01; count],
+        zero_points: ZeroPoints::Middle,
+    });
+    leaked(made.ok().map(|weights| Job::Blocks {
+        activations: floats(rows * depth),
+        tiles: vec![0.0; rows * columns.next_multiple_of(8)],
+        output: vec![0.0; rows * columns],
+        weights,
+    }))
+}
+
+/// The depthwise convolution of [`new_depthwise`] on floats.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_float_depthwise(
+    side: usize,
+    channels: usize,
+    kernel: usize,
+    dilation: usize,
+) -> *mut Job {
+    let geometry = Geometry {
+        input_channels: channels,
+        output_channels: channels,
+        groups: channels,
+        input: [side; 2],
+        output: [side; 2],
+        kernel: [kernel; 2],
+        stride: [1; 2],
+        dilation: [dilation; 2],
+        pad: [(kernel - 1) / 2 * dilation; 2],
+    };
+    let weights = floats(channels * kernel * kernel);
+    let made = Convolution::new(geometry, &weights, vec![0.5; channels]);
+    leaked(made.ok().map(|convolution| Job::FloatDepthwise {
+        activations: floats(geometry.input_len()),
+        output: vec![0.0; geometry.output_len()],
+        convolution,
+    }))
+}
+
 /// Runs a job so many times. False where a kernel refused.
 ///
 /// # Safety
@@ -201,6 +278,24 @@ fn once(job: &mut Job) -> bool {
                 by: by(multipliers),
             };
             return gemm(&rows, weights, None, output).is_ok();
+        }
+        Job::Blocks {
+            weights,
+            activations,
+            tiles,
+            output,
+        } => {
+            return block_gemm(activations, weights, 0..weights.tiles(), tiles)
+                .and_then(|()| rows_of_tiles(tiles, weights.columns(), output))
+                .is_ok();
+        }
+        Job::FloatDepthwise {
+            convolution,
+            activations,
+            output,
+        } => {
+            let ends = (f32::NEG_INFINITY, f32::INFINITY);
+            return convolution.run(activations, output, ends).is_ok();
         }
         Job::Depthwise {
             weights,

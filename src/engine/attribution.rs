@@ -10,7 +10,7 @@ use super::steps::Step;
 use crate::graph::{Graph, Uses};
 
 /// Operators whose work is a product of matrices, and so the step that is named a product.
-const WEIGHTED: [&str; 8] = [
+const WEIGHTED: [&str; 12] = [
     "Conv",
     "ConvTranspose",
     "Gemm",
@@ -19,6 +19,10 @@ const WEIGHTED: [&str; 8] = [
     "ConvInteger",
     "MatMulInteger",
     "QLinearConv",
+    "QGemm",
+    "MatMulNBits",
+    "DynamicQuantizeMatMul",
+    "MatMulIntegerToFloat",
 ];
 
 /// For each node of the graph the node whose layer it belongs to: its own place where it has steps of its
@@ -36,7 +40,10 @@ pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
         }
     }
     let mut layer: Vec<Option<usize>> = (0..count).map(|n| with_steps[n].then_some(n)).collect();
-    let weighted = |node: usize| WEIGHTED.iter().any(|name| graph.nodes[node].is(name));
+    let weighted = |node: usize| {
+        let operator = graph.nodes[node].op_type.as_deref();
+        WEIGHTED.contains(&operator.unwrap_or_default())
+    };
     for node in 0..count {
         if with_product[node] && !weighted(node) {
             for taken in path_to_product(graph, &uses, node, &with_product, &weighted) {
@@ -208,6 +215,17 @@ mod tests {
             inputs: vec![],
             outputs: vec![],
         }
+    }
+
+    #[test]
+    fn a_product_of_anothers_operator_keeps_its_own() {
+        let graph = graph(&[
+            ("MatMul", "a", &["x", "w"], "a"),
+            ("Reshape", "b", &["a", "w"], "b"),
+            ("MatMulNBits", "c", &["b", "w"], "y"),
+        ]);
+        let steps = [step(0, true), step(2, true)];
+        assert_eq!(layers_of(&graph, &steps), [Some(0), Some(0), Some(2)]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use prost::Message;
 use tract_onnx::pb;
@@ -15,8 +14,9 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, Tensor, TractRes
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
+use super::integer::blocks::{self, Product};
 use super::integer::operator::{self, Integers};
-use super::integer::{Program, linear};
+use super::integer::{Beside, linear};
 use super::weights::{self, Weight};
 use super::{EngineError, Watched, chain, observe, steps};
 use crate::graph::{Model, Uses};
@@ -47,13 +47,13 @@ pub(super) struct Loaded {
     pub(super) outlets: HashMap<String, OutletId>,
 }
 
-/// Loads a prepared model, with an observer behind each value of `watched` that a node makes, and the programs
-/// of its integer regions.
+/// Loads a prepared model, with an observer behind each value of `watched` that a node makes, and what its integer regions and
+/// products with blocks run.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: Weights,
-    programs: &[Arc<Program>],
+    beside: &Beside,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
@@ -68,6 +68,7 @@ pub(super) fn load(
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
+    onnx.op_register.insert(blocks::OPERATOR, blocks::build);
     onnx.op_register.insert("QuantizeLinear", linear::quantize);
     onnx.op_register
         .insert("DequantizeLinear", linear::dequantize);
@@ -76,8 +77,14 @@ pub(super) fn load(
     refuse_unknown(&tract)?;
     for node in &mut tract.nodes {
         if let Some(region) = node.op_as::<Integers>() {
-            let (place, program) = (region.place, programs.get(region.place).cloned());
+            let (place, program) = (region.place, beside.programs.get(region.place).cloned());
             node.op = Box::new(Integers { place, program });
+        } else if let Some(product) = node.op_as::<Product>() {
+            let weights = beside.blocks.get(product.place).cloned();
+            node.op = Box::new(Product {
+                weights,
+                ..product.clone()
+            });
         }
     }
     let uses = model.graph.uses();

@@ -10,7 +10,7 @@ use tract_onnx::tract_core::plan::{self, SimplePlan};
 use tract_onnx::tract_hir::infer::InferenceFact;
 
 use super::integer::operator::Integers;
-use super::integer::{self, FusedNode};
+use super::integer::{self, Beside, FusedNode, Scope};
 use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
@@ -301,10 +301,17 @@ impl Engine {
             .flat_map(|w| std::iter::once(&w.value).chain(&w.beside));
         let watched: Vec<String> = names.cloned().collect();
         let in_float = || match integer::has_integers(&self.model) {
-            true => self.make_run(&integer::in_float(&self.model, &watched), inputs, &[]),
-            false => self.make_run(&self.model, inputs, &[]),
+            true => {
+                let (model, beside) = integer::in_float(&self.model, &watched);
+                self.make_run(&model, inputs, &beside)
+            }
+            false => self.make_run(&self.model, inputs, &Beside::default()),
         };
-        if !self.integers {
+        let scope = match self.integers {
+            true => Scope::Integers,
+            false => Scope::Defined,
+        };
+        if !self.integers && !integer::has_defined(&self.model) {
             let run = in_float()?;
             return Ok(Plan {
                 run,
@@ -312,8 +319,8 @@ impl Engine {
                 steps: Vec::new(),
             });
         }
-        let fused = integer::fuse(&self.model, inputs, &watched).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.programs)?;
+        let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
+            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
             Ok(Plan {
                 run,
                 fused: fused.nodes,
@@ -335,12 +342,12 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        programs: &[Arc<integer::Program>],
+        beside: &Beside,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
         let values = Weights::Values {
             kernels: self.kernels,
         };
-        let mut loaded = load(model, &self.watched, values, programs)?;
+        let mut loaded = load(model, &self.watched, values, beside)?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());

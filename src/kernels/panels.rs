@@ -98,6 +98,54 @@ fn read(bytes: &[u8], floats: &mut [f32]) {
     }
 }
 
+/// Matrices of all kinds, for the tests of whatever reads them.
+#[cfg(test)]
+pub(crate) mod cases {
+    use super::Matrix;
+
+    /// All of [`matrices`] lie in so many floats.
+    pub(crate) const COUNT: usize = 9000;
+
+    /// A matrix of 4 × 4 in a row.
+    pub(crate) const SQUARE: Matrix = Matrix {
+        first: 0,
+        k: 4,
+        mn: 4,
+        k_stride: 4,
+        mn_stride: 1,
+    };
+
+    /// A file of floats, which begin behind one byte: files align nothing.
+    pub(crate) fn file(values: &[f32]) -> Vec<u8> {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        std::iter::once(0).chain(bytes).collect()
+    }
+
+    /// Any sizes and strides, at the beginning and in the middle.
+    pub(crate) fn matrices() -> impl Iterator<Item = Matrix> {
+        let sizes = [
+            (1, 1),
+            (3, 16),
+            (31, 17),
+            (32, 5),
+            (70, 33),
+            (65, 1),
+            (8, 8),
+        ];
+        let strided = sizes.into_iter().flat_map(|(k, mn)| {
+            let strides = [(mn, 1), (1, k), (2, 2 * k + 1), (3 * mn, 3), (mn + 2, 1)];
+            strides.map(|(k_stride, mn_stride)| Matrix {
+                first: 0,
+                k,
+                mn,
+                k_stride,
+                mn_stride,
+            })
+        });
+        strided.flat_map(|matrix| [0, 7].map(|first| Matrix { first, ..matrix }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,40 +162,21 @@ mod tests {
 
     #[test]
     fn panels_are_as_defined_for_any_strides_and_places() {
-        let values: Vec<f32> = (0..9000).map(|at| at as f32).collect();
-        for (k, mn) in [(1, 1), (3, 16), (31, 17), (32, 5), (70, 33), (65, 1)] {
-            for (k_stride, mn_stride) in [(mn, 1), (1, k), (2, 2 * k + 1), (3 * mn, 3)] {
-                for first in [0, 7] {
-                    let matrix = Matrix {
-                        first,
-                        k,
-                        mn,
-                        k_stride,
-                        mn_stride,
-                    };
-                    let (width, apart) = (16, (k + 1) * 16);
-                    let mut wanted = vec![-1.0; mn.div_ceil(width) * apart];
-                    let mut found = wanted.clone();
-                    // Behind one byte: files align nothing.
-                    let mut bytes = vec![0];
-                    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-                    reference(&values, &matrix, width, apart, &mut wanted);
-                    assert!(pack(&bytes[1..], &matrix, width, apart, &mut found));
-                    assert_eq!(found, wanted, "{matrix:?}");
-                }
-            }
+        let values: Vec<f32> = (0..cases::COUNT).map(|at| at as f32).collect();
+        let bytes = cases::file(&values);
+        for matrix in cases::matrices() {
+            let (width, apart) = (16, (matrix.k + 1) * 16);
+            let mut wanted = vec![-1.0; matrix.mn.div_ceil(width) * apart];
+            let mut found = wanted.clone();
+            reference(&values, &matrix, width, apart, &mut wanted);
+            assert!(pack(&bytes[1..], &matrix, width, apart, &mut found));
+            assert_eq!(found, wanted, "{matrix:?}");
         }
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let matrix = Matrix {
-            first: 0,
-            k: 4,
-            mn: 4,
-            k_stride: 4,
-            mn_stride: 1,
-        };
+        let matrix = cases::SQUARE;
         let bytes = [0; 64];
         assert!(pack(&bytes, &matrix, 4, 16, &mut [0.0; 16]));
         assert!(!pack(&bytes[1..], &matrix, 4, 16, &mut [0.0; 16]));

@@ -88,58 +88,32 @@ fn add_columns(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::panels::cases;
 
     #[test]
     fn sums_are_as_defined_for_any_strides_and_places() {
         // So small that all sums are exact, in any order.
         let small = |at: usize| (at * 37 % 11) as f32 - 5.0;
-        let values: Vec<f32> = (0..9000).map(small).collect();
-        // Behind one byte: files align nothing.
-        let mut bytes = vec![0];
-        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        for (k, mn) in [
-            (1, 1),
-            (3, 16),
-            (31, 17),
-            (32, 5),
-            (70, 33),
-            (65, 1),
-            (8, 8),
-        ] {
-            for (k_stride, mn_stride) in [(mn, 1), (1, k), (2, 2 * k + 1), (3 * mn, 3), (mn + 2, 1)]
-            {
-                for first in [0, 7] {
-                    let matrix = Matrix {
-                        first,
-                        k,
-                        mn,
-                        k_stride,
-                        mn_stride,
-                    };
-                    let row: Vec<f32> = (0..k).map(|at| small(at + 5)).collect();
-                    let wanted: Vec<f32> = (0..mn)
-                        .map(|column| {
-                            let at = |k: usize| first + k * k_stride + column * mn_stride;
-                            row.iter().enumerate().map(|(k, a)| a * values[at(k)]).sum()
-                        })
-                        .collect();
-                    let mut found = vec![f32::NAN; mn];
-                    assert!(times(&bytes[1..], &matrix, &row, &mut found));
-                    assert_eq!(found, wanted, "{matrix:?}");
-                }
-            }
+        let values: Vec<f32> = (0..cases::COUNT).map(small).collect();
+        let bytes = cases::file(&values);
+        for matrix in cases::matrices() {
+            let row: Vec<f32> = (0..matrix.k).map(|at| small(at + 5)).collect();
+            let sum = |column: usize| {
+                let first = matrix.first + column * matrix.mn_stride;
+                let rows = row.iter().enumerate();
+                rows.map(|(k, a)| a * values[first + k * matrix.k_stride])
+                    .sum()
+            };
+            let wanted: Vec<f32> = (0..matrix.mn).map(sum).collect();
+            let mut found = vec![f32::NAN; matrix.mn];
+            assert!(times(&bytes[1..], &matrix, &row, &mut found));
+            assert_eq!(found, wanted, "{matrix:?}");
         }
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let matrix = Matrix {
-            first: 0,
-            k: 4,
-            mn: 4,
-            k_stride: 4,
-            mn_stride: 1,
-        };
+        let matrix = cases::SQUARE;
         let bytes = [0; 64];
         assert!(times(&bytes, &matrix, &[1.0; 4], &mut [0.0; 4]));
         assert!(!times(&bytes[1..], &matrix, &[1.0; 4], &mut [0.0; 4]));

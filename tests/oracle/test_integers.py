@@ -22,7 +22,7 @@ from onnxruntime.quantization import QuantFormat
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
 # Operators without an integer form: they run in float, between integers, and say so.
-FLOAT = {"ArgMax", "CumSum", "Gather", "GatherElements", "InstanceNormalization", "TopK", "Where"}
+FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK", "Where"}
 FLOAT_NAMES = {
     "Conv:3-D", "Conv:weight as input", "Gemm:both transposed", "MatMul:vector",
     "Pad:filled", "Resize:cubic",
@@ -33,15 +33,36 @@ NO_REFERENCE = {"AveragePool:hanging over", "Resize:cubic"}
 NAMES = [name for name in operator_models.MODELS if not name.endswith(":table")]
 
 
-def run(path, sample, folder, *options):
-    """The outputs by name, and what was told of the nodes."""
-    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
-    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
+def attempt(path, sample, folder, *options):
+    """A run that may fail, but not panic: how it ended, and the file of what it made."""
     given, made = folder / "given.npz", folder / "made.npz"
     np.savez(given, **sample)
-    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True)
+    return launch(path, given, made, *options), made
+
+
+def launch(path, given, made, *options):
+    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
+    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
+    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=120)
+    assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
+    return done
+
+
+def run_all(path, samples, folder, *options):
+    """The outputs of many samples, by one process."""
+    given, made = folder / "given", folder / "made"
+    given.mkdir(), made.mkdir()
+    for index, sample in enumerate(samples):
+        np.savez(given / f"{index:03}.npz", **sample)
+    done = launch(path, given, made, *options)
     assert done.returncode == 0, done.stderr
-    assert "panicked" not in done.stderr
+    return judge.load_samples(made)
+
+
+def run(path, sample, folder, *options):
+    """The outputs by name, and what was told of the nodes."""
+    done, made = attempt(path, sample, folder, *options)
+    assert done.returncode == 0, done.stderr
     with np.load(made) as arrays:
         return {name: arrays[name] for name in arrays.files}, json.loads(done.stdout)
 
@@ -434,6 +455,10 @@ OTHERS = {
     "DepthToSpace": (of_one("DepthToSpace", [2, 8, 3, 4], blocksize=2), ()),
     "DepthToSpace CRD": (of_one("DepthToSpace", [2, 8, 3, 4], blocksize=2, mode="CRD"), ()),
     "SpaceToDepth": (of_one("SpaceToDepth", [2, 3, 4, 6], blocksize=2), ()),
+    "Gather": (of_one("Gather", [2, 5, 3, 4], [np.array([4, 0, -2])], axis=1), ()),
+    "Gather of one": (of_one("Gather", [2, 5, 3, 4], [np.array(-1)], axis=2), ()),
+    "Gather of many": (of_one("Gather", [2, 5, 3], [np.array([[0, 2], [1, 1]])], into=(0.03, 100), axis=2), ()),
+    "Gather of none": (of_one("Gather", [2, 5, 3], [np.array([], np.int64)], axis=1), ()),
     "Slice backwards": (of_one("Slice", [1, 4, 6, 6], [np.array([5, 3]), np.array([-9, 0]), np.array([2, 1]), np.array([-2, -1])]), ()),
     "Pad negative": (of_one("Pad", [1, 2, 5, 5], [np.array([0, 0, -1, 2, 0, 1, 0, -2])]), ()),
     "Pad edge": (of_one("Pad", [1, 2, 5, 5], [np.array([0, 0, 1, 2, 0, 0, 2, 1])], mode="edge"), ()),
@@ -584,12 +609,9 @@ HOSTILE = {
 def test_a_hostile_model_is_an_error_or_runs_in_float_and_never_panics(name, tmp_path):
     pairs = Pairs()
     hostile(HOSTILE[name])(pairs)
-    path, given = tmp_path / "hostile.onnx", tmp_path / "given.npz"
+    path = tmp_path / "hostile.onnx"
     onnx.save(pairs.model(), path)
-    np.savez(given, x=np.ones([1, 4, 6, 6], np.float32))
-    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
-    done = subprocess.run([example, path, given, tmp_path / "made.npz"], capture_output=True, text=True, timeout=60)
-    assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
+    done, _ = attempt(path, {"x": np.ones([1, 4, 6, 6], np.float32)}, tmp_path)
     if done.returncode == 0:
         told = json.loads(done.stdout)["nodes"]
         assert any(node["reason"] for node in told) or name == "scale of zero", told

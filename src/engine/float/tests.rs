@@ -62,9 +62,14 @@ fn conv(inputs: &[&str], output: &str) -> NodeProto {
 
 /// The operators of the model with our kernels, and that both ways give the same.
 fn checked(input: &[usize], model: Model) -> Vec<String> {
-    let mut loaded = load(&model, &[], Weights::Values { kernels: true }, &[])
-        .unwrap()
-        .model;
+    let mut loaded = load(
+        &model,
+        &[],
+        Weights::Values { kernels: true },
+        &Default::default(),
+    )
+    .unwrap()
+    .model;
     let fact = tract_onnx::tract_hir::infer::InferenceFact::dt_shape(f32::datum_type(), input);
     loaded.set_input_fact(0, fact).unwrap();
     let ours = with_kernels(&loaded.into_typed().unwrap()).unwrap();

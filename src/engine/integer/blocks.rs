@@ -1,93 +1,229 @@
-//! MatMulNBits, ONNX Runtime's product with a matrix of few bits in blocks, as a product with that matrix in floats.
+//! MatMulNBits, ONNX Runtime's product of floats with a matrix of few bits in blocks, on our kernel.
 //!
-//! What it saves is the file's size: multiplying by blocks of four bits takes longer than by floats wherever the
-//! matrix fits the caches. It has one form here, for any number of bits, and the memory of the float model.
+//! The matrix stays in its bits: our kernel makes floats of as much of it as a cache holds, when the run comes to it. Where
+//! a node says what isn't known here, it is left to tract.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
+use octet_kernels::int8::{BlockWeights, Blocks, ZeroPoints, block_gemm, rows_of_tiles};
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::infer::{
+    InferenceOp, InferenceResult, InferenceRulesOp, Solver, TensorProxy,
+};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::to_typed;
+
+use super::program::{cost_of_product, share, with_team};
 use crate::graph::Model;
-use crate::onnx::schema::{NodeProto, TensorProto};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The matrix, [depth, columns]; `None` where the node says something that is not known here, or its sizes don't fit.
-pub(super) fn matrix(node: &NodeProto, name: &str, model: &Model) -> Option<TensorProto> {
+/// The operator's name in the graph that tract is given; never in a model that goes out.
+pub(in super::super) const OPERATOR: &str = "OctetBlocks";
+
+/// What it stands for.
+pub(super) const REPLACED: &str = "MatMulNBits";
+
+const PLACE: &str = "place";
+const COLUMNS: &str = "columns";
+
+/// Puts our operator in the place of every MatMulNBits that is known here, and gives what they multiply by. A bias
+/// is added behind.
+pub(super) fn replace(model: &mut Model) -> Vec<Arc<BlockWeights>> {
+    let mut names = model.graph.names();
+    let mut found = Vec::new();
+    let mut nodes = Vec::with_capacity(model.graph.nodes.len());
+    for node in std::mem::take(&mut model.graph.nodes) {
+        let Some((weights, input, output)) = weights(&node, model) else {
+            nodes.push(node);
+            continue;
+        };
+        let product = match node.input_at(5) {
+            Some(_) => names.fresh(&format!("{output}_product")),
+            None => output.to_owned(),
+        };
+        let columns = AttributeProto::int(COLUMNS, weights.columns() as i64);
+        let place = AttributeProto::int(PLACE, found.len() as i64);
+        nodes.push(
+            NodeProto::new(OPERATOR, node.title(), &[input], &[&product])
+                .with(place)
+                .with(columns),
+        );
+        if let Some(bias) = node.input_at(5) {
+            let title = names.fresh(&format!("{}_Add", node.title()));
+            nodes.push(NodeProto::new("Add", &title, &[&product, bias], &[output]));
+        }
+        found.push(Arc::new(weights));
+    }
+    model.graph.nodes = nodes;
+    if !found.is_empty() {
+        model.graph.sweep();
+    }
+    found
+}
+
+/// The matrix of a node, its input and its output; `None` where the node says something that is not known here, or its sizes
+/// don't fit.
+fn weights<'a>(node: &'a NodeProto, model: &Model) -> Option<(BlockWeights, &'a str, &'a str)> {
+    if node.op_type.as_deref() != Some(REPLACED) || node.domain.as_deref() != Some(super::MICROSOFT)
+    {
+        return None;
+    }
+    // An order of its own for the rows would be input 4.
+    if node.input_at(4).is_some() {
+        return None;
+    }
     let number = |key: &str| usize::try_from(node.int(key)?).ok().filter(|&n| n > 0);
     let constant = |slot: usize| model.graph.initializers.get(node.input_at(slot)?);
-    let (depth, columns) = (number("K")?, number("N")?);
-    let (bits, size) = (number("bits").unwrap_or(4), number("block_size")?);
-    // An order of its own for the rows would be input 4.
-    if !matches!(bits, 2 | 4 | 8) || node.input_at(4).is_some() {
-        return None;
-    }
-    let blocks = depth.div_ceil(size);
-    let bytes_of_block = size.checked_mul(bits)? / 8;
-    let packed = bytes(constant(1)?)?;
-    let scales = constant(2)?.to_f32().ok()?;
-    let count = columns.checked_mul(blocks)?;
-    if packed.len() != count.checked_mul(bytes_of_block)? || scales.len() != count {
-        return None;
-    }
-    let zeros = match node.input_at(3) {
-        None => vec![(1u32 << (bits - 1)) as f32; count],
-        Some(_) => zero_points(constant(3)?, [columns, blocks], bits)?,
-    };
-    let mut values = vec![0.0; depth.checked_mul(columns)?];
-    let at = |bytes: &[u8], place: usize| value_at(bytes, place, bits);
-    for column in 0..columns {
-        for row in 0..depth {
-            let block = column * blocks + row / size;
-            let bytes = &packed[block * bytes_of_block..][..bytes_of_block];
-            values[row * columns + column] = (at(bytes, row % size) - zeros[block]) * scales[block];
+    // Scales have the type of what is multiplied.
+    let scales = constant(2).filter(|scales| scales.element() == Ok(DataType::Float))?;
+    let scales = scales.to_f32().ok()?;
+    let integers = bytes(constant(1)?)?;
+    let (packed, floats) = match node.input_at(3) {
+        None => (None, None),
+        Some(_) => {
+            let tensor = constant(3)?;
+            match bytes(tensor) {
+                Some(bytes) => (Some(bytes), None),
+                None => (None, Some(tensor.to_f32().ok()?)),
+            }
         }
-    }
-    Some(TensorProto::from_f32(name, &[depth, columns], &values))
-}
-
-/// The integer at a place of a packed row, the lowest bits first.
-fn value_at(bytes: &[u8], place: usize, bits: usize) -> f32 {
-    let shift = place * bits % 8;
-    let mask = (1u32 << bits) - 1;
-    (u32::from(bytes[place * bits / 8]) >> shift & mask) as f32
-}
-
-/// One a block: floats, or integers whose rows each begin with a byte.
-fn zero_points(
-    tensor: &TensorProto,
-    [columns, blocks]: [usize; 2],
-    bits: usize,
-) -> Option<Vec<f32>> {
-    let count = columns * blocks;
-    let Some(packed) = bytes(tensor) else {
-        return tensor.to_f32().ok().filter(|zeros| zeros.len() == count);
     };
-    let row = (blocks * bits).div_ceil(8);
-    if packed.len() != columns * row {
-        return None;
-    }
-    let of = |at: usize| value_at(&packed[at / blocks * row..][..row], at % blocks, bits);
-    Some((0..count).map(of).collect())
+    let zero_points = match (&packed, &floats) {
+        (Some(packed), _) => ZeroPoints::Packed(packed),
+        (_, Some(floats)) => ZeroPoints::Floats(floats),
+        _ => ZeroPoints::Middle,
+    };
+    let weights = BlockWeights::pack(&Blocks {
+        bits: number("bits").unwrap_or(4),
+        block: number("block_size")?,
+        depth: number("K")?,
+        columns: number("N")?,
+        integers: &integers,
+        scales: &scales,
+        zero_points,
+    });
+    Some((weights.ok()?, node.input_at(0)?, node.output.first()?))
 }
 
 /// The bytes of a tensor of bytes.
-fn bytes(tensor: &TensorProto) -> Option<Vec<u8>> {
-    use crate::onnx::schema::DataType;
-    let whole = matches!(tensor.element(), Ok(DataType::Uint8));
-    let integers = whole.then(|| tensor.to_i64().ok()).flatten()?;
+fn bytes(tensor: &TensorProto) -> Option<Bytes> {
+    if !matches!(tensor.element(), Ok(DataType::Uint8)) {
+        return None;
+    }
+    if let Some(raw) = &tensor.raw_data {
+        return Some(raw.clone());
+    }
+    let integers = tensor.to_i64().ok()?;
     Some(integers.into_iter().map(|v| v as u8).collect())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The product. Until its weights are put in it only knows their place.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Product {
+    pub(in super::super) place: usize,
+    pub(in super::super) weights: Option<Arc<BlockWeights>>,
+    pub(in super::super) columns: usize,
+}
 
-    #[test]
-    fn packed_integers_lie_with_their_lowest_bits_first() {
-        for (bits, expected) in [
-            (2, &[3.0, 2.0, 1.0, 0.0, 1.0][..]),
-            (4, &[11.0, 1.0, 9.0]),
-            (8, &[27.0, 201.0]),
-        ] {
-            let found: Vec<f32> = (0..expected.len())
-                .map(|place| value_at(&[0b0001_1011, 0b1100_1001], place, bits))
-                .collect();
-            assert_eq!(found, expected, "{bits}");
-        }
+impl PartialEq for Product {
+    fn eq(&self, other: &Product) -> bool {
+        self.place == other.place
     }
+}
+
+impl Eq for Product {}
+
+/// Builds the operator from its node; registered with tract under [`OPERATOR`].
+pub(in super::super) fn build(
+    _context: &ParsingContext,
+    node: &pb::NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let product = Product {
+        place: node.get_attr(PLACE)?,
+        weights: None,
+        columns: node.get_attr(COLUMNS)?,
+    };
+    Ok((Box::new(product), vec![]))
+}
+
+impl Op for Product {
+    fn name(&self) -> StaticName {
+        "MatMulOfBlocks".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Product {
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let weights = self.weights.as_deref();
+        let weights = weights.context("a product with blocks without its weights")?;
+        let input = args_1!(inputs);
+        let mut shape: TVec<usize> = input.shape().into();
+        let plain = input.try_as_plain_ram()?;
+        let rows = plain.as_slice::<f32>()?;
+        match shape.last_mut() {
+            Some(last) if *last == weights.depth() => *last = weights.columns(),
+            _ => bail!("{shape:?} is to be multiplied by {} rows", weights.depth()),
+        }
+        let count = rows.len() / weights.depth();
+        let mut made = Tensor::zero::<f32>(&shape)?;
+        let mut output = made.try_as_plain_ram_mut()?;
+        // Threads share the columns, since rows may be few.
+        let mut tiles = vec![0.0; count * BlockWeights::WIDE * weights.tiles()];
+        let each = count * BlockWeights::WIDE;
+        let cost = cost_of_product(rows.len() * weights.columns());
+        with_team(|| {
+            share(&mut tiles, each, cost, |part, output| {
+                block_gemm(rows, weights, part, output)
+            })
+        })?;
+        rows_of_tiles(&tiles, weights.columns(), output.as_slice_mut()?)?;
+        Ok(tvec!(made.into_tvalue()))
+    }
+}
+
+impl TypedOp for Product {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let mut shape = inputs[0].shape.clone();
+        ensure!(shape.rank() > 0, "a number is multiplied by a matrix");
+        shape.set(shape.rank() - 1, self.columns.to_dim());
+        Ok(tvec!(f32::fact(shape)))
+    }
+
+    fn cost(&self, inputs: &[&TypedFact]) -> TractResult<TVec<(Cost, TDim)>> {
+        let products = inputs[0].shape.volume() * self.columns;
+        Ok(tvec!((Cost::FMA(f32::datum_type()), products)))
+    }
+
+    as_op!();
+}
+
+impl InferenceRulesOp for Product {
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        solver.equals(&inputs[0].datum_type, f32::datum_type())?;
+        solver.equals(&outputs[0].datum_type, f32::datum_type())?;
+        solver.equals(&outputs[0].rank, &inputs[0].rank)?;
+        solver.given(&inputs[0].rank, move |solver, rank| {
+            ensure!(rank > 0, "a number is multiplied by a matrix");
+            let last = rank as usize - 1;
+            for axis in 0..last {
+                solver.equals(&outputs[0].shape[axis], &inputs[0].shape[axis])?;
+            }
+            solver.equals(&outputs[0].shape[last], self.columns.to_dim())
+        })
+    }
+
+    as_op!();
+    to_typed!();
 }

@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 
 use crate::graph::{Model, Names};
-use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The domain of ONNX Runtime's own operators.
-const MICROSOFT: &str = "com.microsoft";
+use super::MICROSOFT;
 
 /// Names of a scale and a zero point.
 type Parameters = (String, String);
@@ -116,7 +115,7 @@ impl Writer {
             "QLinearSoftmax" if theirs && node.int("opset").unwrap_or(13) >= 13 => {
                 self.of_two(node, "Softmax", &[0], 3, None)?;
             }
-            "MatMulNBits" if theirs => self.blocks(node, model)?,
+            "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" if theirs => self.measured(node)?,
             "QLinearConcat" if theirs => self.concat(node)?,
             "QLinearWhere" if theirs => self.choice(node)?,
             _ if own && MOVING.contains(&operator) => self.moved(node)?,
@@ -267,26 +266,58 @@ impl Writer {
         Some(())
     }
 
-    /// With the matrix as floats; a bias is added behind.
-    fn blocks(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
-        let name = self.names.fresh(&format!("{}_floats", node.input_at(1)?));
-        let output = node.output.first()?;
-        let matrix = super::blocks::matrix(node, &name, model)?;
-        self.constants.push(matrix);
-        let (title, input) = (node.title(), node.input_at(0)?);
-        let Some(bias) = node.input_at(5) else {
-            let inputs = [input, name.as_str()];
-            self.nodes
-                .push(NodeProto::new("MatMul", title, &inputs, &[output]));
-            return Some(());
+    /// What ONNX Runtime's optimizer makes of a dynamic product, taken apart again: MatMulInteger, with DynamicQuantizeLinear in
+    /// front of it or not, its sums scaled, a bias added.
+    fn measured(&mut self, node: &NodeProto) -> Option<()> {
+        let slot = |at: usize| node.input_at(at).unwrap_or_default().to_owned();
+        let (title, output) = (node.title().to_owned(), node.output.first()?.clone());
+        let measures = node.op_type.as_deref() == Some("DynamicQuantizeMatMul");
+        let (integers, scale, zero_point, behind) = match measures {
+            true => {
+                let made = ["integers", "scale", "zero_point"]
+                    .map(|word| self.names.fresh(&format!("{output}_{word}")));
+                let [integers, scale, zero_point] = made.each_ref().map(String::as_str);
+                let name = self.names.fresh(&format!("{title}_DynamicQuantizeLinear"));
+                self.nodes.push(NodeProto::new(
+                    "DynamicQuantizeLinear",
+                    &name,
+                    &[node.input_at(0)?],
+                    &[integers, scale, zero_point],
+                ));
+                let [integers, scale, zero_point] = made;
+                (integers, scale, zero_point, [slot(2), slot(3), slot(4)])
+            }
+            false => (slot(0), slot(2), slot(4), [slot(3), slot(5), slot(6)]),
         };
-        let product = self.names.fresh(&format!("{output}_product"));
-        let add = self.names.fresh(&format!("{title}_Add"));
-        let inputs = [input, name.as_str()];
-        self.nodes
-            .push(NodeProto::new("MatMul", title, &inputs, &[&product]));
-        self.nodes
-            .push(NodeProto::new("Add", &add, &[&product, bias], &[output]));
+        let [weight_scale, weight_zero, bias] = behind;
+        let mut inputs = vec![integers, slot(1), zero_point, weight_zero];
+        while inputs.last().is_some_and(String::is_empty) {
+            inputs.pop();
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let value = |names: &mut Names, word: &str| names.fresh(&format!("{output}_{word}"));
+        let [sums, reals, factor] =
+            ["sums", "reals", "factor"].map(|word| value(&mut self.names, word));
+        let unbiased = match bias.as_str() {
+            "" => output.clone(),
+            _ => value(&mut self.names, "unbiased"),
+        };
+        let cast = NodeProto::new("Cast", &reals, &[&sums], &[&reals]);
+        self.nodes.extend([
+            NodeProto::new("MatMulInteger", &title, &inputs, &[&sums]),
+            cast.with(AttributeProto::int("to", DataType::Float as i64)),
+            NodeProto::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
+            NodeProto::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
+        ]);
+        if !bias.is_empty() {
+            let name = self.names.fresh(&format!("{title}_Add"));
+            self.nodes.push(NodeProto::new(
+                "Add",
+                &name,
+                &[&unbiased, &bias],
+                &[&output],
+            ));
+        }
         Some(())
     }
 

@@ -4,7 +4,7 @@
 //! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
 //! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
 
-mod blocks;
+pub(super) mod blocks;
 mod constants;
 mod expand;
 pub(super) mod linear;
@@ -17,14 +17,28 @@ mod region;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use octet_kernels::int8::BlockWeights;
 use serde::Serialize;
 
 use super::EngineError;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::tensor::Tensor;
+pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Step, Value};
 pub(super) use program::Program;
+
+/// The domain of ONNX Runtime's own operators.
+const MICROSOFT: &str = "com.microsoft";
+
+/// What stands in a graph that tract is given, beside its nodes.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// What integer regions run.
+    pub(super) programs: Vec<Arc<Program>>,
+    /// What products with weights in blocks multiply by.
+    pub(super) blocks: Vec<Arc<BlockWeights>>,
+}
 
 /// What one node of a quantized model runs as.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -57,7 +71,7 @@ pub struct FusedNode {
 /// A model whose regions are single nodes, and what they run.
 pub(super) struct Fused {
     pub(super) model: Model,
-    pub(super) programs: Vec<Arc<Program>>,
+    pub(super) beside: Beside,
     pub(super) nodes: Vec<FusedNode>,
     /// For each region, the place in `nodes` of each of its steps.
     pub(super) steps: Vec<Vec<usize>>,
@@ -65,17 +79,32 @@ pub(super) struct Fused {
 
 /// Whether there is anything to fuse in a model.
 pub(super) fn has_integers(model: &Model) -> bool {
-    expand::has_integers(model)
+    expand::has_integers(model) || has_defined(model)
+}
+
+/// Whether there are operators that are defined on integers, which run as such in any case.
+pub(super) fn has_defined(model: &Model) -> bool {
+    let defined = [
+        "DynamicQuantizeLinear",
+        "MatMulInteger",
+        "ConvInteger",
+        "DynamicQuantizeMatMul",
+        "MatMulIntegerToFloat",
+    ];
+    let mut nodes = model.graph.nodes.iter();
+    nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
 }
 
 /// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
 /// throughout.
-pub(super) fn in_float(model: &Model, watched: &[String]) -> Model {
+pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     let mut model = model.clone();
+    let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
     constants::fold_quantized(&mut model, watched);
     constants::fold(&mut model, watched);
-    model
+    let programs = Vec::new();
+    (model, Beside { programs, blocks })
 }
 
 /// Fuses what matches, for inputs of these types and shapes.
@@ -83,14 +112,16 @@ pub(super) fn fuse(
     model: &Model,
     inputs: &[Tensor],
     watched: &[String],
+    scope: Scope,
 ) -> Result<Fused, EngineError> {
     let mut model = model.clone();
+    let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
     constants::fold_quantized(&mut model, watched);
     let types = super::infer_types_of(&model, inputs)?;
     let mut refused: HashMap<usize, String> = HashMap::new();
     loop {
-        let network = pattern::network(&model, &types, watched, &refused);
+        let network = pattern::network(&model, &types, watched, &refused, scope);
         let regions = region::regions(&model.graph, &network, watched);
         let mut programs = Vec::with_capacity(regions.len());
         let before = refused.len();
@@ -105,7 +136,8 @@ pub(super) fn fuse(
         }
         // A step that can't be compiled runs in float, and the rest is cut anew.
         if refused.len() == before {
-            return finished(model, &network, &regions, programs, (&types, watched));
+            let beside = Beside { programs, blocks };
+            return finished(model, &network, &regions, beside, (&types, watched));
         }
     }
 }
@@ -122,7 +154,7 @@ fn finished(
     mut model: Model,
     network: &Network,
     regions: &[region::Region],
-    programs: Vec<Arc<Program>>,
+    beside: Beside,
     (types, watched): (&BTreeMap<String, TensorType>, &[String]),
 ) -> Result<Fused, EngineError> {
     let mut nodes = Vec::new();
@@ -132,7 +164,7 @@ fn finished(
         .iter()
         .flat_map(|step| step.nodes.iter().copied())
         .collect();
-    for (place, (region, program)) in regions.iter().zip(&programs).enumerate() {
+    for (place, (region, program)) in regions.iter().zip(&beside.programs).enumerate() {
         let mut places = Vec::with_capacity(region.steps.len());
         for &index in &region.steps {
             places.push(nodes.len());
@@ -165,7 +197,7 @@ fn finished(
     })?;
     Ok(Fused {
         model,
-        programs,
+        beside,
         nodes,
         steps,
     })
@@ -175,7 +207,8 @@ fn type_name(value: Option<&Value>) -> String {
     match value.map(|value| value.kind) {
         Some(Kind::Byte { signed: true }) => "int8".into(),
         Some(Kind::Byte { signed: false }) => "uint8".into(),
-        _ => "float32".into(),
+        Some(Kind::Sum) => "int32".into(),
+        Some(Kind::Float) | None => "float32".into(),
     }
 }
 
@@ -201,7 +234,7 @@ fn listed(
             let shape = value.map(|value| value.shape.clone());
             (wide.type_name().to_owned(), shape.unwrap_or_default())
         }
-        Operand::Integers(name, _) | Operand::Floats(name) => {
+        Operand::Integers(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
             let value = network.values.get(name);
             let shape = value.map(|value| value.shape.clone());
             (type_name(value), shape.unwrap_or_default())
@@ -253,7 +286,10 @@ fn in_words(node: &NodeProto, reason: &str, types: &BTreeMap<String, TensorType>
     let (output, output_shape) = node.output.first().map(known).unwrap_or_default();
     FusedNode {
         node: node.title().to_owned(),
-        operator: node.operator(),
+        operator: match node.is(blocks::OPERATOR) {
+            true => blocks::REPLACED.to_owned(),
+            false => node.operator(),
+        },
         fused: Vec::new(),
         operation: String::new(),
         region: None,

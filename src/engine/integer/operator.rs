@@ -86,6 +86,7 @@ fn unsigned(integers: &[i8]) -> &[u8] {
 fn tensor(made: Made, value: &Value) -> TractResult<Tensor> {
     match made {
         Made::Floats(floats) => Tensor::from_shape(&value.shape, &floats),
+        Made::Sums(sums) => Tensor::from_shape(&value.shape, &sums),
         Made::Bytes(bytes) => {
             let tensor = Tensor::from_shape(&value.shape, &bytes)?;
             match value.kind {
@@ -105,6 +106,7 @@ fn datum(value: &Value) -> DatumType {
         Kind::Byte { signed: true } => DatumType::I8,
         Kind::Byte { signed: false } => DatumType::U8,
         Kind::Float => DatumType::F32,
+        Kind::Sum => DatumType::I32,
     }
 }
 

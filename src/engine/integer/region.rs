@@ -72,7 +72,10 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
     let mut wanted: HashSet<&str> = HashSet::new();
     let mut live = Vec::new();
     for (index, step) in steps.iter().enumerate().rev() {
-        if kept.contains(step.output.as_str()) || wanted.contains(step.output.as_str()) {
+        if step
+            .made()
+            .any(|name| kept.contains(name) || wanted.contains(name))
+        {
             live.push(index);
             wanted.extend(step.inputs.iter().filter_map(|operand| operand.value()));
         }
@@ -100,7 +103,7 @@ impl<'a> Parts<'a> {
     ) -> Parts<'a> {
         let mut makers: HashMap<&str, usize> = HashMap::new();
         for (item, &index) in live.iter().enumerate() {
-            makers.insert(&steps[index].output, item);
+            makers.extend(steps[index].made().map(|name| (name, item)));
         }
         for (offset, &node) in outside.keys().enumerate() {
             for output in graph.nodes[node]
@@ -132,6 +135,13 @@ impl<'a> Parts<'a> {
             part: (0..next.len()).collect(),
             next,
         }
+    }
+
+    /// What an item that is a step reads; a float node's are among the kept.
+    fn read(&self, item: usize) -> impl Iterator<Item = &str> {
+        let step = self.live.get(item).map(|&index| &self.steps[index]);
+        step.into_iter()
+            .flat_map(|step| step.inputs.iter().filter_map(|operand| operand.value()))
     }
 
     fn join(&mut self) {
@@ -187,26 +197,25 @@ impl<'a> Parts<'a> {
             .map(|items| {
                 let inside: HashSet<usize> = items.iter().copied().collect();
                 let steps: Vec<usize> = items.iter().map(|&item| self.live[item]).collect();
-                let made: HashSet<&str> = steps
-                    .iter()
-                    .map(|&s| self.steps[s].output.as_str())
-                    .collect();
+                let made: HashSet<&str> =
+                    steps.iter().flat_map(|&s| self.steps[s].made()).collect();
                 let read = steps.iter().flat_map(|&s| &self.steps[s].inputs);
                 let inputs: BTreeSet<&str> = read
                     .filter_map(|operand| operand.value())
                     .filter(|name| !made.contains(name))
                     .collect();
-                let outputs = items.iter().filter(|&&item| {
-                    kept.contains(self.steps[self.live[item]].output.as_str())
-                        || self.next[item]
-                            .iter()
-                            .any(|reader| !inside.contains(reader))
+                let outputs = items.iter().flat_map(|&item| {
+                    let readers = self.next[item].iter();
+                    let left: HashSet<&str> = readers
+                        .filter(|reader| !inside.contains(reader))
+                        .flat_map(|&reader| self.read(reader))
+                        .collect();
+                    let made = self.steps[self.live[item]].made();
+                    made.filter(move |name| kept.contains(name) || left.contains(name))
                 });
                 Region {
                     inputs: inputs.into_iter().map(str::to_owned).collect(),
-                    outputs: outputs
-                        .map(|&item| self.steps[self.live[item]].output.clone())
-                        .collect(),
+                    outputs: outputs.map(str::to_owned).collect(),
                     steps,
                 }
             })
@@ -262,6 +271,7 @@ mod tests {
                         .map(|n| Operand::Integers(n, UNIT))
                         .collect(),
                     output,
+                    beside: Vec::new(),
                     quantization: Some(UNIT),
                     wide: None,
                     bounds: [0, 255],

@@ -18,6 +18,7 @@ mod view;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use bytes::Bytes;
 use tract_onnx::tract_core::optim::Optimizer;
@@ -36,9 +37,9 @@ pub(super) const LEAST: usize = 64 << 10;
 const FLOAT: usize = size_of::<f32>();
 
 /// A constant of floats whose bytes are somebody else's. It can't be evaluated outside a run, so that tract doesn't fold it.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Weight {
-    bytes: Bytes,
+    bytes: Place,
     shape: TVec<usize>,
 }
 
@@ -47,41 +48,46 @@ impl Weight {
     pub(super) fn new(bytes: Bytes, shape: &[usize]) -> Option<Weight> {
         let count = shape.iter().try_fold(FLOAT, |a, &d| a.checked_mul(d))?;
         (count == bytes.len()).then(|| Weight {
-            bytes,
+            bytes: Place(bytes),
             shape: shape.into(),
         })
     }
 
     fn value(&self) -> TractResult<TVec<TValue>> {
         // SAFETY: every bit pattern is a float, and `new` checked the length.
-        let tensor = unsafe { Tensor::from_raw_dt(f32::datum_type(), &self.shape, &self.bytes) }?;
+        let tensor = unsafe { Tensor::from_raw_dt(f32::datum_type(), &self.shape, &self.bytes.0) }?;
         Ok(tvec!(tensor.into_tvalue()))
     }
 }
 
-impl fmt::Debug for Weight {
+/// Bytes of a file, the same as others only where they are the same place of it: all of them are never looked at.
+#[derive(Clone)]
+struct Place(Bytes);
+
+impl Place {
+    fn ends(&self) -> Range<*const u8> {
+        self.0.as_ptr_range()
+    }
+}
+
+impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Weight {:?}", self.shape)
+        write!(f, "{} bytes", self.0.len())
     }
 }
 
-impl PartialEq for Weight {
-    fn eq(&self, other: &Weight) -> bool {
-        same(&self.bytes, &other.bytes) && self.shape == other.shape
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.ends() == other.ends()
     }
 }
 
-impl Eq for Weight {}
+impl Eq for Place {}
 
-impl Hash for Weight {
+impl Hash for Place {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.bytes.as_ptr(), self.bytes.len(), &self.shape).hash(state);
+        self.ends().hash(state);
     }
-}
-
-/// Whether these are the same bytes in the same place.
-fn same(a: &Bytes, b: &Bytes) -> bool {
-    a.as_ptr() == b.as_ptr() && a.len() == b.len()
 }
 
 impl Op for Weight {
@@ -127,7 +133,7 @@ impl InferenceRulesOp for Weight {
 pub(super) fn in_file(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
     let view = View::of(model, outlet)?;
     let as_it_lies = view.filter(View::lies_as_counted);
-    Ok(as_it_lies.map(|view| view.bytes))
+    Ok(as_it_lies.map(|view| view.bytes.0))
 }
 
 /// tract's own code generation, with weights shared where it would pack them.

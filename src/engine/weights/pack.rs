@@ -1,9 +1,5 @@
 //! Weights that are packed when the run comes to them.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
-
-use bytes::Bytes;
 use octet_kernels::panels::{Matrix, pack};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
 use tract_onnx::tract_core::optim::{OptimizerSession, TypedPass};
@@ -15,7 +11,7 @@ use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
 use super::view::View;
-use super::{FLOAT, same};
+use super::{FLOAT, Place};
 
 /// Replaces the packing of a weight by a [`Packed`].
 #[derive(Clone, Debug)]
@@ -97,9 +93,9 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
 }
 
 /// A weight that is packed when the run comes to it.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Packed {
-    bytes: Bytes,
+    bytes: Place,
     /// The first of the matrices.
     matrix: Matrix,
     /// How many of them there are along each further axis, and how far apart.
@@ -121,7 +117,7 @@ impl Packed {
         // SAFETY: the blob is aligned for floats by the format and holds `count` of them, all written just now.
         let floats =
             unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<f32>(), count) };
-        let held = pack(&self.bytes, matrix, self.format.r, panel, floats);
+        let held = pack(&self.bytes.0, matrix, self.format.r, panel, floats);
         ensure!(held, "a weight lies outside its bytes");
         Ok(Box::new(EagerPackedInput {
             fact: PackedExoticFact {
@@ -133,32 +129,6 @@ impl Packed {
             panel_bytes: panel * FLOAT,
             mn: matrix.mn,
         }))
-    }
-}
-
-impl fmt::Debug for Packed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Packed {:?} {:?} {}",
-            self.matrix, self.batches, self.format
-        )
-    }
-}
-
-impl PartialEq for Packed {
-    fn eq(&self, other: &Packed) -> bool {
-        same(&self.bytes, &other.bytes)
-            && (self.matrix, &self.batches) == (other.matrix, &other.batches)
-            && self.format == other.format
-    }
-}
-
-impl Eq for Packed {}
-
-impl Hash for Packed {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.bytes.as_ptr(), self.matrix, &self.batches).hash(state);
     }
 }
 

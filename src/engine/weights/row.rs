@@ -1,17 +1,13 @@
 //! Products of a single row, whose weight is read where it lies: each of its values is used once, so that packing it would
 //! take longer than the product.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
-
-use bytes::Bytes;
 use octet_kernels::panels::Matrix;
 use octet_kernels::row::times;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::same;
+use super::Place;
 use super::view::View;
 
 /// Replaces the products of a weight and a single row.
@@ -106,32 +102,11 @@ fn matrix(sum: &EinSum, view: &View, [slot, other]: [usize; 2], row: &[usize]) -
 }
 
 /// A row times a weight.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Row {
-    bytes: Bytes,
+    bytes: Place,
     matrix: Matrix,
     shape: TVec<usize>,
-}
-
-impl fmt::Debug for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Row {:?}", self.matrix)
-    }
-}
-
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        same(&self.bytes, &other.bytes)
-            && (self.matrix, &self.shape) == (other.matrix, &other.shape)
-    }
-}
-
-impl Eq for Row {}
-
-impl Hash for Row {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.bytes.as_ptr(), self.matrix, &self.shape).hash(state);
-    }
 }
 
 impl Op for Row {
@@ -149,7 +124,7 @@ impl EvalOp for Row {
         let row = inputs[0].try_as_plain_ram()?.as_slice::<f32>()?;
         let mut made = Tensor::zero::<f32>(&self.shape)?;
         let mut plain = made.try_as_plain_ram_mut()?;
-        let fits = times(&self.bytes, &self.matrix, row, plain.as_slice_mut()?);
+        let fits = times(&self.bytes.0, &self.matrix, row, plain.as_slice_mut()?);
         ensure!(fits, "a weight lies outside its bytes");
         Ok(tvec!(made.into_tvalue()))
     }

@@ -1,15 +1,11 @@
 //! Tables of which rows are looked up, such as the embeddings of a language model: only what is asked for is read, where it
 //! lies.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
-
-use bytes::Bytes;
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{FLOAT, Weight, in_file, same};
+use super::{FLOAT, Place, Weight, in_file};
 use crate::engine::indices;
 
 /// Replaces what looks up rows of a weight.
@@ -42,15 +38,15 @@ fn table(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Table>> {
     };
     let plain = gather.axis == 0 && *output == f32::datum_type();
     Ok(plain.then(|| Table {
-        bytes,
+        bytes: Place(bytes),
         shape: shape.into(),
     }))
 }
 
 /// Rows of a weight, by their places.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Table {
-    bytes: Bytes,
+    bytes: Place,
     shape: TVec<usize>,
 }
 
@@ -58,26 +54,6 @@ impl Table {
     fn made<D: DimLike>(&self, places: &[D]) -> TVec<D> {
         let row = self.shape[1..].iter().map(|&size| size.into());
         places.iter().cloned().chain(row).collect()
-    }
-}
-
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Table {:?}", self.shape)
-    }
-}
-
-impl PartialEq for Table {
-    fn eq(&self, other: &Table) -> bool {
-        same(&self.bytes, &other.bytes) && self.shape == other.shape
-    }
-}
-
-impl Eq for Table {}
-
-impl Hash for Table {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.bytes.as_ptr(), &self.shape).hash(state);
     }
 }
 
@@ -99,7 +75,7 @@ impl EvalOp for Table {
         let mut bytes = Vec::with_capacity(places.len() * row);
         for &place in places.try_as_plain_ram()?.as_slice::<i64>()? {
             let place = place.rem_euclid(self.shape[0] as i64) as usize;
-            bytes.extend_from_slice(&self.bytes[place * row..][..row]);
+            bytes.extend_from_slice(&self.bytes.0[place * row..][..row]);
         }
         let made = Weight::new(bytes.into(), &self.made(places.shape()));
         made.context("rows that don't fit their shape")?.value()

@@ -1,14 +1,13 @@
 //! How a weight lies in its file behind operators that only rearrange its axes.
 
-use bytes::Bytes;
 use tract_onnx::tract_core::ops::change_axes::IntoShape;
 use tract_onnx::tract_hir::internal::*;
 
-use super::Weight;
+use super::{Place, Weight};
 
 /// A weight as seen behind operators that only rearrange its axes. Strides are in floats.
 pub(super) struct View {
-    pub(super) bytes: Bytes,
+    pub(super) bytes: Place,
     pub(super) shape: TVec<usize>,
     pub(super) strides: TVec<usize>,
 }

@@ -5,11 +5,11 @@ mod machine {
     use core::arch::wasm32::*;
 
     #[derive(Clone, Copy)]
-    pub(in crate::float) struct Lanes(v128);
+    pub(crate) struct Lanes(v128);
 
     impl Lanes {
         #[inline(always)]
-        pub(in crate::float) fn splat(value: f32) -> Lanes {
+        pub(crate) fn splat(value: f32) -> Lanes {
             Lanes(f32x4_splat(value))
         }
 
@@ -17,7 +17,7 @@ mod machine {
         ///
         /// Four floats can be read at `from`.
         #[inline(always)]
-        pub(in crate::float) unsafe fn load(from: *const f32) -> Lanes {
+        pub(crate) unsafe fn load(from: *const f32) -> Lanes {
             // SAFETY: the caller's promise; wasm loads need no alignment.
             Lanes(unsafe { v128_load(from.cast()) })
         }
@@ -26,14 +26,14 @@ mod machine {
         ///
         /// Four floats can be written at `to`.
         #[inline(always)]
-        pub(in crate::float) unsafe fn store(self, to: *mut f32) {
+        pub(crate) unsafe fn store(self, to: *mut f32) {
             // SAFETY: the caller's promise; wasm stores need no alignment.
             unsafe { v128_store(to.cast(), self.0) }
         }
 
         /// This plus `a * b`, rounded once or twice as the machine likes.
         #[inline(always)]
-        pub(in crate::float) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
+        pub(crate) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
             #[cfg(target_feature = "relaxed-simd")]
             return Lanes(f32x4_relaxed_madd(a.0, b.0, self.0));
             #[cfg(not(target_feature = "relaxed-simd"))]
@@ -42,13 +42,13 @@ mod machine {
 
         /// Every other float of these four and the next.
         #[inline(always)]
-        pub(in crate::float) fn every_other(self, next: Lanes) -> Lanes {
+        pub(crate) fn every_other(self, next: Lanes) -> Lanes {
             Lanes(i32x4_shuffle::<0, 2, 4, 6>(self.0, next.0))
         }
 
         /// Not under `low` and not over `high`; what is no number stays none.
         #[inline(always)]
-        pub(in crate::float) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
+        pub(crate) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
             Lanes(f32x4_pmin(f32x4_pmax(self.0, low.0), high.0))
         }
     }
@@ -57,11 +57,11 @@ mod machine {
 #[cfg(not(target_arch = "wasm32"))]
 mod machine {
     #[derive(Clone, Copy)]
-    pub(in crate::float) struct Lanes([f32; 4]);
+    pub(crate) struct Lanes([f32; 4]);
 
     impl Lanes {
         #[inline(always)]
-        pub(in crate::float) fn splat(value: f32) -> Lanes {
+        pub(crate) fn splat(value: f32) -> Lanes {
             Lanes([value; 4])
         }
 
@@ -69,7 +69,7 @@ mod machine {
         ///
         /// Four floats can be read at `from`.
         #[inline(always)]
-        pub(in crate::float) unsafe fn load(from: *const f32) -> Lanes {
+        pub(crate) unsafe fn load(from: *const f32) -> Lanes {
             // SAFETY: the caller's promise; the read asks for no alignment.
             Lanes(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
         }
@@ -78,14 +78,14 @@ mod machine {
         ///
         /// Four floats can be written at `to`.
         #[inline(always)]
-        pub(in crate::float) unsafe fn store(self, to: *mut f32) {
+        pub(crate) unsafe fn store(self, to: *mut f32) {
             // SAFETY: the caller's promise; the write asks for no alignment.
             unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
         }
 
         /// This plus `a * b`, rounded once or twice as the machine likes.
         #[inline(always)]
-        pub(in crate::float) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
+        pub(crate) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
             Lanes(std::array::from_fn(|lane| {
                 self.0[lane] + a.0[lane] * b.0[lane]
             }))
@@ -93,14 +93,14 @@ mod machine {
 
         /// Every other float of these four and the next.
         #[inline(always)]
-        pub(in crate::float) fn every_other(self, next: Lanes) -> Lanes {
+        pub(crate) fn every_other(self, next: Lanes) -> Lanes {
             let ([a, _, c, _], [e, _, g, _]) = (self.0, next.0);
             Lanes([a, c, e, g])
         }
 
         /// Not under `low` and not over `high`; what is no number stays none.
         #[inline(always)]
-        pub(in crate::float) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
+        pub(crate) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
             Lanes(std::array::from_fn(|lane| {
                 let raised = match self.0[lane] < low.0[lane] {
                     true => low.0[lane],
@@ -115,4 +115,4 @@ mod machine {
     }
 }
 
-pub(super) use machine::Lanes;
+pub(crate) use machine::Lanes;

@@ -13,6 +13,8 @@ mod padded;
 
 use dense::Dense;
 use depthwise::Depthwise;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use lanes::Lanes;
 
 /// A float as it is in a file.
 type Raw = [u8; 4];

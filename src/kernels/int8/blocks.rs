@@ -1,6 +1,17 @@
 //! Floats times a matrix of small integers in blocks: ONNX Runtime's MatMulNBits.
+//!
+//! The integers are packed once into tiles of [`WIDE`] columns and stay integers: only as much of a tile as fits the nearest
+//! cache is made floats at a time, and all rows are multiplied by it before the next. A sum is a lane, so its order is
+//! that of the depth.
+//!
+//! Sixteen bytes of a tile hold `2 · 8/bits` steps of its depth. Byte `8h + c` has, lowest bits first, the integers of column `c`
+//! in the steps `h`, `2 + h`, `4 + h` …: shifted and masked, they are two steps side by side.
 
-use super::error::{Error, at_least, equal, product, span};
+use core::ops::Range;
+
+use super::error::{Error, at_least, equal, product};
+#[cfg(target_arch = "wasm32")]
+use crate::float::Lanes;
 
 /// What stands for zero in each block.
 #[derive(Clone, Copy, Debug)]
@@ -43,27 +54,38 @@ impl Blocks<'_> {
                 found: self.bits,
             });
         }
-        if self.block == 0 {
-            return Err(Error::Zero { what: "the block" });
+        if self.block == 0 || self.depth == 0 {
+            return Err(Error::Zero {
+                what: "the block, or the depth",
+            });
         }
-        let per_byte = 8 / self.bits;
+        let whole = self.block / self.steps() * self.steps();
         equal(
-            "the block, in whole bytes",
-            self.block / per_byte * per_byte,
+            "the block, in whole steps of packed bytes",
+            whole,
             self.block,
         )?;
         let blocks = product("the scales", &[self.columns, self.per_column()])?;
-        let bytes = product("the weights", &[blocks, self.block / per_byte])?;
+        let bytes = product("the weights", &[blocks, self.block / self.per_byte()])?;
         at_least("the weights", self.integers.len(), bytes)?;
         at_least("the scales", self.scales.len(), blocks)?;
         match self.zero_points {
             ZeroPoints::Middle => Ok(()),
             ZeroPoints::Packed(packed) => {
-                let needed = self.columns * self.per_column().div_ceil(per_byte);
+                let needed = self.columns * self.per_column().div_ceil(self.per_byte());
                 at_least("the zero points", packed.len(), needed)
             }
             ZeroPoints::Floats(floats) => at_least("the zero points", floats.len(), blocks),
         }
+    }
+
+    fn per_byte(&self) -> usize {
+        8 / self.bits
+    }
+
+    /// How many steps of the depth sixteen packed bytes hold.
+    fn steps(&self) -> usize {
+        2 * self.per_byte()
     }
 
     fn per_column(&self) -> usize {
@@ -72,133 +94,428 @@ impl Blocks<'_> {
 
     /// An integer of so many bits, low bits first.
     fn integer(&self, bytes: &[u8], at: usize) -> u8 {
-        let per_byte = 8 / self.bits;
-        let byte = bytes[at / per_byte] >> (at % per_byte * self.bits);
+        let byte = bytes[at / self.per_byte()] >> (at % self.per_byte() * self.bits);
         byte & (u8::MAX >> (8 - self.bits))
     }
 
-    /// The scale and zero point of a block.
-    fn block_scale(&self, column: usize, block: usize) -> (f32, f32) {
-        let at = column * self.per_column() + block;
-        let zero = match self.zero_points {
-            ZeroPoints::Middle => f32::from(1u8 << (self.bits - 1)),
-            ZeroPoints::Packed(packed) => {
-                let bytes = self.per_column().div_ceil(8 / self.bits);
-                f32::from(self.integer(&packed[column * bytes..], block))
-            }
-            ZeroPoints::Floats(floats) => floats[at],
-        };
-        (self.scales[at], zero)
+    /// The integer at a depth of a column; 0 where there is none.
+    fn at(&self, column: usize, depth: usize) -> u8 {
+        if column >= self.columns || depth >= self.depth {
+            return 0;
+        }
+        let bytes = self.block / self.per_byte();
+        let block = column * self.per_column() + depth / self.block;
+        self.integer(&self.integers[block * bytes..][..bytes], depth % self.block)
     }
 
-    /// Writes a column's weights as floats, `stride` apart.
-    fn unpack(&self, column: usize, stride: usize, output: &mut [f32]) {
-        let bytes = self.block * self.bits / 8;
-        let per_byte = 8 / self.bits;
-        let mut levels = [0.0; 256];
-        for block in 0..self.per_column() {
-            let (scale, zero) = self.block_scale(column, block);
-            let integers = &self.integers[(column * self.per_column() + block) * bytes..][..bytes];
-            let first = block * self.block;
-            let count = self.block.min(self.depth - first);
-            let mut outputs = output[first * stride..]
-                .iter_mut()
-                .step_by(stride)
-                .take(count);
-            if self.bits == 8 {
-                for (to, &byte) in outputs.zip(integers) {
-                    *to = (f32::from(byte) - zero) * scale;
-                }
-                continue;
+    /// The zero point of a block.
+    fn zero(&self, column: usize, block: usize) -> f32 {
+        match self.zero_points {
+            ZeroPoints::Middle => f32::from(1u8 << (self.bits - 1)),
+            ZeroPoints::Packed(packed) => {
+                let bytes = self.per_column().div_ceil(self.per_byte());
+                f32::from(self.integer(&packed[column * bytes..], block))
             }
-            for (level, value) in levels[..1 << self.bits].iter_mut().zip(0u8..) {
-                *level = (f32::from(value) - zero) * scale;
+            ZeroPoints::Floats(floats) => floats[column * self.per_column() + block],
+        }
+    }
+}
+
+/// Columns of a tile.
+const WIDE: usize = 8;
+
+/// Rows of a tile, whose sums stay in registers: half of wasm's sixteen vectors, and as many as hide what an addition takes.
+const HIGH: usize = if cfg!(target_arch = "wasm32") { 4 } else { 8 };
+
+/// Floats of a tile that are made at a time: with the rows they meet they fit the nearest cache.
+const PANEL: usize = 2048;
+
+/// A matrix of small integers in blocks, packed once.
+#[derive(Clone, Debug)]
+pub struct BlockWeights {
+    bits: usize,
+    block: usize,
+    depth: usize,
+    columns: usize,
+    packed: Vec<u8>,
+    /// Tile by tile, block by block, one a column.
+    scales: Vec<[f32; WIDE]>,
+    /// As many, or one for all.
+    zeros: Vec<[f32; WIDE]>,
+}
+
+impl BlockWeights {
+    /// Columns of a tile.
+    pub const WIDE: usize = WIDE;
+
+    /// Packs a matrix.
+    pub fn pack(blocks: &Blocks) -> Result<BlockWeights, Error> {
+        blocks.check()?;
+        let tiles = blocks.columns.div_ceil(WIDE);
+        let chunks = blocks.depth.div_ceil(blocks.steps());
+        let length = product("the packed weights", &[tiles, chunks, 2 * WIDE])?;
+        let mut packed = Vec::with_capacity(length);
+        for (tile, chunk) in (0..tiles).flat_map(|tile| (0..chunks).map(move |at| (tile, at))) {
+            for (half, lane) in (0..2).flat_map(|half| (0..WIDE).map(move |lane| (half, lane))) {
+                let sets = 0..blocks.per_byte();
+                let byte = sets.fold(0, |byte, set| {
+                    let depth = chunk * blocks.steps() + 2 * set + half;
+                    byte | blocks.at(tile * WIDE + lane, depth) << (set * blocks.bits)
+                });
+                packed.push(byte);
             }
-            for &byte in integers {
-                for at in 0..per_byte {
-                    let value = (byte >> (at * self.bits)) & (u8::MAX >> (8 - self.bits));
-                    if let Some(to) = outputs.next() {
-                        *to = levels[usize::from(value)];
-                    }
-                }
+        }
+        let each = |of: &dyn Fn(usize, usize) -> f32| {
+            let places =
+                (0..tiles).flat_map(|tile| (0..blocks.per_column()).map(move |b| (tile, b)));
+            let lanes = places.map(|(tile, block)| {
+                core::array::from_fn(|lane| match tile * WIDE + lane {
+                    column if column < blocks.columns => of(column, block),
+                    _ => 0.0,
+                })
+            });
+            lanes.collect()
+        };
+        let zeros = match blocks.zero_points {
+            ZeroPoints::Middle => vec![[blocks.zero(0, 0); WIDE]],
+            _ => each(&|column, block| blocks.zero(column, block)),
+        };
+        Ok(BlockWeights {
+            bits: blocks.bits,
+            block: blocks.block,
+            depth: blocks.depth,
+            columns: blocks.columns,
+            packed,
+            scales: each(&|column, block| blocks.scales[column * blocks.per_column() + block]),
+            zeros,
+        })
+    }
+
+    /// How many products make a sum.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// How many sums a row gets.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// How many tiles the columns make.
+    pub fn tiles(&self) -> usize {
+        self.columns.div_ceil(WIDE)
+    }
+
+    /// What the packed weights take.
+    pub fn bytes(&self) -> usize {
+        let floats = self.scales.len() + self.zeros.len();
+        self.packed.len() + size_of::<[f32; WIDE]>() * floats
+    }
+
+    /// Some depth of a tile as floats, `(integer - zero) · scale`; from a whole number of packed steps on.
+    #[inline(always)]
+    fn unpack<const BITS: usize>(&self, tile: usize, depth: Range<usize>, panel: &mut [f32]) {
+        let steps = 2 * 8 / BITS;
+        let chunks = self.depth.div_ceil(steps);
+        let blocks = self.depth.div_ceil(self.block);
+        let (packed, _) = self.packed[tile * chunks * 2 * WIDE..].as_chunks::<{ 2 * WIDE }>();
+        let first = depth.start / steps;
+        let count = depth.len().div_ceil(steps);
+        let made = panel.chunks_exact_mut(steps * WIDE);
+        for ((at, bytes), made) in (first..).zip(&packed[first..first + count]).zip(made) {
+            let place = tile * blocks + at * steps / self.block;
+            let scale = &self.scales[place];
+            let zero = self.zeros.get(place).unwrap_or(&self.zeros[0]);
+            let (made, _) = made.as_chunks_mut::<{ 2 * WIDE }>();
+            for (set, made) in made.iter_mut().enumerate() {
+                two_steps::<BITS>(bytes, set, (zero, scale), made);
             }
         }
     }
 }
 
-/// Rows and columns of a tile, whose sums stay in registers.
-const HIGH: usize = 4;
-const WIDE: usize = 8;
+/// A set of two steps as floats.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[inline(always)]
+fn two_steps<const BITS: usize>(
+    bytes: &[u8; 2 * WIDE],
+    set: usize,
+    (zero, scale): (&[f32; WIDE], &[f32; WIDE]),
+    made: &mut [f32; 2 * WIDE],
+) {
+    use core::arch::wasm32::*;
+    // SAFETY: sixteen bytes are read, eight floats as two vectors, and sixteen written as four.
+    unsafe {
+        let pair = |floats: &[f32; WIDE]| {
+            let first: *const v128 = floats.as_ptr().cast();
+            [v128_load(first), v128_load(first.add(1))]
+        };
+        let (zero, scale) = (pair(zero), pair(scale));
+        let bytes = v128_load(bytes.as_ptr().cast());
+        // What a shift of 16 bits brings over from the byte above is masked off.
+        let shifted = u16x8_shr(bytes, (set * BITS) as u32);
+        let integers = v128_and(shifted, u8x16_splat(u8::MAX >> (8 - BITS)));
+        let [first, second] = [
+            u16x8_extend_low_u8x16(integers),
+            u16x8_extend_high_u8x16(integers),
+        ];
+        let to: *mut v128 = made.as_mut_ptr().cast();
+        for (at, integers) in [
+            u32x4_extend_low_u16x8(first),
+            u32x4_extend_high_u16x8(first),
+            u32x4_extend_low_u16x8(second),
+            u32x4_extend_high_u16x8(second),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let steps = f32x4_sub(f32x4_convert_i32x4(integers), zero[at % 2]);
+            v128_store(to.add(at), f32x4_mul(steps, scale[at % 2]));
+        }
+    }
+}
 
-/// Rows of floats times the matrix: `Σ a · ((w - zero) · scale) + bias`, summed in the order of the depth, every
-/// operation rounded to f32. Row r of the output begins at `r · stride`.
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+#[inline(always)]
+fn two_steps<const BITS: usize>(
+    bytes: &[u8; 2 * WIDE],
+    set: usize,
+    (zero, scale): (&[f32; WIDE], &[f32; WIDE]),
+    made: &mut [f32; 2 * WIDE],
+) {
+    // Array after array, which becomes vector code as one loop over all of it doesn't.
+    let mask = u8::MAX >> (8 - BITS);
+    let integers: [u8; 2 * WIDE] = core::array::from_fn(|at| (bytes[at] >> (set * BITS)) & mask);
+    let ((integers, _), (made, _)) = (integers.as_chunks::<WIDE>(), made.as_chunks_mut::<WIDE>());
+    for (integers, made) in integers.iter().zip(made) {
+        let wide: [i32; WIDE] = core::array::from_fn(|lane| i32::from(integers[lane]));
+        let floats: [f32; WIDE] = core::array::from_fn(|lane| wide[lane] as f32);
+        let centred: [f32; WIDE] = core::array::from_fn(|lane| floats[lane] - zero[lane]);
+        *made = core::array::from_fn(|lane| centred[lane] * scale[lane]);
+    }
+}
+
+/// Rows of floats times some tiles of the matrix: `Σ a · ((w - zero) · scale)`, summed in the order of the depth. Tile after tile
+/// comes out, each with all rows, each of these with its eight sums; a row begins every `depth` values.
 pub fn block_gemm(
-    (rows, row_stride, count): (&[f32], usize, usize),
-    weights: &Blocks,
-    bias: Option<&[f32]>,
+    rows: &[f32],
+    weights: &BlockWeights,
+    tiles: Range<usize>,
     output: &mut [f32],
-    stride: usize,
 ) -> Result<(), Error> {
-    weights.check()?;
-    at_least(
-        "the activations",
-        rows.len(),
-        span("the activations", count, row_stride, weights.depth)?,
-    )?;
-    at_least(
+    let depth = weights.depth;
+    let count = rows.len() / depth;
+    equal("the activations, in whole rows", count * depth, rows.len())?;
+    if tiles.start > tiles.end || tiles.end > weights.tiles() {
+        return Err(Error::Mismatch {
+            what: "the last of the tiles asked for",
+            expected: weights.tiles(),
+            found: tiles.end.max(tiles.start),
+        });
+    }
+    let tile = product("the output", &[count, WIDE])?;
+    equal(
         "the output",
+        product("the output", &[tiles.len(), tile])?,
         output.len(),
-        span("the output", count, stride, weights.columns)?,
     )?;
-    bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
-    if count == 0 || weights.columns == 0 {
+    if tile == 0 {
         return Ok(());
     }
-    // Eight columns at a time as floats, [depth, columns]: a sum is a lane, so its order is that of the depth.
-    let depth = weights.depth;
-    let mut unpacked = vec![0.0; product("the weights", &[depth, WIDE])?];
-    for first in (0..weights.columns).step_by(WIDE) {
-        let columns = WIDE.min(weights.columns - first);
-        for column in 0..columns {
-            weights.unpack(
-                first + column,
-                WIDE,
-                unpacked.get_mut(column..).unwrap_or_default(),
-            );
-        }
-        for row in (0..count).step_by(HIGH) {
-            let high = HIGH.min(count - row);
-            // A row that isn't there is the last one again.
-            let values = core::array::from_fn(|at| match depth {
-                0 => &[],
-                depth => &rows[(row + at.min(high - 1)) * row_stride..][..depth],
-            });
-            let sums = tile(values, &unpacked);
-            for (at, sums) in sums[..high].iter().enumerate() {
-                let output = &mut output[(row + at) * stride + first..][..columns];
-                for (column, (to, &sum)) in output.iter_mut().zip(sums).enumerate() {
-                    *to = match bias {
-                        Some(bias) => sum + bias[first + column],
-                        None => sum,
-                    };
-                }
-            }
-        }
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        // SAFETY: the processor has both.
+        unsafe { multiply_with_avx2(rows, weights, tiles, output) };
+        return Ok(());
     }
+    multiply::<Eight>(rows, weights, tiles, output);
     Ok(())
 }
 
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn multiply_with_avx2(
+    rows: &[f32],
+    weights: &BlockWeights,
+    tiles: Range<usize>,
+    output: &mut [f32],
+) {
+    multiply::<FusedEight>(rows, weights, tiles, output);
+}
+
+/// Sums of all columns of a tile.
+trait Sums: Copy {
+    fn load(from: &[f32; WIDE]) -> Self;
+    fn store(self, to: &mut [f32; WIDE]);
+    fn add_product(self, value: f32, weights: Self) -> Self;
+}
+
+/// In two vectors.
+#[cfg(target_arch = "wasm32")]
+#[derive(Clone, Copy)]
+struct Eight([Lanes; 2]);
+
+#[cfg(target_arch = "wasm32")]
+impl Sums for Eight {
+    #[inline(always)]
+    fn load(from: &[f32; WIDE]) -> Eight {
+        let from = from.as_ptr();
+        // SAFETY: eight floats.
+        Eight(unsafe { [Lanes::load(from), Lanes::load(from.add(WIDE / 2))] })
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32; WIDE]) {
+        // SAFETY: eight floats.
+        unsafe {
+            self.0[0].store(to.as_mut_ptr());
+            self.0[1].store(to.as_mut_ptr().add(WIDE / 2));
+        }
+    }
+
+    #[inline(always)]
+    fn add_product(self, value: f32, weights: Eight) -> Eight {
+        let value = Lanes::splat(value);
+        let ([a, b], [x, y]) = (self.0, weights.0);
+        Eight([a.add_product(value, x), b.add_product(value, y)])
+    }
+}
+
+/// As the compiler likes.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Clone, Copy)]
+struct Eight([f32; WIDE]);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Sums for Eight {
+    #[inline(always)]
+    fn load(from: &[f32; WIDE]) -> Eight {
+        Eight(*from)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32; WIDE]) {
+        *to = self.0;
+    }
+
+    #[inline(always)]
+    fn add_product(self, value: f32, weights: Eight) -> Eight {
+        Eight(core::array::from_fn(|lane| {
+            self.0[lane] + value * weights.0[lane]
+        }))
+    }
+}
+
+/// In one vector that multiplies and adds at once.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+struct FusedEight([f32; WIDE]);
+
+#[cfg(target_arch = "x86_64")]
+impl Sums for FusedEight {
+    #[inline(always)]
+    fn load(from: &[f32; WIDE]) -> FusedEight {
+        FusedEight(*from)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32; WIDE]) {
+        *to = self.0;
+    }
+
+    #[inline(always)]
+    fn add_product(self, value: f32, weights: FusedEight) -> FusedEight {
+        let sum = |lane: usize| value.mul_add(weights.0[lane], self.0[lane]);
+        FusedEight(core::array::from_fn(sum))
+    }
+}
+
 #[inline(always)]
-fn tile(rows: [&[f32]; HIGH], weights: &[f32]) -> [[f32; WIDE]; HIGH] {
-    let mut sums = [[0.0; WIDE]; HIGH];
-    let [a, b, c, d] = rows;
-    let rows = a.iter().zip(b).zip(c).zip(d);
-    for (weights, (((&a, &b), &c), &d)) in weights.as_chunks::<WIDE>().0.iter().zip(rows) {
-        for (sums, value) in sums.iter_mut().zip([a, b, c, d]) {
-            for (sum, &weight) in sums.iter_mut().zip(weights) {
-                *sum += value * weight;
+fn multiply<S: Sums>(
+    rows: &[f32],
+    weights: &BlockWeights,
+    tiles: Range<usize>,
+    output: &mut [f32],
+) {
+    let depth = weights.depth;
+    let tile = rows.len() / depth * WIDE;
+    let mut panel = [0.0; PANEL];
+    for (tile, output) in tiles.zip(output.chunks_exact_mut(tile)) {
+        output.fill(0.0);
+        for first in (0..depth).step_by(PANEL / WIDE) {
+            let part = first..depth.min(first + PANEL / WIDE);
+            match weights.bits {
+                2 => weights.unpack::<2>(tile, part.clone(), &mut panel),
+                4 => weights.unpack::<4>(tile, part.clone(), &mut panel),
+                _ => weights.unpack::<8>(tile, part.clone(), &mut panel),
+            }
+            let (panel, _) = panel[..part.len() * WIDE].as_chunks::<WIDE>();
+            let (sums, _) = output.as_chunks_mut::<WIDE>();
+            for (rows, sums) in rows.chunks(HIGH * depth).zip(sums.chunks_mut(HIGH)) {
+                let of = |row: usize| &rows[row * depth..][part.clone()];
+                if sums.len() == HIGH {
+                    add_products::<S, HIGH>(core::array::from_fn(of), panel, sums);
+                    continue;
+                }
+                // What is left of the rows: four, two, one.
+                let mut done = 0;
+                if sums.len() - done >= 4 {
+                    add_products::<S, 4>(core::array::from_fn(of), panel, sums);
+                    done = 4;
+                }
+                if sums.len() - done >= 2 {
+                    let of = |row: usize| of(done + row);
+                    add_products::<S, 2>(core::array::from_fn(of), panel, &mut sums[done..]);
+                    done += 2;
+                }
+                if sums.len() > done {
+                    add_products::<S, 1>([of(done)], panel, &mut sums[done..]);
+                }
             }
         }
     }
-    sums
+}
+
+/// Adds the products of some rows and a panel to their sums.
+#[inline(always)]
+fn add_products<S: Sums, const ROWS: usize>(
+    rows: [&[f32]; ROWS],
+    panel: &[[f32; WIDE]],
+    output: &mut [[f32; WIDE]],
+) {
+    let rows = rows.map(|row| &row[..panel.len()]);
+    let mut sums: [S; ROWS] = core::array::from_fn(|row| S::load(&output[row]));
+    for (at, weights) in panel.iter().enumerate() {
+        let weights = S::load(weights);
+        for (sum, row) in sums.iter_mut().zip(&rows) {
+            *sum = sum.add_product(row[at], weights);
+        }
+    }
+    for (sum, to) in sums.into_iter().zip(output) {
+        sum.store(to);
+    }
+}
+
+/// What [`block_gemm`] made of all tiles as rows.
+pub fn rows_of_tiles(tiles: &[f32], columns: usize, output: &mut [f32]) -> Result<(), Error> {
+    let Some(count) = output.len().checked_div(columns) else {
+        return equal("the output", 0, output.len());
+    };
+    equal(
+        "the output",
+        product("the output", &[count, columns])?,
+        output.len(),
+    )?;
+    let tile = product("the tiles", &[count, WIDE])?;
+    equal(
+        "the tiles",
+        product("the tiles", &[columns.div_ceil(WIDE), tile])?,
+        tiles.len(),
+    )?;
+    for (row, output) in output.chunks_exact_mut(columns).enumerate() {
+        for (tile, output) in tiles.chunks_exact(tile).zip(output.chunks_mut(WIDE)) {
+            output.copy_from_slice(&tile[row * WIDE..][..output.len()]);
+        }
+    }
+    Ok(())
 }

@@ -87,6 +87,11 @@ pub fn flip(values: &mut [u8]) {
 /// Values that are all zero get the scale 1, as in ONNX Runtime (a scale of 0 could not be divided by).
 pub fn dynamic_scale(values: &[f32]) -> Scale {
     let [least, greatest, _] = crate::Ends::of(values).reach;
+    scale_between(least, greatest)
+}
+
+/// The same where the least and the greatest value are known.
+pub fn scale_between(least: f32, greatest: f32) -> Scale {
     let (least, greatest) = (least.min(0.0), greatest.max(0.0));
     let scale = if greatest == least {
         1.0

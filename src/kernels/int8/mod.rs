@@ -29,9 +29,11 @@ mod turn;
 mod vector;
 mod wide;
 
-pub use blocks::{Blocks, ZeroPoints, block_gemm};
+pub use blocks::{BlockWeights, Blocks, ZeroPoints, block_gemm, rows_of_tiles};
 pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};
-pub use convert::{Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize};
+pub use convert::{
+    Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between,
+};
 pub use depthwise::{DepthwiseWeights, depthwise};
 pub use error::Error;
 pub use form::Form;

@@ -76,6 +76,17 @@ pub struct Affine<'a> {
     pub bias: Option<&'a [f32]>,
 }
 
+impl Affine<'_> {
+    /// Whether there is one of each for every value of a row.
+    pub(super) fn check(&self, length: usize) -> Result<(), Error> {
+        let what = "the scale of the layer normalization";
+        equal(what, length, self.scale.len())?;
+        self.bias.map_or(Ok(()), |bias| {
+            equal("the bias of the layer normalization", length, bias.len())
+        })
+    }
+}
+
 /// Layer normalization of rows of `length` values: `(x - mean) / sqrt(variance + epsilon) · scale + bias`.
 ///
 /// Sums of bytes and of their squares are exact in integers: `variance = (n · Σx² - (Σx)²) / n²`.
@@ -89,14 +100,7 @@ pub fn layer_norm(
     output: &mut [u8],
 ) -> Result<(), Error> {
     rows(values.len(), length, output.len())?;
-    equal(
-        "the scale of the layer normalization",
-        length,
-        affine.scale.len(),
-    )?;
-    if let Some(bias) = affine.bias {
-        equal("the bias of the layer normalization", length, bias.len())?;
-    }
+    affine.check(length)?;
     if length == 0 {
         return Ok(());
     }

@@ -9,24 +9,10 @@ use super::error::{Error, at_least, span};
 pub fn to_channels_first<T: Copy + Default>(
     values: &[T],
     stride: usize,
-    [pixels, channels]: [usize; 2],
+    size: [usize; 2],
     output: &mut [T],
 ) -> Result<(), Error> {
-    let read = Rows {
-        stride,
-        length: channels,
-    };
-    let write = Rows {
-        stride: pixels,
-        length: pixels,
-    };
-    turn(
-        (values, read),
-        (output, write),
-        true,
-        |value| value,
-        |value| value,
-    )
+    to_first(values, stride, size, output, |value| value)
 }
 
 /// [channels, pixels] to [pixels, channels]: channels last. A channel begins every `apart` values, a pixel every `stride` values
@@ -34,55 +20,45 @@ pub fn to_channels_first<T: Copy + Default>(
 pub fn to_channels_last<T: Copy + Default>(
     values: &[T],
     apart: usize,
-    [channels, pixels]: [usize; 2],
+    size: [usize; 2],
     output: &mut [T],
     stride: usize,
 ) -> Result<(), Error> {
-    let read = Rows {
-        stride: apart,
-        length: pixels,
-    };
-    let write = Rows {
-        stride,
-        length: channels,
-    };
-    turn(
-        (values, read),
-        (output, write),
-        false,
-        |value| value,
-        |value| value,
-    )
+    to_last(values, apart, size, (output, stride), |value| value)
 }
 
 /// The same, quantizing on the way: floats with channels first come in.
 pub fn quantize_to_channels_last(
     values: &[f32],
     apart: usize,
-    [channels, pixels]: [usize; 2],
+    size: [usize; 2],
     to: Scale,
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
-    let read = Rows {
-        stride: apart,
-        length: pixels,
-    };
-    let write = Rows {
-        stride,
-        length: channels,
-    };
-    let bytes = |value| to.byte(value);
-    turn((values, read), (output, write), false, bytes, |value| value)
+    to_last(values, apart, size, (output, stride), |value| {
+        to.byte(value)
+    })
 }
 
-/// The same, dequantizing on the way: floats with channels first come out.
+/// Channels first, dequantizing on the way: floats with channels first come out.
 pub fn dequantize_to_channels_first(
     values: &[u8],
     stride: usize,
-    [pixels, channels]: [usize; 2],
+    size: [usize; 2],
     from: Scale,
     output: &mut [f32],
+) -> Result<(), Error> {
+    to_first(values, stride, size, output, |byte| from.value(byte))
+}
+
+/// Channels first, what is written made of what is turned.
+fn to_first<F: Copy + Default, T: Copy>(
+    values: &[F],
+    stride: usize,
+    [pixels, channels]: [usize; 2],
+    output: &mut [T],
+    made: impl Fn(F) -> T,
 ) -> Result<(), Error> {
     let read = Rows {
         stride,
@@ -92,8 +68,26 @@ pub fn dequantize_to_channels_first(
         stride: pixels,
         length: pixels,
     };
-    let floats = |byte| from.value(byte);
-    turn((values, read), (output, write), true, |value| value, floats)
+    turn((values, read), (output, write), true, |value| value, made)
+}
+
+/// Channels last, what is turned made of what is read.
+fn to_last<F: Copy, T: Copy + Default>(
+    values: &[F],
+    apart: usize,
+    [channels, pixels]: [usize; 2],
+    (output, stride): (&mut [T], usize),
+    made: impl Fn(F) -> T,
+) -> Result<(), Error> {
+    let read = Rows {
+        stride: apart,
+        length: pixels,
+    };
+    let write = Rows {
+        stride,
+        length: channels,
+    };
+    turn((values, read), (output, write), false, made, |value| value)
 }
 
 /// How many rows and columns a tile has: as many bytes as a vector.

@@ -274,14 +274,7 @@ pub fn layer_norm_reals(
     equal("the output", values.len(), output.len())?;
     at_least("the length of a row", length, 1)?;
     equal("the values after whole rows", 0, values.len() % length)?;
-    equal(
-        "the scale of the layer normalization",
-        length,
-        affine.scale.len(),
-    )?;
-    if let Some(bias) = affine.bias {
-        equal("the bias of the layer normalization", length, bias.len())?;
-    }
+    affine.check(length)?;
     let count = length as f64;
     let rows = values
         .chunks_exact(length)

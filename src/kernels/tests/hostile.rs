@@ -322,6 +322,21 @@ fn the_rest_refuses_too() {
             ..weights
         },
     ] {
-        assert!(block_gemm((&[0.0; 16], 16, 1), &weights, None, &mut [0.0], 1).is_err());
+        assert!(BlockWeights::pack(&weights).is_err(), "{weights:?}");
+    }
+    let good = Blocks { bits: 4, ..weights };
+    let packed = BlockWeights::pack(&good).expect("a good shape");
+    let mut sums = [0.0; 16];
+    for (rows, tiles, length) in [
+        (&[0.0; 32][..15], 0..1, 8),
+        (&[0.0; 32], 0..1, 15),
+        (&[0.0; 32], 0..2, 16),
+        (&[0.0; 32], HUGE..HUGE, 0),
+        (&[0.0; 32], 0..HUGE, 16),
+    ] {
+        assert!(block_gemm(rows, &packed, tiles, &mut sums[..length]).is_err());
+    }
+    for (columns, tiles, output) in [(1, 8, 2), (2, 16, 3), (HUGE, 16, 1), (0, 0, 1), (9, 16, 18)] {
+        assert!(rows_of_tiles(&[0.0; 16][..tiles], columns, &mut [0.0; 18][..output]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The pairs that remain between integers and floats: steps of their own.
 
-use super::network::{Kind, Operand, Operation, Step, Value};
+use super::network::{Kind, Operand, Operation, Value};
 use super::reader::Reason;
 use super::{Matcher, weighted};
 use crate::onnx::schema::NodeProto;
@@ -80,18 +80,8 @@ impl Matcher<'_> {
                 Operand::Integers(input.to_owned(), quantization),
             ),
         };
-        self.owned.insert(index);
-        self.network.steps.push(Step {
-            node: node.title().to_owned(),
-            operator: node.operator(),
-            nodes: vec![index],
-            operation,
-            inputs: vec![operand],
-            output: output.to_owned(),
-            quantization: quantizes.then_some(quantization),
-            wide: None,
-            bounds: [0, 255],
-        });
+        let step = self.step(vec![index], operation, vec![operand], output);
+        step.quantization = quantizes.then_some(quantization);
         Ok(())
     }
 }

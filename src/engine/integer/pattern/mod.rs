@@ -6,6 +6,7 @@
 //! floats are steps of their own.
 
 mod convert;
+mod dynamic;
 mod elementwise;
 mod end;
 mod moving;
@@ -20,13 +21,25 @@ mod windows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-pub(super) use network::{Binary, Constant, Kind, Network, Operand, Operation, Step, Value};
+pub(super) use network::{
+    Binary, Constant, Kind, Network, Operand, Operation, Step, Sums, Value, Weights,
+};
 pub(super) use windows::plane;
 
+use super::blocks::OPERATOR;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::NodeProto;
 use end::End;
 use reader::{Reader, Reason};
+
+/// Which nodes become steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Scope {
+    /// All that can.
+    Integers,
+    /// Only operators that are defined on integers: everything else runs in float.
+    Defined,
+}
 
 /// Matches a prepared model, whose types are known for the shapes that run. What was refused before stays
 /// float.
@@ -35,18 +48,22 @@ pub(super) fn network(
     types: &BTreeMap<String, TensorType>,
     watched: &[String],
     refused: &HashMap<usize, Reason>,
+    scope: Scope,
 ) -> Network {
     let mut matcher = Matcher {
         reader: Reader::new(model, types, watched, refused.keys().copied().collect()),
         network: Network::default(),
         owned: HashSet::new(),
         reasons: refused.clone(),
+        scope,
     };
     let count = model.graph.nodes.len();
     for index in 0..count {
         matcher.visit(index);
     }
-    matcher.convert();
+    if scope == Scope::Integers {
+        matcher.convert();
+    }
     tables::merge(&mut matcher.network.steps);
     let Matcher {
         mut network,
@@ -62,9 +79,10 @@ pub(super) fn network(
         if owned.contains(&index) || pair && !reasons.contains_key(&index) {
             continue;
         }
-        let reason = reasons
-            .remove(&index)
-            .unwrap_or_else(|| "it has no integer form here".into());
+        let reason = reasons.remove(&index).unwrap_or_else(|| match scope {
+            Scope::Integers => "it has no integer form here".into(),
+            Scope::Defined => "the model was asked to run in float".into(),
+        });
         network.floats.push((index, reason));
     }
     network
@@ -76,6 +94,7 @@ struct Matcher<'a> {
     /// Nodes that steps stand for.
     owned: HashSet<usize>,
     reasons: HashMap<usize, Reason>,
+    scope: Scope,
 }
 
 impl<'a> Matcher<'a> {
@@ -91,13 +110,17 @@ impl<'a> Matcher<'a> {
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         let found = match node.op_type.as_deref().unwrap_or_default() {
             _ if !own => Err("it is not an operator of ONNX itself".into()),
+            "DynamicQuantizeLinear" => self.measured(index),
+            "MatMulInteger" | "ConvInteger" => self.sums(index),
+            _ if self.scope == Scope::Defined => return,
+            OPERATOR => Err("it multiplies floats by a matrix in blocks".into()),
             "QuantizeLinear" | "DequantizeLinear" => return,
             "Split" => self.split(index),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
             "BatchNormalization" => self.normalization(index),
             "Concat" | "MaxPool" | "AveragePool" | "GlobalAveragePool" | "ReduceMean"
-            | "Resize" | "Upsample" | "Pad" | "Slice" | "Transpose" | "Reshape" | "Flatten"
-            | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
+            | "Resize" | "Upsample" | "Pad" | "Slice" | "Gather" | "Transpose" | "Reshape"
+            | "Flatten" | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
             | "LayerNormalization" | "Identity" => self.moved(index),
             _ if elementwise::is_elementwise(node) => self.elementwise(index),
             _ => Err("it has no integer form here".into()),
@@ -305,21 +328,38 @@ impl<'a> Matcher<'a> {
         self.network
             .values
             .insert(output.clone(), Value { shape, kind });
+        let step = self.step(nodes, operation, inputs, &output);
+        (step.quantization, step.wide, step.bounds) = (quantization, wide, bounds);
+        Ok(())
+    }
+
+    /// A new step for these nodes, known by the first. Floats come out, as long as nothing else is said.
+    fn step(
+        &mut self,
+        nodes: Vec<usize>,
+        operation: Operation,
+        inputs: Vec<Operand>,
+        output: &str,
+    ) -> &mut Step {
+        let node = self.node(nodes[0]);
         self.owned.extend(nodes.iter().copied());
         for member in &nodes {
             self.reasons.remove(member);
         }
-        self.network.steps.push(Step {
+        let step = Step {
             node: node.title().to_owned(),
             operator: node.operator(),
             nodes,
             operation,
             inputs,
-            output,
-            quantization,
-            wide,
-            bounds,
-        });
-        Ok(())
+            output: output.to_owned(),
+            beside: Vec::new(),
+            quantization: None,
+            wide: None,
+            bounds: [0, 255],
+        };
+        let at = self.network.steps.len();
+        self.network.steps.push(step);
+        &mut self.network.steps[at]
     }
 }

@@ -5,7 +5,7 @@ use octet_kernels::int8::BlockOrder;
 use super::network::Operation;
 use super::reader::{Reader, Reason};
 use super::resize::resize;
-use super::select::{axis, pad, slice};
+use super::select::{axis, gather, pad, slice};
 use super::weighted::{Found, slot, slot_out};
 use super::windows;
 use crate::onnx::schema::NodeProto;
@@ -28,6 +28,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
         "Resize" | "Upsample" => resize(node, reader, &shape, &output)?,
         "Pad" => pad(node, reader, &operand, &shape)?,
         "Slice" => slice(node, reader, &shape)?,
+        "Gather" => gather(node, reader, &shape, &output)?,
         "Transpose" => transpose(node, rank)?,
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" => Operation::Reshape,
         "DepthToSpace" | "SpaceToDepth" => blocks(node, &shape)?,
@@ -48,7 +49,8 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
             outside == count(&output)
         }
         Operation::Select { positions, .. } => {
-            positions.iter().map(Vec::len).eq(output.iter().copied())
+            let made: Vec<usize> = positions.iter().map(Vec::len).collect();
+            made == output || node.is("Gather") && count(&made) == count(&output)
         }
         Operation::Blocks { .. } => output.len() == 4 && count(&shape) == count(&output),
         _ => true,

@@ -30,6 +30,8 @@ pub(in super::super) enum Kind {
     Byte { signed: bool },
     /// 32-bit floats.
     Float,
+    /// 32-bit sums of products.
+    Sum,
 }
 
 /// One operation of a region.
@@ -43,12 +45,23 @@ pub(in super::super) struct Step {
     pub(in super::super) operation: Operation,
     pub(in super::super) inputs: Vec<Operand>,
     pub(in super::super) output: String,
+    /// What else it makes.
+    pub(in super::super) beside: Vec<String>,
     /// What the output's bytes mean; `None` where the step makes reals.
     pub(in super::super) quantization: Option<Quantization>,
     /// Which reals come out where they stand for integers of 16 bits.
     pub(in super::super) wide: Option<Wide>,
     /// Least and greatest integer that comes out: a fused Relu or Clip.
     pub(in super::super) bounds: [u8; 2],
+}
+
+impl Step {
+    /// Everything it makes.
+    pub(in super::super) fn made(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.output)
+            .chain(&self.beside)
+            .map(String::as_str)
+    }
 }
 
 /// What a step reads.
@@ -58,6 +71,8 @@ pub(in super::super) enum Operand {
     Integers(String, Quantization),
     /// Integers that never change.
     Constant(Constant),
+    /// Bytes of which only a run tells what they mean.
+    Bytes(String),
     /// Floats.
     Floats(String),
     /// The reals of 16-bit integers, by the name of the integers.
@@ -79,9 +94,10 @@ impl Operand {
     /// The value's name; `None` for a constant.
     pub(in super::super) fn value(&self) -> Option<&str> {
         match self {
-            Operand::Integers(name, _) | Operand::Floats(name) | Operand::Wide(name, _) => {
-                Some(name)
-            }
+            Operand::Integers(name, _)
+            | Operand::Bytes(name)
+            | Operand::Floats(name)
+            | Operand::Wide(name, _) => Some(name),
             Operand::Constant(_) | Operand::Reals(..) => None,
         }
     }
@@ -91,7 +107,7 @@ impl Operand {
         match self {
             Operand::Integers(_, quantization) => Some(*quantization),
             Operand::Constant(constant) => Some(constant.quantization),
-            Operand::Floats(_) | Operand::Wide(..) | Operand::Reals(..) => None,
+            Operand::Bytes(_) | Operand::Floats(_) | Operand::Wide(..) | Operand::Reals(..) => None,
         }
     }
 }
@@ -105,6 +121,32 @@ pub(in super::super) struct Weights {
     pub(in super::super) scales: Vec<f32>,
     /// Empty where all are 0; else one a channel.
     pub(in super::super) zero_points: Vec<i8>,
+}
+
+/// A product of bytes with weights. Its inputs are the bytes, their zero point unless that is known, and their scale if that
+/// is multiplied.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Sums {
+    /// [depth, columns], or those of a convolution. Their scales are among the factors.
+    pub(in super::super) weights: Weights,
+    /// A convolution's window and groups.
+    pub(in super::super) window: Option<(Window, usize)>,
+    pub(in super::super) zero_point: Option<u8>,
+    /// What makes reals of the sums; sums come out where nothing does.
+    pub(in super::super) reals: Option<Scaled>,
+}
+
+/// How sums become reals: times factors, plus a bias, between bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Scaled {
+    /// One a column.
+    pub(in super::super) factors: Vec<f32>,
+    /// One a column, or none at all.
+    pub(in super::super) bias: Vec<f32>,
+    /// The scale that multiplies the factors, if only a run tells it.
+    pub(in super::super) scale: Option<String>,
+    /// Those of a Relu or Clip.
+    pub(in super::super) bounds: Option<[f32; 2]>,
 }
 
 /// What a step computes, with everything of it that doesn't depend on where its values lie.
@@ -137,6 +179,10 @@ pub(in super::super) enum Operation {
     },
     /// A product of two values, matrix by matrix.
     Pair,
+    /// Floats to integers over the range they have in this run: the integers, and beside them their scale and zero point.
+    Measure,
+    /// A product of bytes of which only a run tells what they mean.
+    Sums(Box<Sums>),
     Binary(Binary),
     /// Arithmetic with reals on a side or behind.
     Reals(Arithmetic),
@@ -220,6 +266,9 @@ impl Operation {
             Operation::Convolution { .. } => "convolution",
             Operation::Product { .. } => "product with weights",
             Operation::Pair => "product of two values",
+            Operation::Measure => "quantize by its own range",
+            Operation::Sums(sums) if sums.window.is_some() => "convolution by a measured range",
+            Operation::Sums(_) => "product by a measured range",
             Operation::Binary(_) => "arithmetic of two values",
             Operation::Reals(_) => "arithmetic on 16 bits",
             Operation::Table(_) => "table",

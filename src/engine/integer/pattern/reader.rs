@@ -200,12 +200,7 @@ impl<'a> Reader<'a> {
             .and_then(|name| self.constant(name))
             .ok_or_else(|| format!("its weight {real} is made while the model runs"))?;
         let text = |error: crate::onnx::tensor::TensorError| error.to_string();
-        let shape = tensor.shape().map_err(text)?;
-        let flip = match tensor.element().map_err(text)? {
-            DataType::Uint8 => 128,
-            DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
-            other => return Err(format!("its weight {real} is of type {}", other.name())),
-        };
+        let (shape, integers, flip) = signed(real, tensor)?;
         if node.int("block_size").unwrap_or(0) != 0 {
             return Err(format!("its weight {real} has a scale for each block"));
         }
@@ -251,20 +246,46 @@ impl<'a> Reader<'a> {
                 ));
             }
         }
-        let shifted: Vec<i64> = zero_points.into_iter().map(|z| z - flip).collect();
-        let zero_points = if shifted.iter().all(|&z| z == 0) {
-            Vec::new()
-        } else if shifted.len() == 1 {
-            vec![shifted[0] as i8; channels]
-        } else {
-            shifted.into_iter().map(|z| z as i8).collect()
-        };
-        let integers = tensor.to_i64().map_err(text)?;
         Ok(Weights {
             shape,
-            integers: integers.into_iter().map(|v| (v - flip) as i8).collect(),
+            integers,
             scales,
-            zero_points,
+            zero_points: signed_zeros(zero_points, flip, channels),
+        })
+    }
+
+    /// The weights of an operator on integers, a constant of bytes, with one zero point or one for each index of `axis`.
+    pub(super) fn plain_weights(
+        &self,
+        name: &str,
+        zero_point: Option<&str>,
+        axis: usize,
+    ) -> Result<Weights, Reason> {
+        let made = || format!("its weight {name} is made while the model runs");
+        let tensor = self.constant(name).ok_or_else(made)?;
+        let (shape, integers, flip) = signed(name, tensor)?;
+        let channels = *shape
+            .get(axis)
+            .ok_or_else(|| format!("its weight {name} has the shape {shape:?}"))?;
+        let zero_points = match zero_point {
+            None => vec![0],
+            Some(zero) => {
+                let tensor = self.constant(zero);
+                let tensor = tensor.ok_or("the zero point of its weight is no constant")?;
+                tensor.to_i64().map_err(|error| error.to_string())?
+            }
+        };
+        if zero_points.len() != 1 && zero_points.len() != channels {
+            return Err(format!(
+                "its weight has {} zero points for {channels} output channels",
+                zero_points.len()
+            ));
+        }
+        Ok(Weights {
+            shape,
+            integers,
+            scales: Vec::new(),
+            zero_points: signed_zeros(zero_points, flip, channels),
         })
     }
 
@@ -328,6 +349,29 @@ impl<'a> Reader<'a> {
                     .ok_or_else(|| "its bias is too large for 32-bit sums".to_owned())
             })
             .collect()
+    }
+}
+
+/// Weights as signed bytes: their shape, the bytes, and what was taken off.
+fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), Reason> {
+    let text = |error: crate::onnx::tensor::TensorError| error.to_string();
+    let flip = match tensor.element().map_err(text)? {
+        DataType::Uint8 => 128,
+        DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
+        other => return Err(format!("its weight {name} is of type {}", other.name())),
+    };
+    let integers = tensor.to_i64().map_err(text)?;
+    let signed = integers.into_iter().map(|v| (v - flip) as i8).collect();
+    Ok((tensor.shape().map_err(text)?, signed, flip))
+}
+
+/// Their zero points: none where all are 0, else one a channel.
+fn signed_zeros(zero_points: Vec<i64>, flip: i64, channels: usize) -> Vec<i8> {
+    let shifted: Vec<i8> = zero_points.iter().map(|z| (z - flip) as i8).collect();
+    match shifted[..] {
+        _ if shifted.iter().all(|&z| z == 0) => Vec::new(),
+        [one] => vec![one; channels],
+        _ => shifted,
     }
 }
 

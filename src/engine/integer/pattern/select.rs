@@ -1,4 +1,4 @@
-//! Pad, Slice and Split: positions picked along each axis.
+//! Pad, Slice, Gather and Split: positions picked along each axis.
 
 use octet_kernels::int8::{Padding, padded, stepped};
 
@@ -112,6 +112,48 @@ pub(super) fn slice(
         let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
         positions[axis] = stepped(start, step, usize::try_from(count).unwrap_or(0));
     }
+    Ok(Operation::Select { positions, fill: 0 })
+}
+
+/// A Gather of constant places, whatever their shape: they are picked in a row.
+pub(super) fn gather(
+    node: &NodeProto,
+    reader: &Reader,
+    shape: &[usize],
+    output: &[usize],
+) -> Result<Operation, Reason> {
+    let axis = axis(node.int("axis").unwrap_or(0), shape.len())?;
+    let name = slot(node, 1)?;
+    let places = reader
+        .constant(name)
+        .ok_or_else(|| format!("its places {name} are no constant"))?;
+    let text = |error: crate::onnx::tensor::TensorError| error.to_string();
+    let made = [
+        &shape[..axis],
+        &places.shape().map_err(text)?,
+        &shape[axis + 1..],
+    ]
+    .concat();
+    if made != output {
+        return Err(format!("it makes {made:?}, and is said to make {output:?}"));
+    }
+    bounded(shape)?;
+    let size = shape[axis];
+    let place = |at: i64| {
+        let counted = if at < 0 {
+            at.saturating_add(size as i64)
+        } else {
+            at
+        };
+        let place = usize::try_from(counted).ok().filter(|&place| place < size);
+        place.ok_or_else(|| format!("its place {at} is none of {size}"))
+    };
+    let mut positions = whole(shape);
+    let picked = places.to_i64().map_err(text)?.into_iter().map(place);
+    positions[axis] = picked
+        .map(|place| place.map(Some))
+        .collect::<Result<_, _>>()?;
+    bounded(&[positions[axis].len()])?;
     Ok(Operation::Select { positions, fill: 0 })
 }
 

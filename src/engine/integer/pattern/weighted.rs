@@ -5,6 +5,7 @@ use super::network::{Operand, Operation, Weights};
 use super::reader::{Reader, Reason};
 use super::windows;
 use crate::onnx::schema::NodeProto;
+use octet_kernels::int8::Window;
 
 /// An operation and what it reads.
 pub(super) type Found = Result<(Operation, Vec<Operand>), Reason>;
@@ -14,52 +15,17 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     let transposed = node.is("ConvTranspose");
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand_or_wide(input)?;
-    let image = reader.shape(input)?;
-    let groups = usize::try_from(node.int("group").unwrap_or(1))
-        .ok()
-        .filter(|&groups| groups > 0)
-        .ok_or("its number of groups is no positive number")?;
+    let groups = groups(node)?;
     if transposed && groups > 1 && reader.weights(real, 1)?.scales.len() > 1 {
         return Err("its weight has scales that several groups share".into());
     }
     let mut weights = reader.weights(real, usize::from(transposed))?;
-    if weights.shape.len() != image.len() || !matches!(image.len(), 3 | 4) {
-        return Err(format!(
-            "its image has {} axes and its weight {}: 3 or 4 are known here",
-            image.len(),
-            weights.shape.len()
-        ));
-    }
-    let output = reader.shape(slot_out(node)?)?;
-    let window = windows::of_convolution(node, &weights.shape[2..], &image, &output, transposed)?;
-    let channels = match transposed {
-        true => weights.shape[1].saturating_mul(groups),
-        false => weights.shape[0],
-    };
-    let inputs = match transposed {
-        true => weights.shape[0],
-        false => weights.shape[1].saturating_mul(groups),
-    };
-    if inputs != image[1] || !channels.is_multiple_of(groups) || !inputs.is_multiple_of(groups) {
-        return Err(format!(
-            "its weight {:?} in {groups} groups doesn't fit its image {image:?}",
-            weights.shape
-        ));
-    }
-    if !windows::makes(&window, &image, channels, &output, transposed, false) {
-        return Err(format!(
-            "its result has the shape {output:?}, which its window doesn't make"
-        ));
-    }
+    let (window, channels) = window(node, reader, &weights.shape, groups)?;
     if transposed && groups > 1 && weights.zero_points.len() > 1 {
         let one = weights.zero_points[0];
         weights.zero_points = vec![one; channels];
     }
     let bias = bias(node, reader, &operand, &weights, channels, 1.0)?;
-    // Images of one dimension have the height 1.
-    if weights.shape.len() == 3 {
-        weights.shape.insert(2, 1);
-    }
     let operation = Operation::Convolution {
         weights,
         bias,
@@ -68,6 +34,49 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
         transposed,
     };
     Ok((operation, vec![operand]))
+}
+
+/// In how many groups a convolution has its channels.
+pub(super) fn groups(node: &NodeProto) -> Result<usize, Reason> {
+    usize::try_from(node.int("group").unwrap_or(1))
+        .ok()
+        .filter(|&groups| groups > 0)
+        .ok_or_else(|| "its number of groups is no positive number".into())
+}
+
+/// The window of a convolution with weights of this shape, and how many channels come out.
+pub(super) fn window(
+    node: &NodeProto,
+    reader: &Reader,
+    weight: &[usize],
+    groups: usize,
+) -> Result<(Window, usize), Reason> {
+    let transposed = node.is("ConvTranspose");
+    let image = reader.shape(slot(node, 0)?)?;
+    if weight.len() != image.len() || !matches!(image.len(), 3 | 4) {
+        return Err(format!(
+            "its image has {} axes and its weight {}: 3 or 4 are known here",
+            image.len(),
+            weight.len()
+        ));
+    }
+    let output = reader.shape(slot_out(node)?)?;
+    let window = windows::of_convolution(node, &weight[2..], &image, &output, transposed)?;
+    let (inputs, channels) = match transposed {
+        true => (weight[0], weight[1].saturating_mul(groups)),
+        false => (weight[1].saturating_mul(groups), weight[0]),
+    };
+    if inputs != image[1] || !channels.is_multiple_of(groups) || !inputs.is_multiple_of(groups) {
+        return Err(format!(
+            "its weight {weight:?} in {groups} groups doesn't fit its image {image:?}"
+        ));
+    }
+    if !windows::makes(&window, &image, channels, &output, transposed, false) {
+        return Err(format!(
+            "its result has the shape {output:?}, which its window doesn't make"
+        ));
+    }
+    Ok((window, channels))
 }
 
 /// Gemm with a constant matrix.

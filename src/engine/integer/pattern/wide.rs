@@ -3,7 +3,7 @@
 
 use super::super::quantization::Wide;
 use super::end::End;
-use super::network::{Kind, Operand, Operation, Step, Value};
+use super::network::{Kind, Operand, Operation, Value};
 use super::reader::{Reader, Reason};
 use super::{Matcher, weighted};
 use crate::onnx::schema::{DataType, NodeProto};
@@ -127,18 +127,8 @@ impl Matcher<'_> {
             true => (Operation::Snap, Operand::Floats(input.to_owned())),
             false => (Operation::Unsnap, Operand::Wide(input.to_owned(), wide)),
         };
-        self.owned.insert(index);
-        self.network.steps.push(Step {
-            node: node.title().to_owned(),
-            operator: node.operator(),
-            nodes: vec![index],
-            operation,
-            inputs: vec![operand],
-            output: output.to_owned(),
-            quantization: None,
-            wide: quantizes.then_some(wide),
-            bounds: [0, 255],
-        });
+        let step = self.step(vec![index], operation, vec![operand], output);
+        step.wide = quantizes.then_some(wide);
         Ok(())
     }
 }

@@ -3,11 +3,15 @@
 //! Each thread computes whole elements of the output from inputs that nobody writes, so the result is the same
 //! for any number of threads.
 
-use octet_kernels::int8::{self as kernels, Affine, Error, Image};
+use octet_kernels::Ends;
+use octet_kernels::int8::{self as kernels, Affine, Error, Image, Scale};
 
-use super::instruction::Work;
-use super::products::{convolve, floats, multiply, pair, requantized};
-use super::slices::{Sink, Slice, both, bytes_of, floats_of, images, pieces, view};
+use super::instruction::{PARTS, Work};
+use super::products::{floats, measured, pair, product, requantized, sums};
+use super::slices::{
+    Sink, Slice, both, bytes_of, floats_of, images, one, pieces, sums_of, turned_to_first,
+    turned_to_last, view,
+};
 use super::threads::share;
 use super::wide;
 
@@ -16,6 +20,42 @@ pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(),
     match output {
         Sink::Bytes(output) => to_bytes(work, inputs, output),
         Sink::Floats(output) => to_floats(work, inputs, output),
+        Sink::Sums(output) => to_sums(work, inputs, output),
+    }
+}
+
+/// The scale of a quantization, and its zero point: known, or what comes beside the floats.
+fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
+    Ok(match *scale {
+        Some(scale) => scale,
+        None => Scale {
+            scale: one(floats_of(inputs, 1)?)?,
+            zero_point: one(bytes_of(inputs, 2)?)?,
+        },
+    })
+}
+
+/// What the ends of all parts make together.
+fn scale_of_ends(ends: &[f32]) -> Scale {
+    let parts = ends.chunks_exact(2);
+    let (least, greatest) = parts.fold((0.0f32, 0.0f32), |(least, greatest), part| {
+        (least.min(part[0]), greatest.max(part[1]))
+    });
+    kernels::scale_between(least, greatest)
+}
+
+fn to_sums(work: &Work, inputs: &[Slice], output: &mut [i32]) -> Result<(), Error> {
+    match work {
+        Work::Measured(work) => measured(work, inputs, output, sums),
+        Work::SumsToFirst(size) => turned_to_first(
+            sums_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
+        _ => Err(Error::Zero {
+            what: "the sums of what makes none",
+        }),
     }
 }
 
@@ -27,39 +67,56 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 kernels::dequantize(&bytes[part], *scale, output)
             })
         }
-        Work::DequantizeToFirst(scale, [channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*pixels, part.len()]);
-                    kernels::dequantize_to_channels_first(from, *channels, size, *scale, to)
-                })?;
-            }
-            Ok(())
-        }
-        Work::FloatsToFirst([channels, pixels]) => {
-            let image = channels * pixels;
-            let floats = floats_of(inputs, 0)?;
-            for (from, to) in images(floats, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let size = [*pixels, part.len()];
-                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
-                })?;
-            }
-            Ok(())
-        }
-        Work::Convolution(convolution) => {
-            convolve(convolution, bytes_of(inputs, 0)?, output, floats)
-        }
+        Work::DequantizeToFirst(scale, size) => turned_to_first(
+            bytes_of(inputs, 0)?,
+            output,
+            *size,
+            |from, apart, size, to| {
+                kernels::dequantize_to_channels_first(from, apart, size, *scale, to)
+            },
+        ),
+        Work::FloatsToFirst(size) => turned_to_first(
+            floats_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
         Work::Product {
-            weights,
+            weighted,
             bias,
-            rows,
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *rows, *zero_point);
-            multiply(given, weights, bias.as_deref(), (output, epilogue), floats)
+            let given = (bytes_of(inputs, 0)?, *zero_point);
+            product(weighted, given, bias.as_deref(), (output, epilogue), floats)
+        }
+        Work::Measured(work) => measured(work, inputs, output, floats),
+        Work::Ends => {
+            let floats = floats_of(inputs, 0)?;
+            let first = |part: usize| part * floats.len() / PARTS;
+            share(output, 2, floats.len(), |parts, output| {
+                for (part, ends) in parts.zip(output.chunks_exact_mut(2)) {
+                    let [least, greatest, _] =
+                        Ends::of(&floats[first(part)..first(part + 1)]).reach;
+                    ends.copy_from_slice(&[least, greatest]);
+                }
+                Ok(())
+            })
+        }
+        Work::Clamp([low, high]) => {
+            let floats = floats_of(inputs, 0)?;
+            share(output, 1, floats.len(), |part, output| {
+                for (to, &value) in output.iter_mut().zip(&floats[part]) {
+                    // What is no number stays none.
+                    let raised = if value < *low { *low } else { value };
+                    *to = if raised > *high { *high } else { raised };
+                }
+                Ok(())
+            })
+        }
+        Work::ScaleOfEnds => {
+            output.fill(scale_of_ends(floats_of(inputs, 0)?).scale);
+            Ok(())
         }
         _ => wide::to_floats(work, inputs, output),
     }
@@ -69,42 +126,29 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let floats = floats_of(inputs, 0)?;
+            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
             share(output, 1, length, |part, output| {
-                kernels::quantize(&floats[part], *scale, output)
+                kernels::quantize(&floats[part], scale, output)
             })
         }
-        Work::QuantizeToLast(scale, [channels, pixels]) => {
-            let image = channels * pixels;
-            let floats = floats_of(inputs, 0)?;
-            for (from, to) in images(floats, output, image, image) {
-                share(to, *channels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
-                    kernels::quantize_to_channels_last(from, *pixels, size, *scale, to, *channels)
-                })?;
-            }
-            Ok(())
+        Work::QuantizeToLast(scale, size) => {
+            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
+            turned_to_last(floats, output, *size, |from, apart, size, to| {
+                kernels::quantize_to_channels_last(from, apart, size, scale, to, size[0])
+            })
         }
-        Work::ToLast([channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *channels, image, |part, to| {
-                    let (from, size) = (&from[part.start..], [*channels, part.len()]);
-                    kernels::to_channels_last(from, *pixels, size, to, *channels)
-                })?;
-            }
-            Ok(())
+        Work::ToLast(size) => {
+            let bytes = bytes_of(inputs, 0)?;
+            turned_to_last(bytes, output, *size, |from, apart, size, to| {
+                kernels::to_channels_last(from, apart, size, to, size[0])
+            })
         }
-        Work::ToFirst([channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(bytes_of(inputs, 0)?, output, image, image) {
-                share(to, *pixels, image, |part, to| {
-                    let size = [*pixels, part.len()];
-                    kernels::to_channels_first(&from[part.start..], *channels, size, to)
-                })?;
-            }
-            Ok(())
-        }
+        Work::ToFirst(size) => turned_to_first(
+            bytes_of(inputs, 0)?,
+            output,
+            *size,
+            kernels::to_channels_first,
+        ),
         Work::Copy | Work::Flip => {
             let from = bytes_of(inputs, 0)?;
             kernels::copy_rows(from, length, [1, length], None, output, length)?;
@@ -113,24 +157,19 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             }
             Ok(())
         }
-        Work::Convolution(convolution) => {
-            convolve(convolution, bytes_of(inputs, 0)?, output, requantized)
-        }
         Work::Product {
-            weights,
+            weighted,
             bias,
-            rows,
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *rows, *zero_point);
-            multiply(
-                given,
-                weights,
-                bias.as_deref(),
-                (output, epilogue),
-                requantized,
-            )
+            let given = (bytes_of(inputs, 0)?, *zero_point);
+            let output = (output, epilogue);
+            product(weighted, given, bias.as_deref(), output, requantized)
+        }
+        Work::ZeroOfEnds => {
+            output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
+            Ok(())
         }
         Work::Pair { .. } => pair(work, bytes_of(inputs, 0)?, bytes_of(inputs, 1)?, output),
         Work::Add { sides, factors, to } => {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{
-    Arithmetic, Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Grid, Scale, Table,
-    Target, TransposedWeights, Weights, Window,
+    Arithmetic, Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Form, Grid, Scale,
+    Table, Target, TransposedWeights, Weights, Window,
 };
 
 /// Where an instruction reads from.
@@ -22,6 +22,11 @@ pub(super) enum Source {
 pub(super) enum Element {
     Byte,
     Float,
+    Sum,
+}
+
+impl Element {
+    pub(super) const ALL: [Element; 3] = [Element::Byte, Element::Float, Element::Sum];
 }
 
 /// One instruction: it writes `output` from `inputs`.
@@ -46,6 +51,8 @@ pub(super) enum Kernel {
 #[derive(Debug)]
 pub(super) struct Epilogue {
     pub(super) factors: Vec<f32>,
+    /// What is added to floats.
+    pub(super) bias: Option<Arc<[f32]>>,
     /// `None` where floats come out.
     pub(super) to: Option<Target>,
 }
@@ -53,15 +60,31 @@ pub(super) struct Epilogue {
 /// A convolution of several images of one size.
 #[derive(Debug)]
 pub(super) struct Convolution {
-    /// Two instructions may share it: products of both bytes of 16-bit integers.
-    pub(super) kernel: Arc<Kernel>,
-    pub(super) bias: Option<Vec<i32>>,
+    pub(super) kernel: Kernel,
     pub(super) window: Window,
     pub(super) images: usize,
     pub(super) from: Plane,
     pub(super) to: Plane,
-    pub(super) zero_point: u8,
-    pub(super) epilogue: Epilogue,
+}
+
+/// A product with weights, but for what becomes of its sums.
+#[derive(Debug)]
+pub(super) enum Weighted {
+    /// So many rows times a matrix.
+    Rows(usize, Weights),
+    Convolution(Box<Convolution>),
+}
+
+/// A product of bytes of which only a run tells what they mean. It reads the bytes, their zero point unless it is known, and
+/// a scale if there is one.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) weighted: Weighted,
+    pub(super) zero_point: Option<u8>,
+    pub(super) scaled: bool,
+    /// Of each column, without that scale.
+    pub(super) factors: Vec<f32>,
+    pub(super) bias: Option<Arc<[f32]>>,
 }
 
 /// An image's sizes.
@@ -78,6 +101,22 @@ impl Plane {
     }
 }
 
+impl Weighted {
+    fn form(&self) -> Form {
+        match self {
+            Weighted::Rows(_, weights) => weights.form(),
+            Weighted::Convolution(convolution) => match &convolution.kernel {
+                Kernel::Dense(weights) => weights.form(),
+                Kernel::Depthwise(weights) => weights.form(),
+                Kernel::Transposed(weights) => weights.form(),
+            },
+        }
+    }
+}
+
+/// In so many parts the ends of floats are looked for.
+pub(super) const PARTS: usize = 16;
+
 /// One side of an arithmetic: how it is repeated over the output, and what its integers mean.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
@@ -88,16 +127,22 @@ pub(super) struct Side {
 /// What an instruction does.
 #[derive(Debug)]
 pub(super) enum Work {
-    Quantize(Scale),
+    /// `None` where scale and zero point are what comes beside the floats.
+    Quantize(Option<Scale>),
     Dequantize(Scale),
     /// The same from floats with channels first, image by image: [channels, pixels].
-    QuantizeToLast(Scale, [usize; 2]),
+    QuantizeToLast(Option<Scale>, [usize; 2]),
     DequantizeToFirst(Scale, [usize; 2]),
+    /// The least and the greatest of each of [`PARTS`] parts of floats; then what scale and zero point these ends make.
+    Ends,
+    ScaleOfEnds,
+    ZeroOfEnds,
     /// [channels, pixels] of each image.
     ToLast([usize; 2]),
     ToFirst([usize; 2]),
     FloatsToFirst([usize; 2]),
     FloatsToLast([usize; 2]),
+    SumsToFirst([usize; 2]),
     /// Reals to the nearest of 16-bit integers.
     Snap(Grid),
     /// One byte of the 16-bit integers of reals.
@@ -121,18 +166,20 @@ pub(super) enum Work {
         shift: Option<Vec<f32>>,
         epsilon: f32,
     },
+    /// Floats between two bounds.
+    Clamp([f32; 2]),
     /// Signed bytes from outside to unsigned.
     Flip,
     /// Bytes as they are.
     Copy,
-    Convolution(Box<Convolution>),
     Product {
-        weights: Arc<Weights>,
+        /// Two instructions may share it: products of both bytes of 16-bit integers.
+        weighted: Arc<Weighted>,
         bias: Option<Vec<i32>>,
-        rows: usize,
         zero_point: u8,
         epilogue: Epilogue,
     },
+    Measured(Box<Measured>),
     /// Products of stacks of matrices: [rows, depth] times [depth, columns].
     Pair {
         stacks: usize,
@@ -213,13 +260,9 @@ impl Work {
     /// The form of the kernel that runs, where it has several.
     pub(super) fn form(&self) -> Option<&'static str> {
         Some(match self {
-            Work::Convolution(convolution) => match &*convolution.kernel {
-                Kernel::Dense(weights) => weights.form().name(),
-                Kernel::Depthwise(weights) => weights.form().name(),
-                Kernel::Transposed(weights) => weights.form().name(),
-            },
-            Work::Product { weights, .. } => weights.form().name(),
-            Work::Pair { .. } => octet_kernels::int8::Form::best().name(),
+            Work::Product { weighted, .. } => weighted.form().name(),
+            Work::Measured(measured) => measured.weighted.form().name(),
+            Work::Pair { .. } => Form::best().name(),
             _ => return None,
         })
     }

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod compile;
+mod dynamic;
 mod ends;
 mod execute;
 mod instruction;
@@ -12,11 +13,15 @@ mod layout;
 mod memory;
 mod products;
 mod slices;
+mod steps;
 mod team;
 mod threads;
 mod weighted;
 mod wide;
 mod wishes;
+
+pub(super) use team::with_team;
+pub(super) use threads::{cost_of_product, share};
 
 use std::sync::{Mutex, PoisonError};
 
@@ -40,6 +45,7 @@ pub(super) enum Given<'a> {
 pub(super) enum Made {
     Bytes(Vec<u8>),
     Floats(Vec<f32>),
+    Sums(Vec<i32>),
 }
 
 /// Called after each instruction with the place of its step in the region.
@@ -51,9 +57,8 @@ pub(in crate::engine) struct Program {
     instructions: Vec<Instruction>,
     /// Element and offset of each buffer in the arena of its kind, and its length.
     buffers: Vec<(Element, usize, usize)>,
-    /// Lengths of the two arenas.
-    bytes: usize,
-    floats: usize,
+    /// Lengths of the arenas, in the order of [`Element::ALL`].
+    sizes: [usize; 3],
     outputs: Vec<(usize, Value)>,
     inputs: Vec<Value>,
     /// The step each place stands for.
@@ -65,6 +70,7 @@ pub(in crate::engine) struct Program {
 struct Arena {
     bytes: Vec<u8>,
     floats: Vec<f32>,
+    sums: Vec<i32>,
 }
 
 /// Which step of the network can't be compiled, and why.
@@ -104,8 +110,8 @@ impl Program {
         let inputs = region.inputs.iter().filter_map(value).collect();
         let lives = lives(&instructions, &buffers, &outputs);
         let mut placed = vec![(Element::Byte, 0, 0); buffers.len()];
-        let mut sizes = [0; 2];
-        for (kind, element) in [Element::Byte, Element::Float].into_iter().enumerate() {
+        let mut sizes = [0; 3];
+        for (kind, element) in Element::ALL.into_iter().enumerate() {
             let of: Vec<usize> = (0..buffers.len())
                 .filter(|&b| buffers[b].0 == element)
                 .collect();
@@ -119,8 +125,7 @@ impl Program {
         Ok(Program {
             instructions,
             buffers: placed,
-            bytes: sizes[0],
-            floats: sizes[1],
+            sizes,
             outputs,
             inputs,
             steps: region.steps.clone(),
@@ -151,9 +156,11 @@ impl Program {
         self.check(given)?;
         let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut arena = spare().pop().unwrap_or_default();
-        arena.bytes.resize(self.bytes, 0);
-        arena.floats.resize(self.floats, 0.0);
-        team::with_team(|| {
+        let [bytes, floats, sums] = self.sizes;
+        arena.bytes.resize(bytes, 0);
+        arena.floats.resize(floats, 0.0);
+        arena.sums.resize(sums, 0);
+        with_team(|| {
             self.instructions.iter().try_for_each(|instruction| {
                 self.step(instruction, given, &mut arena)?;
                 if let Some(clock) = &mut clock {
@@ -166,6 +173,7 @@ impl Program {
             let (element, offset, length) = self.buffers[*buffer];
             match element {
                 Element::Float => Made::Floats(arena.floats[offset..][..length].to_vec()),
+                Element::Sum => Made::Sums(arena.sums[offset..][..length].to_vec()),
                 Element::Byte => {
                     let mut bytes = arena.bytes[offset..][..length].to_vec();
                     if value.kind == (Kind::Byte { signed: true }) {
@@ -205,12 +213,13 @@ impl Program {
     ) -> Result<(), Error> {
         let (element, offset, length) = self.buffers[instruction.output];
         // Buffers that live together lie apart, so all that is read lies before the output or behind it.
-        let (bytes_at, floats_at) = match element {
-            Element::Byte => ((offset, length), (0, 0)),
-            Element::Float => ((0, 0), (offset, length)),
+        let place = |of| match of == element {
+            true => (offset, length),
+            false => (0, 0),
         };
-        let (bytes, byte_output) = around(&mut arena.bytes, bytes_at);
-        let (floats, float_output) = around(&mut arena.floats, floats_at);
+        let (bytes, byte_output) = around(&mut arena.bytes, place(Element::Byte));
+        let (floats, float_output) = around(&mut arena.floats, place(Element::Float));
+        let (sums, sum_output) = around(&mut arena.sums, place(Element::Sum));
         let slice = |source: &'_ Source| -> Option<Slice<'_>> {
             Some(match source {
                 Source::Constant(_) | Source::Reals(_) => return None,
@@ -223,6 +232,7 @@ impl Program {
                     match element {
                         Element::Byte => Slice::Bytes(bytes.at(offset, length)),
                         Element::Float => Slice::Floats(floats.at(offset, length)),
+                        Element::Sum => Slice::Sums(sums.at(offset, length)),
                     }
                 }
             })
@@ -240,6 +250,7 @@ impl Program {
         let output = match element {
             Element::Byte => Sink::Bytes(byte_output),
             Element::Float => Sink::Floats(float_output),
+            Element::Sum => Sink::Sums(sum_output),
         };
         execute::execute(&instruction.work, &inputs, output)
     }

@@ -2,8 +2,8 @@
 
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
 
-use super::instruction::{Convolution, Epilogue, Kernel, Work};
-use super::slices::{images, view};
+use super::instruction::{Convolution, Epilogue, Kernel, Measured, Weighted, Work};
+use super::slices::{Slice, bytes_of, floats_of, images, one, view};
 use super::threads::{cost_of_product, share};
 use crate::engine::integer::quantization::SIGN;
 
@@ -34,45 +34,86 @@ pub(super) fn floats<'a>(
         values,
         stride,
         scales: &epilogue.factors,
-        bias: None,
+        bias: epilogue.bias.as_deref(),
     }
 }
 
-/// How rows of sums are written, as bytes or floats: the rows, how far apart they are, and by what factors.
+pub(super) fn sums<'a>(values: &'a mut [i32], stride: usize, _: &'a Epilogue) -> Output<'a> {
+    Output::Accumulators { values, stride }
+}
+
+/// How rows of sums are written, as bytes, floats or sums: the rows, how far apart they are, and by what factors.
 type Written<T> = for<'a> fn(&'a mut [T], usize, &'a Epilogue) -> Output<'a>;
 
-pub(super) fn convolve<T: Send>(
-    convolution: &Convolution,
-    given: &[u8],
+/// A product of bytes with this zero point.
+pub(super) fn product<T: Send>(
+    weighted: &Weighted,
+    given: (&[u8], u8),
+    bias: Option<&[i32]>,
+    output: (&mut [T], &Epilogue),
+    sink: Written<T>,
+) -> Result<(), Error> {
+    match weighted {
+        Weighted::Rows(count, weights) => multiply(*count, given, weights, bias, output, sink),
+        Weighted::Convolution(convolution) => convolve(convolution, given, bias, output, sink),
+    }
+}
+
+/// The same where zero point and scale are among the inputs.
+pub(super) fn measured<T: Send>(
+    measured: &Measured,
+    inputs: &[Slice],
     output: &mut [T],
+    sink: Written<T>,
+) -> Result<(), Error> {
+    let zero_point = match measured.zero_point {
+        Some(zero_point) => zero_point,
+        None => one(bytes_of(inputs, 1)?)?,
+    };
+    let scale = match measured.scaled {
+        true => one(floats_of(inputs, inputs.len() - 1)?)?,
+        false => 1.0,
+    };
+    let epilogue = Epilogue {
+        factors: measured.factors.iter().map(|own| scale * own).collect(),
+        bias: measured.bias.clone(),
+        to: None,
+    };
+    let given = (bytes_of(inputs, 0)?, zero_point);
+    product(&measured.weighted, given, None, (output, &epilogue), sink)
+}
+
+fn convolve<T: Send>(
+    convolution: &Convolution,
+    (given, zero_point): (&[u8], u8),
+    bias: Option<&[i32]>,
+    (output, epilogue): (&mut [T], &Epilogue),
     sink: Written<T>,
 ) -> Result<(), Error> {
     let Convolution {
         kernel,
-        bias,
         window,
         from,
         to,
-        epilogue,
         ..
     } = convolution;
     let taps = window.kernel[0] * window.kernel[1];
     // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
-    let depth = match &**kernel {
+    let depth = match kernel {
         Kernel::Dense(weights) => weights.shape().inputs / weights.shape().groups.max(1),
         Kernel::Transposed(_) => from.channels,
         Kernel::Depthwise(_) => 4,
     };
     debug_assert_eq!(output.len(), convolution.images * to.count());
     for (image, output) in images(given, output, from.count(), to.count()) {
-        let image = view(image, from, convolution.zero_point);
+        let image = view(image, from, zero_point);
         share(
             output,
             to.width * to.channels,
             cost_of_product(to.count() * taps * depth),
             |rows, output| {
-                let (bias, sink) = (bias.as_deref(), sink(output, to.channels, epilogue));
-                match &**kernel {
+                let sink = sink(output, to.channels, epilogue);
+                match kernel {
                     Kernel::Dense(weights) => {
                         kernels::conv(&image, window, weights, bias, rows, sink)
                     }
@@ -90,8 +131,9 @@ pub(super) fn convolve<T: Send>(
     Ok(())
 }
 
-pub(super) fn multiply<T: Send>(
-    (given, rows, zero_point): (&[u8], usize, u8),
+fn multiply<T: Send>(
+    rows: usize,
+    (given, zero_point): (&[u8], u8),
     weights: &Weights,
     bias: Option<&[i32]>,
     (output, epilogue): (&mut [T], &Epilogue),

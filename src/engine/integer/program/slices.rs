@@ -9,46 +9,44 @@ use super::threads::share;
 pub(super) enum Slice<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
+    Sums(&'a [i32]),
 }
 
 /// The slice an instruction writes.
 pub(super) enum Sink<'a> {
     Bytes(&'a mut [u8]),
     Floats(&'a mut [f32]),
+    Sums(&'a mut [i32]),
 }
 
-impl<'a> Slice<'a> {
-    fn bytes(&self) -> Result<&'a [u8], Error> {
-        match self {
-            Slice::Bytes(bytes) => Ok(bytes),
-            Slice::Floats(_) => Err(Error::Zero {
-                what: "the bytes of floats",
-            }),
-        }
-    }
-
-    fn floats(&self) -> Result<&'a [f32], Error> {
-        match self {
-            Slice::Floats(floats) => Ok(floats),
-            Slice::Bytes(_) => Err(Error::Zero {
-                what: "the floats of bytes",
-            }),
-        }
-    }
-}
+const OTHER: Error = Error::Zero {
+    what: "the inputs of a kind that a kernel reads",
+};
 
 pub(super) fn floats_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [f32], Error> {
     match inputs.get(at) {
-        Some(slice) => slice.floats(),
-        None => Err(Error::Zero { what: "the inputs" }),
+        Some(Slice::Floats(floats)) => Ok(floats),
+        _ => Err(OTHER),
     }
 }
 
 pub(super) fn bytes_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [u8], Error> {
     match inputs.get(at) {
-        Some(slice) => slice.bytes(),
-        None => Err(Error::Zero { what: "the inputs" }),
+        Some(Slice::Bytes(bytes)) => Ok(bytes),
+        _ => Err(OTHER),
     }
+}
+
+pub(super) fn sums_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [i32], Error> {
+    match inputs.get(at) {
+        Some(Slice::Sums(sums)) => Ok(sums),
+        _ => Err(OTHER),
+    }
+}
+
+/// The only value of an input.
+pub(super) fn one<T: Copy>(values: &[T]) -> Result<T, Error> {
+    values.first().copied().ok_or(OTHER)
 }
 
 /// Images of these many elements, input and output side by side.
@@ -60,6 +58,33 @@ pub(super) fn images<'a, F, T>(
 ) -> impl Iterator<Item = (&'a [F], &'a mut [T])> {
     from.chunks_exact(input.max(1))
         .zip(to.chunks_exact_mut(output.max(1)))
+}
+
+/// Images of [channels, pixels] turned to channels last, some pixels a thread. `turn` is given where the first of its pixels
+/// begins, how far apart channels are, and how many channels and pixels there are.
+pub(super) fn turned_to_last<F: Sync, T: Send>(
+    from: &[F],
+    output: &mut [T],
+    [channels, pixels]: [usize; 2],
+    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let image = channels * pixels;
+    for (from, to) in images(from, output, image, image) {
+        share(to, channels, image, |part, to| {
+            turn(&from[part.start..], pixels, [channels, part.len()], to)
+        })?;
+    }
+    Ok(())
+}
+
+/// And back, some channels a thread: it is the same of images whose channels are pixels.
+pub(super) fn turned_to_first<F: Sync, T: Send>(
+    from: &[F],
+    output: &mut [T],
+    [channels, pixels]: [usize; 2],
+    turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    turned_to_last(from, output, [pixels, channels], turn)
 }
 
 pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {

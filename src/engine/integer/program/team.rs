@@ -28,7 +28,7 @@ struct Job {
 
 /// Claims of pieces: which job in the upper half, then how many pieces it has, then how many of these are taken. In one word, so
 /// that nobody takes a piece of one job for that of another.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 struct Claims(u64);
 
 impl Claims {
@@ -67,7 +67,7 @@ unsafe impl Send for Team {}
 unsafe impl Sync for Team {}
 
 /// Runs a program whose operators may be shared.
-pub(super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
+pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     /// Sends the team away, also where the program panics, and gives back that of a program around this one.
     struct End(Option<Arc<Team>>);
     impl Drop for End {

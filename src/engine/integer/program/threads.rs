@@ -21,12 +21,12 @@ const MUCH: usize = 1 << 18;
 const MULTIPLICATIONS: usize = 16;
 
 /// What a product of so many multiplications costs, in the units of [`share`].
-pub(super) fn cost_of_product(multiplications: usize) -> usize {
+pub(in super::super) fn cost_of_product(multiplications: usize) -> usize {
     multiplications / MULTIPLICATIONS
 }
 
 /// Runs `part` on rows of the output, on several threads where there is enough to do.
-pub(super) fn share<T: Send>(
+pub(in super::super) fn share<T: Send>(
     output: &mut [T],
     row: usize,
     cost: usize,

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{
     ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane, Target,
-    TransposedWeights, Weights as Packed,
+    TransposedWeights, Weights as Packed, Window,
 };
 
-use super::compile::{Compiler, MISSING, plane_of, ratio, target};
-use super::instruction::{Convolution, Element, Epilogue, Kernel, Source, Work};
+use super::compile::{Compiler, MISSING, ratio, target};
+use super::instruction::{Convolution, Element, Epilogue, Kernel, Source, Weighted, Work};
 use super::layout::{Layout, coincide};
-use crate::engine::integer::pattern::{Operand, Operation, Step};
+use super::steps::plane_of;
+use crate::engine::integer::pattern::{Operand, Operation, Step, Weights};
 
 impl<'a> Compiler<'a> {
     pub(super) fn product(
@@ -29,22 +30,11 @@ impl<'a> Compiler<'a> {
             return Err(MISSING);
         };
         let first = step.inputs.first().ok_or(MISSING)?;
-        let (layout, depth, columns) = match columns_first {
-            true => (
-                MatrixLayout::ColumnAfterColumn,
-                weights.shape[1],
-                weights.shape[0],
-            ),
-            false => (MatrixLayout::DepthFirst, weights.shape[0], weights.shape[1]),
+        let (layout, columns) = match columns_first {
+            true => (MatrixLayout::ColumnAfterColumn, weights.shape[0]),
+            false => (MatrixLayout::DepthFirst, weights.shape[1]),
         };
-        let packed = Arc::new(Packed::pack(
-            self.form,
-            &weights.integers,
-            layout,
-            [depth, columns],
-            &weights.zero_points,
-        )?);
-        let rows = shape.iter().product::<usize>() / depth.max(1);
+        let weighted = self.rows(weights, layout, shape)?;
         let factors = Factors {
             scales: &weights.scales,
             other: *factor,
@@ -56,16 +46,81 @@ impl<'a> Compiler<'a> {
             Layout::Plain,
             output,
             (bias, factors),
-            |part| Work::Product {
-                weights: packed.clone(),
-                bias: part.bias,
-                rows,
-                zero_point: part.zero_point,
-                epilogue: part.epilogue,
-            },
+            weighted,
         )?;
         self.put(step, Layout::Plain, made);
         Ok(())
+    }
+
+    /// Rows of values of this shape times a matrix.
+    pub(super) fn rows(
+        &self,
+        weights: &Weights,
+        layout: MatrixLayout,
+        shape: &[usize],
+    ) -> Result<Weighted, Error> {
+        let [first, second] = [weights.shape[0], weights.shape[1]];
+        let [depth, columns] = match layout {
+            MatrixLayout::ColumnAfterColumn => [second, first],
+            MatrixLayout::DepthFirst => [first, second],
+        };
+        let (values, zeros) = (&weights.integers, &weights.zero_points);
+        let packed = Packed::pack(self.form, values, layout, [depth, columns], zeros)?;
+        let count = shape.iter().product::<usize>() / depth.max(1);
+        Ok(Weighted::Rows(count, packed))
+    }
+
+    /// A convolution of images of one shape into others.
+    pub(super) fn images(
+        &self,
+        weights: &Weights,
+        (window, groups, transposed): (&Window, usize, bool),
+        [shape, output]: [&[usize]; 2],
+    ) -> Result<Weighted, Error> {
+        let (inputs, outputs) = (shape[1], output[1]);
+        let of = ConvShape {
+            inputs,
+            outputs,
+            kernel: window.kernel,
+            groups,
+        };
+        let (values, zeros) = (&weights.integers, &weights.zero_points);
+        let kernel = if transposed {
+            Kernel::Transposed(TransposedWeights::pack(
+                self.form, values, of, window, zeros,
+            )?)
+        } else if groups > 1 && groups == inputs && groups == outputs {
+            let packed = DepthwiseWeights::pack(self.form, values, outputs, window.kernel, zeros)?;
+            Kernel::Depthwise(packed)
+        } else {
+            Kernel::Dense(ConvWeights::pack(self.form, values, of, zeros)?)
+        };
+        Ok(Weighted::Convolution(Box::new(Convolution {
+            kernel,
+            window: window.clone(),
+            images: output[0],
+            from: plane_of(shape),
+            to: plane_of(output),
+        })))
+    }
+
+    /// What leaves with its channels last as ONNX has it.
+    pub(super) fn to_first(
+        &mut self,
+        made: Source,
+        element: Element,
+        output: &[usize],
+    ) -> Result<Source, Error> {
+        if coincide(output) {
+            return Ok(made);
+        }
+        let size = [output[1], output[2..].iter().product()];
+        let work = match element {
+            Element::Byte => Work::ToFirst(size),
+            Element::Float => Work::FloatsToFirst(size),
+            Element::Sum => Work::SumsToFirst(size),
+        };
+        Ok(self.add(work, vec![made], element, output))
     }
 
     /// Products with weights: one of bytes, or for 16 bits one of each of their two, brought together.
@@ -76,21 +131,26 @@ impl<'a> Compiler<'a> {
         layout: Layout,
         output: &[usize],
         (bias, factors): (&[i32], Factors),
-        work: impl Fn(Part) -> Work,
+        weighted: Weighted,
     ) -> Result<Source, Error> {
+        let weighted = Arc::new(weighted);
+        let work = |bias, zero_point, epilogue| Work::Product {
+            weighted: weighted.clone(),
+            bias,
+            zero_point,
+            epilogue,
+        };
         let bias = (!bias.is_empty()).then(|| bias.to_vec());
         if let Operand::Wide(_, wide) = first {
             let sources = self.planes(first, layout)?;
             let scale = wide.grid.scale;
             let mut products = Vec::new();
             for (plane, source) in [Plane::High, Plane::Low].into_iter().zip(sources) {
-                let part = Part {
-                    // Counted once, where a step is the accumulator's.
-                    bias: bias.clone().filter(|_| plane == Plane::Low),
-                    zero_point: wide.grid.zero_of(plane),
-                    epilogue: factors.epilogue(step, &[scale, plane.weight()], None),
-                };
-                products.push(self.add(work(part), vec![source], Element::Float, output));
+                // Counted once, where a step is the accumulator's.
+                let bias = bias.clone().filter(|_| plane == Plane::Low);
+                let epilogue = factors.epilogue(step, &[scale, plane.weight()], None);
+                let work = work(bias, wide.grid.zero_of(plane), epilogue);
+                products.push(self.add(work, vec![source], Element::Float, output));
             }
             let [high, low] = [products[0].clone(), products[1].clone()];
             return Ok(self.joined(step, [high, low], output));
@@ -98,12 +158,9 @@ impl<'a> Compiler<'a> {
         let source = self.operand(first, layout)?;
         let from = first.quantization().ok_or(MISSING)?;
         let to = step.quantization.map(|to| target(to, step.bounds));
-        let part = Part {
-            bias,
-            zero_point: from.zero_point,
-            epilogue: factors.epilogue(step, &[from.scale], to),
-        };
-        let made = self.add(work(part), vec![source], element_of(step), output);
+        let epilogue = factors.epilogue(step, &[from.scale], to);
+        let work = work(bias, from.zero_point, epilogue);
+        let made = self.add(work, vec![source], element_of(step), output);
         Ok(match step.wide {
             Some(wide) => self.add(Work::Snap(wide.grid), vec![made], Element::Float, output),
             None => made,
@@ -127,55 +184,18 @@ impl<'a> Compiler<'a> {
             return Err(MISSING);
         };
         let first = step.inputs.first().ok_or(MISSING)?;
-        let (inputs, outputs, groups) = (shape[1], output[1], *groups);
-        let of = ConvShape {
-            inputs,
-            outputs,
-            kernel: window.kernel,
-            groups,
-        };
-        let (values, zeros) = (&weights.integers, &weights.zero_points);
-        let kernel = Arc::new(if *transposed {
-            Kernel::Transposed(TransposedWeights::pack(
-                self.form, values, of, window, zeros,
-            )?)
-        } else if groups > 1 && groups == inputs && groups == outputs {
-            let packed = DepthwiseWeights::pack(self.form, values, outputs, window.kernel, zeros)?;
-            Kernel::Depthwise(packed)
-        } else {
-            Kernel::Dense(ConvWeights::pack(self.form, values, of, zeros)?)
-        });
+        let weighted = self.images(weights, (window, *groups, *transposed), [shape, output])?;
         let factors = Factors {
             scales: &weights.scales,
             other: 1.0,
-            columns: outputs,
+            columns: output[1],
         };
-        let (from, to) = (plane_of(shape), plane_of(output));
         let lying = Layout::ChannelsLast;
-        let mut made = self.summed(step, first, lying, output, (bias, factors), |part| {
-            Work::Convolution(Box::new(Convolution {
-                kernel: kernel.clone(),
-                bias: part.bias,
-                window: window.clone(),
-                images: output[0],
-                from,
-                to,
-                zero_point: part.zero_point,
-                epilogue: part.epilogue,
-            }))
-        })?;
-        let mut layout = Layout::ChannelsLast;
+        let mut made = self.summed(step, first, lying, output, (bias, factors), weighted)?;
+        let mut layout = lying;
         if step.quantization.is_none() && step.wide.is_none() {
             // Floats leave as ONNX has them.
-            if !coincide(output) {
-                let size = [output[1], output[2..].iter().product()];
-                made = self.add(
-                    Work::FloatsToFirst(size),
-                    vec![made],
-                    Element::Float,
-                    output,
-                );
-            }
+            made = self.to_first(made, Element::Float, output)?;
             layout = Layout::Plain;
         }
         self.put(step, layout, made);
@@ -212,13 +232,6 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// What differs between the products of a step.
-struct Part {
-    bias: Option<Vec<i32>>,
-    zero_point: u8,
-    epilogue: Epilogue,
-}
-
 /// The factors of a product's sums that don't depend on what goes in.
 #[derive(Clone, Copy)]
 struct Factors<'w> {
@@ -238,6 +251,7 @@ impl Factors<'_> {
         };
         Epilogue {
             factors: (0..self.columns).map(factor).collect(),
+            bias: None,
             to,
         }
     }

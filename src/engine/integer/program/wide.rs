@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Affine, Error, Image, Plane, Reals};
 
-use super::compile::{Compiler, MISSING, plane_of, scale, target};
+use super::compile::{Compiler, MISSING, scale, target};
 use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, coincide};
-use super::slices::{Slice, bytes_of, floats_of, images};
+use super::slices::{Slice, bytes_of, floats_of, images, turned_to_last};
+use super::steps::plane_of;
 use super::threads::share;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
 
@@ -54,7 +55,7 @@ impl<'a> Compiler<'a> {
         let inputs = vec![reals];
         match (step.quantization, step.wide) {
             (Some(to), _) => {
-                let made = self.bytes(Work::Quantize(scale(to)), inputs, shape);
+                let made = self.bytes(Work::Quantize(Some(scale(to))), inputs, shape);
                 self.bounded(step, layout, made, shape);
             }
             (None, Some(wide)) => {
@@ -158,7 +159,7 @@ impl<'a> Compiler<'a> {
                 (Layout::ChannelsLast, work)
             }
             Operation::Mean { axes } => {
-                let (layout, [_, middle, inner]) = super::compile::around(shape, axes);
+                let (layout, [_, middle, inner]) = super::steps::around(shape, axes);
                 (layout, Work::MeanOfReals([middle, inner]))
             }
             Operation::Normalize {
@@ -219,15 +220,11 @@ pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Resu
 pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Error> {
     let length = output.len();
     match work {
-        Work::FloatsToLast([channels, pixels]) => {
-            let image = channels * pixels;
-            for (from, to) in images(floats_of(inputs, 0)?, output, image, image) {
-                share(to, *channels, image, |part, to| {
-                    let size = [*channels, part.len()];
-                    kernels::to_channels_last(&from[part.start..], *pixels, size, to, *channels)
-                })?;
-            }
-            Ok(())
+        Work::FloatsToLast(size) => {
+            let floats = floats_of(inputs, 0)?;
+            turned_to_last(floats, output, *size, |from, apart, size, to| {
+                kernels::to_channels_last(from, apart, size, to, size[0])
+            })
         }
         Work::Snap(grid) => {
             let reals = floats_of(inputs, 0)?;

@@ -21,6 +21,7 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             | Operation::AveragePool { .. }
             | Operation::Resize { .. }
             | Operation::Blocks { .. } => Layout::ChannelsLast,
+            Operation::Sums(sums) if sums.window.is_some() => Layout::ChannelsLast,
             Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
             Operation::Softmax { axis: 1 } => Layout::ChannelsLast,
             Operation::Table(_)

@@ -1,6 +1,8 @@
 //! Matrix products.
 
-use octet_kernels::int8::{Blocks, Form, Layout, Rows, Weights, ZeroPoints, gemm, reference};
+use octet_kernels::int8::{
+    BlockWeights, Blocks, Form, Layout, Rows, Weights, ZeroPoints, gemm, reference, rows_of_tiles,
+};
 
 use super::{Random, outputs};
 
@@ -86,7 +88,7 @@ pub fn block_gemm(random: &mut Random) {
     let block = [16, 32, 64][random.within(0, 2)];
     let (count, depth, columns) = (
         random.within(1, 9),
-        random.within(1, 150),
+        random.within(1, 700),
         random.within(1, 21),
     );
     let per_column = depth.div_ceil(block);
@@ -110,9 +112,16 @@ pub fn block_gemm(random: &mut Random) {
         },
     };
     let rows = random.floats(count * depth, 3.0);
+    let weights = BlockWeights::pack(&weights).expect("a good shape");
+    // In two portions, as two threads have them.
+    let cut = random.within(0, weights.tiles());
+    let mut tiles = vec![0.0; count * 8 * weights.tiles()];
+    let (left, right) = tiles.split_at_mut(count * 8 * cut);
+    octet_kernels::int8::block_gemm(&rows, &weights, 0..cut, left).expect("a good shape");
+    let rest = cut..weights.tiles();
+    octet_kernels::int8::block_gemm(&rows, &weights, rest, right).expect("a good shape");
     let mut output = vec![0.0; count * columns];
-    octet_kernels::int8::block_gemm((&rows, depth, count), &weights, None, &mut output, columns)
-        .expect("a good shape");
+    rows_of_tiles(&tiles, columns, &mut output).expect("a good shape");
     let field = |bytes: &[u8], at: usize| {
         (bytes[at * bits / 8] >> (at * bits % 8)) as usize & ((1 << bits) - 1)
     };

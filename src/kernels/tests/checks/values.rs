@@ -2,8 +2,9 @@
 
 use octet_kernels::int8::{
     Average, Image, Operand, Scale, Target, Window, add, average_pool, dequantize,
-    dequantize_to_channels_first, global_average_pool, max_pool, multiply, quantize,
-    quantize_to_channels_last, to_channels_first, to_channels_last,
+    dequantize_to_channels_first, dynamic_quantize, dynamic_scale, global_average_pool, max_pool,
+    multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
+    to_channels_last,
 };
 
 use super::Random;
@@ -23,6 +24,7 @@ fn byte(steps: f32, to: Target) -> u8 {
 pub fn elementwise(random: &mut Random) {
     pairs(random);
     conversions(random);
+    ranges(random);
     pools(random);
 }
 
@@ -81,6 +83,43 @@ fn pairs(random: &mut Random) {
             "product {at} of {length}: {steps} {to:?}"
         );
     }
+}
+
+/// DynamicQuantizeLinear, by the standard's formulas: the range and zero, in 255 steps.
+fn ranges(random: &mut Random) {
+    let count = random.within(1, 300);
+    let (size, lift) = (
+        [1e-30, 0.01, 7.0, 1e30][random.within(0, 3)],
+        random.within(0, 4),
+    );
+    let mut floats = random.floats(count, size);
+    for value in &mut floats {
+        *value = match lift {
+            0 => value.abs() + size,
+            1 => -value.abs() - size,
+            2 => 0.0,
+            _ => *value,
+        };
+    }
+    let least = floats.iter().copied().fold(0.0, f32::min);
+    let greatest = floats.iter().copied().fold(0.0, f32::max);
+    let scale = match least == greatest {
+        true => 1.0,
+        false => (greatest - least) / 255.0,
+    };
+    let zero_point = byte(-least / scale, Target::whole(0));
+    let expected = Scale { scale, zero_point };
+    assert_eq!(dynamic_scale(&floats), expected);
+    // Found in parts.
+    let cut = random.within(0, count);
+    let parts = [&floats[..cut], &floats[cut..]].map(|part| octet_kernels::Ends::of(part).reach);
+    let [a, b] = parts;
+    assert_eq!(scale_between(a[0].min(b[0]), a[1].max(b[1])), expected);
+    let mut bytes = vec![0; count];
+    assert_eq!(dynamic_quantize(&floats, &mut bytes), Ok(expected));
+    let mut wanted = vec![0; count];
+    quantize(&floats, expected, &mut wanted).expect("good lengths");
+    assert_eq!(bytes, wanted);
 }
 
 fn conversions(random: &mut Random) {

@@ -1,0 +1,89 @@
+//! Compiling what is measured as the model runs: ranges, and products by them.
+
+use std::sync::Arc;
+
+use octet_kernels::int8::{Error, Layout as MatrixLayout};
+
+use super::compile::{Compiler, MISSING};
+use super::instruction::{Element, Measured, PARTS, Work};
+use super::layout::Layout;
+use crate::engine::integer::pattern::{Step, Sums};
+
+impl<'a> Compiler<'a> {
+    /// Floats to integers over their own range, with scale and zero point beside them.
+    pub(super) fn measure(&mut self, step: &'a Step, wish: Layout) -> Result<(), Error> {
+        let [first] = &step.inputs[..] else {
+            return Err(MISSING);
+        };
+        let [scale, zero_point] = &step.beside[..] else {
+            return Err(MISSING);
+        };
+        let lies = self.lies(first, Layout::Plain);
+        let floats = self.operand(first, lies)?;
+        let ends = self.add(
+            Work::Ends,
+            vec![floats.clone()],
+            Element::Float,
+            &[2 * PARTS],
+        );
+        let of_scale = self.add(Work::ScaleOfEnds, vec![ends.clone()], Element::Float, &[]);
+        let of_zero = self.bytes(Work::ZeroOfEnds, vec![ends], &[]);
+        self.places.insert((scale, Layout::Plain), of_scale.clone());
+        self.places
+            .insert((zero_point, Layout::Plain), of_zero.clone());
+        self.quantize(step, None, (lies, vec![floats, of_scale, of_zero]), wish)
+    }
+
+    /// A product of bytes of which only a run tells what they mean.
+    pub(super) fn sums(
+        &mut self,
+        step: &'a Step,
+        sums: &'a Sums,
+        output: &'a [usize],
+    ) -> Result<(), Error> {
+        let (first, others) = step.inputs.split_first().ok_or(MISSING)?;
+        let shape = self.shape_of(first)?;
+        let (weighted, layout) = match &sums.window {
+            Some((window, groups)) => {
+                let how = (window, *groups, false);
+                let weighted = self.images(&sums.weights, how, [shape, output])?;
+                (weighted, Layout::ChannelsLast)
+            }
+            None => {
+                let lying = MatrixLayout::DepthFirst;
+                (self.rows(&sums.weights, lying, shape)?, Layout::Plain)
+            }
+        };
+        let mut sources = vec![self.operand(first, layout)?];
+        for operand in others {
+            sources.push(self.operand(operand, Layout::Plain)?);
+        }
+        let reals = sums.reals.as_ref();
+        let bias = reals.map(|reals| &reals.bias[..]).unwrap_or_default();
+        let measured = Measured {
+            weighted,
+            zero_point: sums.zero_point,
+            scaled: reals.is_some_and(|reals| reals.scale.is_some()),
+            factors: reals.map(|reals| reals.factors.clone()).unwrap_or_default(),
+            bias: (!bias.is_empty()).then(|| Arc::from(bias)),
+        };
+        let element = match reals {
+            Some(_) => Element::Float,
+            None => Element::Sum,
+        };
+        let mut made = self.add(Work::Measured(Box::new(measured)), sources, element, output);
+        if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
+            made = self.add(Work::Clamp(bounds), vec![made], element, output);
+        }
+        // Sums leave, and that as ONNX has them; floats may be quantized again as they lie.
+        let layout = match element {
+            Element::Sum if layout == Layout::ChannelsLast => {
+                made = self.to_first(made, element, output)?;
+                Layout::Plain
+            }
+            _ => layout,
+        };
+        self.put(step, layout, made);
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+//! Compiling one step: the layout it is done in, and its instruction.
+
+use octet_kernels::int8::{Average, Error, Scale, Table};
+
+use super::compile::{Compiler, MISSING, ratio, scale, target};
+use super::instruction::{Element, Plane, Source, Work};
+use super::layout::{Layout, coincide, is_still};
+use crate::engine::integer::pattern::{Operand, Operation, Step, plane};
+
+impl<'a> Compiler<'a> {
+    pub(super) fn compile(&mut self, step: &'a Step) -> Result<(), Error> {
+        let first = step.inputs.first().ok_or(MISSING)?;
+        let shape = self.shape_of(first)?;
+        let output = self.shape(&step.output)?;
+        let wish = self
+            .wishes
+            .get(step.output.as_str())
+            .copied()
+            .unwrap_or(Layout::Plain);
+        let image = output.len() >= 3 && !coincide(output);
+        let on_reals = step.wide.is_some() || matches!(first, Operand::Wide(..));
+        match &step.operation {
+            Operation::Quantize => {
+                let lies = self.lies(first, Layout::Plain);
+                let source = self.operand(first, lies)?;
+                let to = scale(step.quantization.ok_or(MISSING)?);
+                self.quantize(step, Some(to), (lies, vec![source]), wish)?;
+            }
+            Operation::Measure => self.measure(step, wish)?,
+            Operation::Sums(sums) => self.sums(step, sums, output)?,
+            Operation::Dequantize => {
+                let layout = self.lies(first, Layout::Plain);
+                let source = self.operand(first, layout)?;
+                let from = scale(first.quantization().ok_or(MISSING)?);
+                let work = match layout == Layout::ChannelsLast && image {
+                    true => Work::DequantizeToFirst(from, [shape[1], shape[2..].iter().product()]),
+                    false => Work::Dequantize(from),
+                };
+                let made = self.add(work, vec![source], Element::Float, output);
+                self.put(step, Layout::Plain, made);
+            }
+            Operation::Convolution { .. } => self.convolution(step, shape, output)?,
+            Operation::Product { .. } => self.product(step, shape, output)?,
+            Operation::Pair => self.pair(step, output)?,
+            Operation::Binary(binary) => self.binary(step, *binary, output, wish)?,
+            Operation::Reals(how) => self.arithmetic(step, *how, output, wish)?,
+            Operation::RealTable(table) => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                let work = Work::RealTable(table.clone());
+                let made = self.add(work, vec![source], Element::Float, output);
+                self.put(step, layout, made);
+            }
+            Operation::Snap | Operation::Unsnap => self.on_reals(step, shape, output, wish)?,
+            _ if on_reals => self.on_reals(step, shape, output, wish)?,
+            Operation::Table(table) => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                let made = self.bytes(Work::Table(Table(**table)), vec![source], output);
+                self.put(step, layout, made);
+            }
+            Operation::ChannelTables(tables) => {
+                let layout = self.lies(first, wish);
+                let source = self.operand(first, layout)?;
+                let together = match layout {
+                    Layout::Plain => shape[2..].iter().product::<usize>().max(1),
+                    Layout::ChannelsLast => 1,
+                };
+                let tables = tables.iter().map(|table| Table(*table)).collect();
+                let made = self.bytes(Work::ChannelTables(tables, together), vec![source], output);
+                self.put(step, layout, made);
+            }
+            Operation::Concat { axis } => self.concat(step, *axis, output, wish)?,
+            Operation::MaxPool(window) => {
+                let source = self.operand(first, Layout::ChannelsLast)?;
+                let planes = [plane_of(shape), plane_of(output)];
+                let work = Work::MaxPool(window.clone(), output[0], planes);
+                let made = self.bytes(work, vec![source], output);
+                self.kept(step, first, Layout::ChannelsLast, made, output)?;
+            }
+            Operation::AveragePool {
+                window,
+                counts_padding,
+            } => {
+                let source = self.operand(first, Layout::ChannelsLast)?;
+                let from = first.quantization().ok_or(MISSING)?;
+                let to = step.quantization.ok_or(MISSING)?;
+                let how = Average {
+                    multiplier: ratio(&[from.scale], to.scale),
+                    to: target(to, step.bounds),
+                    count_pads: *counts_padding,
+                };
+                let planes = [plane_of(shape), plane_of(output)];
+                let work =
+                    Work::AveragePool(window.clone(), output[0], planes, how, from.zero_point);
+                let made = self.bytes(work, vec![source], output);
+                self.put(step, Layout::ChannelsLast, made);
+            }
+            Operation::Mean { axes } => {
+                let (layout, sizes) = around(shape, axes);
+                let source = self.operand(first, layout)?;
+                let from = first.quantization().ok_or(MISSING)?;
+                let to = step.quantization.ok_or(MISSING)?;
+                let work = Work::Mean {
+                    sizes,
+                    zero_point: from.zero_point,
+                    factor: ratio(&[from.scale], to.scale),
+                    to: target(to, step.bounds),
+                };
+                let made = self.bytes(work, vec![source], output);
+                self.put(step, Layout::Plain, made);
+            }
+            Operation::Resize { rows, columns } => {
+                let source = self.operand(first, Layout::ChannelsLast)?;
+                let from = first.quantization().ok_or(MISSING)?;
+                let to = step.quantization.ok_or(MISSING)?;
+                let work = Work::Resize {
+                    images: output[0],
+                    from: plane_of(shape),
+                    rows: rows.clone(),
+                    columns: columns.clone(),
+                    zero_point: from.zero_point,
+                    factor: ratio(&[from.scale], to.scale),
+                    to: target(to, step.bounds),
+                };
+                let made = self.bytes(work, vec![source], output);
+                self.put(step, Layout::ChannelsLast, made);
+            }
+            Operation::Select { positions, fill } => {
+                // A Gather may make other axes, which are counted as ONNX has them.
+                let layout = match shape.len() == output.len() {
+                    true => self.lies(first, wish),
+                    false => Layout::Plain,
+                };
+                let source = self.operand(first, layout)?;
+                let order = layout.order(shape.len());
+                let work = Work::Select {
+                    sizes: layout.sizes(shape),
+                    positions: order.iter().map(|&axis| positions[axis].clone()).collect(),
+                    fill: *fill,
+                };
+                let made = self.bytes(work, vec![source], output);
+                self.kept(step, first, layout, made, output)?;
+            }
+            Operation::Transpose(order) => {
+                let from = self.lies(first, wish);
+                let source = self.operand(first, from)?;
+                let sizes = from.sizes(shape);
+                // Axis by axis of the output as it will lie: where that axis lies in the input.
+                let places = |to: Layout| -> Vec<usize> {
+                    let axes = to.order(output.len());
+                    axes.iter()
+                        .map(|&axis| from.place(order[axis], shape.len()))
+                        .collect()
+                };
+                // Where the bytes need not move for one layout, that is the one.
+                let still = [wish, Layout::Plain, Layout::ChannelsLast]
+                    .into_iter()
+                    .find(|&to| is_still(&sizes, &places(to)));
+                let to = still.unwrap_or(wish);
+                let made = match still {
+                    Some(_) => source,
+                    None => {
+                        let order = places(to);
+                        self.bytes(Work::Permute { sizes, order }, vec![source], output)
+                    }
+                };
+                self.kept(step, first, to, made, output)?;
+            }
+            Operation::Reshape => {
+                // Pixels in a row are pixels in rows.
+                let pixels = shape.len() >= 3
+                    && output.len() >= 3
+                    && shape[..2] == output[..2]
+                    && self.lies(first, wish) == Layout::ChannelsLast;
+                let layout = if pixels {
+                    Layout::ChannelsLast
+                } else {
+                    Layout::Plain
+                };
+                let source = self.operand(first, layout)?;
+                self.kept(step, first, layout, source, output)?;
+            }
+            Operation::Blocks { block, to_space } => {
+                let source = self.operand(first, Layout::ChannelsLast)?;
+                let work = Work::Blocks {
+                    images: output[0],
+                    from: plane_of(shape),
+                    block: *block,
+                    to_space: *to_space,
+                };
+                let made = self.bytes(work, vec![source], output);
+                self.kept(step, first, Layout::ChannelsLast, made, output)?;
+            }
+            Operation::Softmax { axis } => self.softmax(step, *axis, shape)?,
+            Operation::Normalize {
+                axis,
+                epsilon,
+                scale: factors,
+                shift,
+            } => {
+                let source = self.operand(first, Layout::Plain)?;
+                let work = Work::Normalize {
+                    length: shape[*axis..].iter().product(),
+                    from: scale(first.quantization().ok_or(MISSING)?),
+                    scale: factors.clone(),
+                    shift: (!shift.is_empty()).then(|| shift.clone()),
+                    epsilon: *epsilon,
+                    to: scale(step.quantization.ok_or(MISSING)?),
+                };
+                let made = self.bytes(work, vec![source], output);
+                self.bounded(step, Layout::Plain, made, output);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Compiler<'a> {
+    /// Floats that lie in a layout to integers, turned on the way if that is wished. `None` for a scale that comes beside them.
+    pub(super) fn quantize(
+        &mut self,
+        step: &'a Step,
+        to: Option<Scale>,
+        (lies, sources): (Layout, Vec<Source>),
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let output = self.shape(&step.output)?;
+        let turns = wish == Layout::ChannelsLast && lies == Layout::Plain && !coincide(output);
+        let (work, layout) = match turns {
+            true => {
+                let size = [output[1], output[2..].iter().product()];
+                (Work::QuantizeToLast(to, size), Layout::ChannelsLast)
+            }
+            false => (Work::Quantize(to), lies),
+        };
+        let made = self.bytes(work, sources, output);
+        self.put(step, layout, made);
+        Ok(())
+    }
+}
+
+/// The layout in which a mean over these axes is taken, and the sizes before, along and behind them there.
+pub(super) fn around(shape: &[usize], axes: &std::ops::Range<usize>) -> (Layout, [usize; 3]) {
+    let count = |range: std::ops::Range<usize>| shape[range].iter().product::<usize>();
+    if *axes == (2..shape.len()) && shape.len() >= 3 {
+        let sizes = [shape[0], count(2..shape.len()), shape[1]];
+        return (Layout::ChannelsLast, sizes);
+    }
+    let behind = count(axes.end..shape.len());
+    (
+        Layout::Plain,
+        [count(0..axes.start), count(axes.clone()), behind],
+    )
+}
+
+pub(super) fn plane_of(shape: &[usize]) -> Plane {
+    let [height, width] = plane(shape);
+    Plane {
+        height,
+        width,
+        channels: shape.get(1).copied().unwrap_or(1),
+    }
+}
