@@ -176,13 +176,23 @@ impl<W: AsRef<[u8]>> Convolution<W> {
         weights: W,
         bias: Vec<f32>,
     ) -> Result<Convolution<W>, GeometryError> {
+        Convolution::within(dense::ROOM, geometry, weights, bias)
+    }
+
+    /// The same, with room for so many floats of pictures.
+    fn within(
+        room: usize,
+        geometry: Geometry,
+        weights: W,
+        bias: Vec<f32>,
+    ) -> Result<Convolution<W>, GeometryError> {
         geometry.check()?;
         let wanted = size_of::<Raw>() * geometry.output_channels * geometry.depth();
         length("weight", weights.as_ref().len(), wanted)?;
         length("bias", bias.len(), geometry.output_channels)?;
         let kind = match geometry.inputs_per_group() {
             1 if geometry.groups > 1 => Kind::Depthwise(Depthwise::new(&geometry)),
-            _ => Kind::Dense(Dense::new(&geometry)),
+            _ => Kind::Dense(Dense::new(&geometry, room)),
         };
         Ok(Convolution {
             geometry,

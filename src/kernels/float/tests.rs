@@ -133,9 +133,14 @@ fn every_window_is_summed() {
         let (weights, bias, input) = made(&g);
         let wanted = reference(&g, &weights, &bias, &input);
         let file = in_a_file(&weights);
-        let convolution = Convolution::new(g, &file[1..], bias).unwrap();
-        let mut output = vec![f32::NAN; g.output_len()];
-        convolution.run(&input, &mut output, WHOLE).unwrap();
+        let run = |room: usize| {
+            let weights = &file[1..];
+            let convolution = Convolution::within(room, g, weights, bias.clone()).unwrap();
+            let mut output = vec![f32::NAN; g.output_len()];
+            convolution.run(&input, &mut output, WHOLE).unwrap();
+            output
+        };
+        let output = run(super::dense::ROOM);
         let largest = wanted
             .iter()
             .fold(0.0f32, |most, value| most.max(value.abs()));
@@ -145,6 +150,10 @@ fn every_window_is_summed() {
                 apart <= 1e-5 * largest,
                 "{g:?}: {found} for {wanted} at {at}"
             );
+        }
+        // However little room there is, the bits are the same.
+        for room in [1, 300, 5000] {
+            assert_eq!(run(room), output, "{g:?} in {room}");
         }
     }
 }
