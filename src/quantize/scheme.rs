@@ -1,6 +1,6 @@
 //! From the settings document to the scheme it names.
 
-use super::guard::guard;
+use super::guard::{guard, refine_outputs};
 use super::operators::is_onnx_runtimes;
 use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
 use super::{
@@ -84,10 +84,13 @@ fn quantize_static(
     };
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
-    let guarded = match settings.guard {
-        true => guard(model, &mut plan, &found, ranges),
-        false => Vec::new(),
-    };
+    let mut guarded = Vec::new();
+    if settings.guard {
+        guarded.extend(guard(model, &mut plan, &found, ranges));
+        if auto {
+            guarded.extend(refine_outputs(model, &mut plan, &found));
+        }
+    }
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.notes.extend(guarded);
     if method.is_none() && plan.correct_biases {
