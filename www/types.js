@@ -67,6 +67,7 @@
  * @property {'qdq' | 'qoperator' | 'simulated'} [format]
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
  * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
+ * @property {boolean} [bias_correction] whether biases make up for what rounding the weights adds in the mean
  * @property {TensorSettings} [activations]
  * @property {TensorSettings} [weights]
  * @property {string | string[]} [operators]
@@ -162,7 +163,7 @@
 
 /** @typedef {[name: string, min: number, max: number]} SeenRange */
 
-/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number }} QuantizedTensor */
+/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number, corrected?: number }} QuantizedTensor */
 
 /** @typedef {{ node: string, operator: string, quantized: boolean, reason: string | null }} NodeChoice */
 

@@ -1,6 +1,7 @@
 //! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
 
 mod bulk;
+mod channels;
 mod distribution;
 mod exact_sum;
 mod expected_error;
@@ -16,6 +17,7 @@ mod target;
 use std::collections::BTreeMap;
 
 pub(crate) use bulk::Bulk;
+pub use channels::Channels;
 pub use histogram::{HALF, Histogram};
 pub use methods::{Measure, Method, MethodError, SecondPassMissing};
 pub use numpy_histogram::{Layout, NumpyHistogram};

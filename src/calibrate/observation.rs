@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exact_sum::ExactSum;
 use super::numpy_histogram::NumpyHistogram;
-use super::{HALF, Histogram, Range};
+use super::{Channels, HALF, Histogram, Range};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Observation {
     histogram: Histogram,
     /// Sums of the least and the greatest values of the samples that ended, and how many these were.
     sample_ends: (ExactSum, ExactSum, u64),
+    /// The means of its channels, where they are wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channels: Option<Channels>,
     /// What a second pass counted, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     second: Option<NumpyHistogram>,
@@ -62,6 +65,12 @@ impl Observation {
         }
     }
 
+    /// Takes in the means of the channels of one run, which lie along `axis`.
+    pub fn observe_channels(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+        let channels = self.channels.get_or_insert_default();
+        channels.observe(values, shape, axis);
+    }
+
     /// What is seen of these values.
     #[cfg(test)]
     pub(crate) fn of(values: &[f32]) -> Observation {
@@ -92,6 +101,9 @@ impl Observation {
         self.sample_ends.0.merge(&other.sample_ends.0);
         self.sample_ends.1.merge(&other.sample_ends.1);
         self.sample_ends.2 += other.sample_ends.2;
+        if let Some(channels) = &other.channels {
+            self.channels.get_or_insert_default().merge(channels);
+        }
     }
 
     /// The least finite value; `None` while there is none.
@@ -116,6 +128,16 @@ impl Observation {
         (*samples > 0).then(|| Range::new(mean(min), mean(max)))
     }
 
+    /// How many samples ended.
+    pub fn samples(&self) -> u64 {
+        self.sample_ends.2
+    }
+
+    /// The means of its channels, where they were wanted.
+    pub fn channels(&self) -> Option<&Channels> {
+        self.channels.as_ref()
+    }
+
     /// What a second pass over the samples counted.
     pub fn second_pass(&self) -> Option<&NumpyHistogram> {
         self.second.as_ref()
@@ -132,7 +154,8 @@ impl Observation {
             0 => 2 * HALF * size_of::<u32>(),
             held => held,
         };
-        (size_of::<Observation>() + counts) as u64
+        let channels = self.channels.as_ref().map_or(0, Channels::bytes);
+        (size_of::<Observation>() + counts + channels) as u64
     }
 
     /// How many values were seen, finite or not.

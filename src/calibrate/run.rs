@@ -54,6 +54,8 @@ struct Pass {
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
     looked: Looked,
+    /// The axis of the channels of each watched value whose means are wanted.
+    axes: Vec<Option<usize>>,
     found: Mutex<Found>,
     done: AtomicUsize,
     under_way: AtomicUsize,
@@ -69,11 +71,11 @@ struct Found {
 }
 
 impl Calibration {
-    /// Begins: `watched` are the values whose ranges are wanted, `engine` runs the model watching them. `looked` hears of
-    /// each as soon as it was looked at.
+    /// Begins: `watched` are the values whose ranges are wanted, with the axis of their channels where the means of these
+    /// are, too; `engine` runs the model watching them. `looked` hears of each as soon as it was looked at.
     pub fn new(
         engine: Arc<Engine>,
-        watched: Vec<String>,
+        watched: Vec<(String, Option<usize>)>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
         looked: Looked,
@@ -82,8 +84,10 @@ impl Calibration {
             seen: watched.iter().map(|_| Observation::new()).collect(),
             counted: Vec::new(),
         };
+        let (watched, axes) = watched.into_iter().unzip();
         let pass = Pass {
             engine,
+            axes,
             inputs,
             settings,
             looked,
@@ -255,7 +259,12 @@ impl Pass {
         let mut seen = vec![Observation::new(); found.seen.len()];
         drop(found);
         if counted.is_empty() {
-            let look = |slot: usize, values: &[f32]| seen[slot].observe(values);
+            let look = |slot: usize, values: &[f32], shape: &[usize]| {
+                seen[slot].observe(values);
+                if let Some(axis) = self.axes[slot] {
+                    seen[slot].observe_channels(values, shape, axis);
+                }
+            };
             self.watch(&name, tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.seen.iter_mut().zip(&mut seen) {
@@ -263,7 +272,7 @@ impl Pass {
                 all.merge(one);
             }
         } else {
-            let look = |slot: usize, values: &[f32]| counted[slot].count(values);
+            let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
             self.watch(&name, tensors, look, &stop)?;
             let mut found = self.found();
             for (all, one) in found.counted.iter_mut().zip(&counted) {
@@ -278,14 +287,14 @@ impl Pass {
         &self,
         sample: &str,
         tensors: Vec<Tensor>,
-        mut look: impl FnMut(usize, &[f32]),
+        mut look: impl FnMut(usize, &[f32], &[usize]),
         stop: &impl Fn() -> bool,
     ) -> Result<(), FeedError> {
-        let look = |slot: usize, values: &[f32]| {
-            look(slot, values);
+        let look = |slot: usize, values: &[f32], shape: &[usize]| {
+            look(slot, values, shape);
             (self.looked)(sample, slot);
         };
-        match self.engine.run(tensors, look, stop) {
+        match self.engine.run_shaped(tensors, look, stop) {
             Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
             Err(source) => Err(FeedError::Run {

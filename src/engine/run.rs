@@ -121,7 +121,19 @@ impl Engine {
         mut see: impl FnMut(usize, &[f32]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        self.run_beside(inputs, |slot, values| see(slot, values[0]), stop)
+        self.run_shaped(inputs, |slot, values, _| see(slot, values), stop)
+    }
+
+    /// The same; `see` is told the shape of each watched value, too.
+    pub fn run_shaped<'a>(
+        &self,
+        inputs: impl Into<Cow<'a, [Tensor]>>,
+        mut see: impl FnMut(usize, &[f32], &[usize]),
+        stop: impl Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let see = |slot: usize, values: &[&[f32]], shape: &[usize]| see(slot, values[0], shape);
+        let untimed = (&HashMap::new(), &mut Untimed);
+        self.execute(inputs.into(), see, stop, untimed, None)
     }
 
     /// The nodes of a quantized model, those that run on integers and those that don't, for inputs of these
@@ -138,16 +150,17 @@ impl Engine {
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
         let untimed = (&HashMap::new(), &mut Untimed);
-        self.execute(inputs.into(), |_, _| {}, stop, untimed, Some(clock))
+        self.execute(inputs.into(), |_, _, _| {}, stop, untimed, Some(clock))
     }
 
     /// The same; `see` is given a watched value followed by those beside it.
     pub fn run_beside<'a>(
         &self,
         inputs: impl Into<Cow<'a, [Tensor]>>,
-        see: impl FnMut(usize, &[&[f32]]),
+        mut see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
+        let see = |slot: usize, values: &[&[f32]], _: &[usize]| see(slot, values);
         let untimed = (&HashMap::new(), &mut Untimed);
         self.execute(inputs.into(), see, stop, untimed, None)
     }
@@ -169,7 +182,8 @@ impl Engine {
         let plan = self.plan(inputs)?;
         let places = steps::places(&plan.run, plan.regions());
         loop {
-            let outputs = self.execute(inputs.into(), |_, _| {}, &stop, (&places, timing), None)?;
+            let outputs =
+                self.execute(inputs.into(), |_, _, _| {}, &stop, (&places, timing), None)?;
             if !again(timing) {
                 return Ok(outputs);
             }
@@ -216,7 +230,7 @@ impl Engine {
     fn execute(
         &self,
         inputs: Cow<'_, [Tensor]>,
-        mut see: impl FnMut(usize, &[&[f32]]),
+        mut see: impl FnMut(usize, &[&[f32]], &[usize]),
         stop: impl Fn() -> bool,
         (places, timing): (&HashMap<usize, usize>, &mut impl Timing),
         mut clock: Option<StepClock>,
@@ -231,8 +245,9 @@ impl Engine {
         };
         let plan = self.plan(&inputs)?;
         for &(slot, index) in &self.fed {
-            if let Some(values) = inputs.get(index).and_then(Tensor::as_f32) {
-                see(slot, &[values]);
+            let fed = inputs.get(index);
+            if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
+                see(slot, &[values], tensor.shape());
             }
         }
         let fed = values::fed(inputs).map_err(run_error)?;
@@ -248,7 +263,8 @@ impl Engine {
                         let seen = inputs.iter().map(|input| input.cast_to::<f32>());
                         let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
                         let slices = seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
-                        see(observer.slot, &slices.collect::<TractResult<TVec<_>>>()?);
+                        let slices = slices.collect::<TractResult<TVec<_>>>()?;
+                        see(observer.slot, &slices, inputs[0].shape());
                     }
                     if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
                         && let Some(steps) = plan.steps.get(region.place)

@@ -7,6 +7,8 @@ pub mod float;
 pub mod int8;
 pub mod panels;
 pub mod row;
+mod sum;
 
 pub use count::count;
 pub use ends::Ends;
+pub use sum::sum;

@@ -11,11 +11,13 @@ pub(super) fn scales(input: f32, weights: &[f32]) -> Vec<f32> {
 ///
 /// ONNX Runtime puts `beta` into the scale and then has the node take the bias once, which adds it
 /// whole whatever `beta` is (seen in 1.31.1). Here it goes into the integers; where it is 1, the two
-/// are the same.
-pub(super) fn integers(values: &[f32], scales: &[f32], beta: f32) -> Vec<i32> {
+/// are the same. What there is of `more` is added to each.
+pub(super) fn integers(values: &[f32], scales: &[f32], beta: f32, more: &[f64]) -> Vec<i32> {
     let scale = |index: usize| f64::from(*scales.get(index).unwrap_or(&scales[0]));
     let integer = |(index, &value): (usize, &f32)| {
-        let real = (f64::from(value) * f64::from(beta) / scale(index)).round_ties_even();
+        let more = more.get(index).copied().unwrap_or(0.0);
+        let real = f64::from(value) * f64::from(beta) + more;
+        let real = (real / scale(index)).round_ties_even();
         real.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32
     };
     values.iter().enumerate().map(integer).collect()
@@ -55,16 +57,22 @@ mod tests {
     #[test]
     fn integers_are_rounded_half_to_even_and_end_at_32_bits() {
         assert_eq!(
-            integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0], 1.0),
+            integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0], 1.0, &[]),
             [0, 2, -2, i32::MAX, i32::MIN]
         );
-        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25], 1.0), [2, 4]);
+        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25], 1.0, &[]), [2, 4]);
     }
 
     #[test]
     fn the_factor_a_bias_is_taken_with_goes_into_its_integers() {
-        assert_eq!(integers(&[1.0, -3.0], &[0.25], 0.5), [2, -6]);
-        assert_eq!(integers(&[1.0], &[0.25], 0.0), [0]);
+        assert_eq!(integers(&[1.0, -3.0], &[0.25], 0.5, &[]), [2, -6]);
+        assert_eq!(integers(&[1.0], &[0.25], 0.0, &[]), [0]);
+    }
+
+    #[test]
+    fn what_is_added_is_added_before_it_is_rounded() {
+        assert_eq!(integers(&[1.0, 1.0], &[0.5], 1.0, &[0.3, -2.0]), [3, -2]);
+        assert_eq!(integers(&[1.0], &[0.5], 0.0, &[0.5]), [1]);
     }
 
     #[test]
@@ -78,7 +86,7 @@ mod tests {
         let (input, bias) = (1e-3, [100.0, 100.0]);
         raise_weight_scales(&mut weight, input, &bias);
         assert_eq!(weight.scales[1], 1.0);
-        let fitted = integers(&bias, &scales(input, &weight.scales), 1.0);
+        let fitted = integers(&bias, &scales(input, &weight.scales), 1.0, &[]);
         assert!(
             fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999,
             "{fitted:?}"

@@ -23,6 +23,9 @@ const ENOUGH: f64 = 6.0;
 /// and do no harm.)
 const ENOUGH_OF_A_PART: f64 = 1.0;
 
+/// Outputs with more axes than these (batch, position, class) are images.
+const MOST_AXES: usize = 3;
+
 /// How many times the least expected squared error a range may make by what it cuts off: 3 dB.
 const FAR_FROM_THE_LEAST: f64 = 2.0;
 
@@ -96,6 +99,37 @@ pub(super) fn guard(
         } else {
             said.push(format!("`{name}` stays float: {why}"));
             plan.free(name);
+        }
+    }
+    said
+}
+
+/// Gives 16 bits to the scores that the model ends in, and says so: a sentence each. In 256 steps two classes tie, and
+/// rounding a last Softmax is the largest error of many networks that eight bits suit; nothing reads these integers but
+/// the DequantizeLinear behind them. Images stay as they are: there each value is one of many, and the operator that
+/// makes them is most of the work. `found` are the tensors whose ranges were found.
+pub(super) fn refine_outputs(model: &Model, plan: &mut Plan, found: &[String]) -> Vec<String> {
+    let mut said = Vec::new();
+    let outputs = model.graph.outputs.iter();
+    for name in outputs.filter_map(|output| output.name.as_ref()) {
+        let shape = model.graph.tensor_type(name).and_then(|t| t.shape);
+        let scores = shape.is_some_and(|shape| shape.len() <= MOST_AXES);
+        let quantized = plan.forms.iter().any(|(form, _)| form == name);
+        let is_found = found.contains(name);
+        let fixed = matches!(plan.ranges.get(name), Some(RangeSource::Fixed(..)));
+        let Some(represented) = plan.representations.get_mut(name) else {
+            continue;
+        };
+        let free = is_found || (fixed && !represented.is_chosen());
+        let wide = represented.element.with_16_bits();
+        if scores && quantized && free && represented.element != wide {
+            represented.element = wide;
+            if is_found {
+                represented.range = None;
+            }
+            said.push(format!(
+                "`{name}` has 16 bits: the model ends in it, and scores that are near each other would tie in 256 steps"
+            ));
         }
     }
     said
@@ -293,6 +327,35 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("part `x`"), "{said:?}");
         assert_eq!(plan.representations["b"].element, ElementType::U16);
         assert_eq!(plan.representations["a"].element, ElementType::U8);
+    }
+
+    #[test]
+    fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
+        for (operator, axes, wanted) in [
+            ("Softmax", 2, ElementType::U16),
+            ("Sigmoid", 3, ElementType::U16),
+            ("Sigmoid", 4, ElementType::U8),
+        ] {
+            let mut proto = model().to_proto();
+            let graph = proto.graph.as_mut().unwrap();
+            graph.node[0].op_type = Some("Softmax".into());
+            graph.node[2].op_type = Some(operator.into());
+            let known = crate::graph::TensorType {
+                element: DataType::Float,
+                shape: Some(vec![crate::graph::Dim::Known(1); axes]),
+            };
+            graph.output = vec![ValueInfoProto::of("y", &known)];
+            let model = Model::from_proto(proto).unwrap();
+            let mut plan = Plan::new(&model, &Settings::default()).unwrap();
+            let observations = ["x", "a", "b", "y"].map(|name| (name.to_string(), seen(1.0)));
+            let observations = observations.into();
+            let ranges = Ranges::Seen(&observations, Method::Auto);
+            let found = plan.find_ranges(ranges).unwrap();
+            let said = refine_outputs(&model, &mut plan, &found);
+            assert_eq!(plan.representations["y"].element, wanted, "{operator}");
+            assert_eq!(plan.representations["a"].element, ElementType::U8);
+            assert_eq!(said.len(), usize::from(wanted == ElementType::U16));
+        }
     }
 
     #[test]

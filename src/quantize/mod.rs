@@ -8,6 +8,7 @@
 mod bias;
 mod blocks;
 mod composed;
+mod correct;
 mod dynamic;
 mod float16;
 mod gather;
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use correct::channel_axes;
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{HalfSettings, quantize_half};
 pub use operators::{float_reason, is_quantized};
@@ -162,6 +164,9 @@ pub struct QuantizedTensor {
     /// How many neighbours share a scale, where it has one for each block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<usize>,
+    /// Of a bias that was corrected for what rounding the weights adds: the most that any channel was changed by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrected: Option<f32>,
 }
 
 impl QuantizedTensor {
@@ -183,6 +188,7 @@ impl QuantizedTensor {
             element: found.element.name(),
             scales: found.scales.len(),
             block: None,
+            corrected: None,
             scale,
             zero_point,
             min: real(whole.low),

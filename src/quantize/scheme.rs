@@ -1,6 +1,6 @@
 //! From the settings document to the scheme it names.
 
-use super::guard::guard;
+use super::guard::{guard, refine_outputs};
 use super::operators::is_onnx_runtimes;
 use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
 use super::{
@@ -8,7 +8,12 @@ use super::{
     quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
     to_integer_operators, with_float_weights,
 };
+use crate::calibrate::Method;
 use crate::graph::Model;
+
+/// Why biases are as they were where the settings want them corrected.
+const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
+                        a calibration does";
 
 /// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
 /// where the scheme is static.
@@ -73,12 +78,24 @@ fn quantize_static(
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
     let found = plan.find_ranges(ranges)?;
-    let guarded = match settings.guard {
-        true => guard(model, &mut plan, &found, ranges),
-        false => Vec::new(),
+    let method = match ranges {
+        Ranges::Seen(_, method) => Some(settings.method.unwrap_or(method)),
+        Ranges::Given(_) => None,
     };
+    let auto = method == Some(Method::Auto);
+    plan.correct_biases = settings.bias_correction.unwrap_or(auto);
+    let mut guarded = Vec::new();
+    if settings.guard {
+        guarded.extend(guard(model, &mut plan, &found, ranges));
+        if auto {
+            guarded.extend(refine_outputs(model, &mut plan, &found));
+        }
+    }
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.notes.extend(guarded);
+    if method.is_none() && plan.correct_biases {
+        quantized.notes.push(NO_MEANS.into());
+    }
     match settings.format {
         Format::Qdq => {}
         Format::QOperator => quantized.model = to_integer_operators(&quantized.model)?,

@@ -285,6 +285,12 @@ impl Session {
             }
         };
         let looked = Box::new(looked);
+        let mut axes = quantize::channel_axes(&ready.model);
+        let with_axis = |value: String| {
+            let axis = axes.remove(&value);
+            (value, axis)
+        };
+        let watched = watched.into_iter().map(with_axis).collect();
         let begun = Calibration::new(engine, watched, inputs, samples, looked);
         self.calibration = Some(begun);
         self.profiler.begin("Calibration");

@@ -49,6 +49,9 @@ pub struct SettingsOptions {
     /// Quantizes also what will be too coarse, in place of 16 bits for it or floats
     #[arg(long)]
     no_guard: bool,
+    /// Whether biases make up for what rounding the weights adds in the mean [default: with the method auto]
+    #[arg(long, value_name = "true|false")]
+    bias_correction: Option<bool>,
     /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
@@ -114,6 +117,7 @@ impl SettingsOptions {
             };
         }
         settings.guard &= !self.no_guard;
+        settings.bias_correction = self.bias_correction.or(settings.bias_correction);
         settings.float.extend(self.keep_float.iter().cloned());
         Ok(settings)
     }

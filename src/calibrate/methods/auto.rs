@@ -5,11 +5,13 @@
 //! the one box, the class that is sure. So the whole range, percentiles and `mse` propose a range each, and of those whose
 //! expected error
 //! is nearly the least the widest is taken: tails go only where they are worth it. They are worth less where most
-//! values have integers enough with the tail, too: there the widest may cost more.
+//! values have integers enough with the tail, too: there the widest may cost more. And where these integers are
+//! enough for more than was seen, the range has as much [`Headroom`] as further samples are expected to need.
 
 use super::super::distribution::Distribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::{Observation, Range, Target};
+use super::headroom::Headroom;
 use super::{mse, percentile};
 
 /// The percentiles among the candidates.
@@ -20,8 +22,10 @@ const NEARLY: f64 = 1.1;
 /// (docs/accuracy.md).
 const NEARLY_OF_PLENTY: f64 = 1.5;
 const PLENTY: f64 = 20.0;
+/// Headroom that could save no more than this share of what rounding costs is not looked for.
+const NOT_WORTH: f64 = 0.01;
 
-/// The widest of the proposed ranges whose expected squared error is nearly the least.
+/// The widest of the proposed ranges whose expected squared error is nearly the least, with headroom.
 pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
     let Some(values) = Distribution::of(seen) else {
@@ -49,7 +53,8 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     };
     // Of what has no bulk, being a few points, no tail can take integers away.
     let bulk = seen.bulk().map_or(f64::INFINITY, |bulk| bulk.width);
-    let nearly = |range| match bulk * target.steps() >= PLENTY * width(range) {
+    let plenty = |range| bulk * target.steps() >= PLENTY * width(range);
+    let nearly = |range| match plenty(range) {
         true => NEARLY_OF_PLENTY,
         false => NEARLY,
     };
@@ -58,6 +63,29 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     for (range, cost) in judged {
         if cost <= least * nearly(range) && width(range) > widest {
             (best, widest) = (range, width(range));
+        }
+    }
+    // A mirrored range has room enough at one end as a rule, and one of powers of two at both.
+    let headroom = match target.symmetric || target.power_of_two {
+        true => None,
+        false => Headroom::of(seen),
+    };
+    let Some(headroom) = headroom else {
+        return best;
+    };
+    let mut wider = headroom.wider(best).into_iter();
+    let Some((_, beyond)) = wider.next() else {
+        return best;
+    };
+    let rounding = error.mean(target.grid(best), Power::Squared);
+    if beyond < NOT_WORTH * rounding {
+        return best;
+    }
+    let mut lowest = rounding + beyond;
+    for (range, beyond) in wider.filter(|&(range, _)| plenty(range)) {
+        let cost = error.mean(target.grid(range), Power::Squared);
+        if cost <= least * NEARLY_OF_PLENTY && cost + beyond < lowest {
+            (best, lowest) = (range, cost + beyond);
         }
     }
     best
@@ -94,6 +122,24 @@ mod tests {
         };
         assert!(whole(1.0), "half of the values have 116 integers");
         assert!(!whole(0.1), "half of the values have 13 integers");
+    }
+
+    #[test]
+    fn few_values_have_headroom_and_many_do_not() {
+        // Ten samples, even but for the last end: at 1 in five of them, further off in the others.
+        let found = |values: usize| {
+            let mut all = Observation::new();
+            for sample in 0..10 {
+                let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
+                let even = (0..values).map(|i| i as f32 / values as f32);
+                let mut seen = Observation::of(&Vec::from_iter(even.chain([end])));
+                seen.end_sample();
+                all.merge(&seen);
+            }
+            range(&all, &Target::default()).max
+        };
+        assert!(found(100) > 1.26, "{}", found(100));
+        assert!(found(100_000) <= 1.25, "{}", found(100_000));
     }
 
     #[test]

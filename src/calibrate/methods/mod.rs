@@ -1,10 +1,11 @@
 //! The methods that turn what was seen of a tensor into the range its integers cover, one a file.
 //!
 //! All but ONNX Runtime's own work on what one pass over the samples left, so that changing the method needs
-//! no new pass. No range reaches beyond what was seen, unless its scale has to be a power of two.
+//! no new pass. No range reaches beyond what was seen, but that of `auto`, and of a scale that has to be a power of two.
 
 mod auto;
 mod entropy;
+mod headroom;
 mod layerwise;
 mod mse;
 mod name;

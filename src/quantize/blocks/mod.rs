@@ -116,5 +116,6 @@ fn reported(
         min: ends[0].min(ends[1]),
         max: ends[0].max(ends[1]),
         block: Some(settings.size),
+        corrected: None,
     }
 }

@@ -152,5 +152,6 @@ fn reported(name: &str) -> QuantizedTensor {
         min: -LARGEST,
         max: LARGEST,
         block: None,
+        corrected: None,
     }
 }

@@ -34,6 +34,7 @@ impl Planner<'_> {
                 .collect(),
             representations,
             biases: self.biases,
+            correct_biases: false,
             removed: self.removed,
             renamed: self.renamed,
             quantized: self.quantized,

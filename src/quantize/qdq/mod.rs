@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
+use super::correct::corrections;
 use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
 use super::scale::{QuantizationParameters, span};
@@ -54,10 +55,11 @@ pub fn quantize(
             writer.activation(name, form, &found);
         }
     }
-    for planned in &plan.biases {
+    let corrections = corrections(model, plan, ranges, &constants)?;
+    for (planned, correction) in plan.biases.iter().zip(&corrections) {
         let weight = scale_of(&planned.weight, &constants);
         if let (Some(input), Some(weight)) = (scale_of(&planned.input, &constants), weight) {
-            writer.bias(planned, input.scales[0], &weight)?;
+            writer.bias(planned, input.scales[0], &weight, correction)?;
         }
     }
     Ok(writer.finish(used_ranges))

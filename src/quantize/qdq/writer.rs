@@ -188,12 +188,13 @@ impl<'a> Writer<'a> {
         planned: &Bias,
         input: f32,
         weight: &QuantizationParameters,
+        correction: &[f64],
     ) -> Result<(), QuantizeError> {
         let Some(tensor) = self.model.graph.initializers.get(&planned.name) else {
             return Ok(());
         };
         let scales = bias::scales(input, &weight.scales);
-        let integers = bias::integers(&tensor.to_f32()?, &scales, planned.beta);
+        let integers = bias::integers(&tensor.to_f32()?, &scales, planned.beta, correction);
         let output = self.bias_name(planned);
         let base = self.names.fresh(&format!("{output}_quantized"));
         let scale = self.names.fresh(&format!("{base}_scale"));
@@ -225,7 +226,12 @@ impl<'a> Writer<'a> {
             zero_points: vec![0; scales.len()],
             scales,
         };
-        self.report(&planned.name, Kind::Bias, &found);
+        let most = correction
+            .iter()
+            .fold(0.0, |most: f64, c| most.max(c.abs()));
+        let mut told = QuantizedTensor::new(&planned.name, Kind::Bias, &found);
+        told.corrected = (most > 0.0).then_some(most as f32);
+        self.tensors.push(told);
         Ok(())
     }
 

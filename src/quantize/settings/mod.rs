@@ -191,6 +191,10 @@ pub struct Settings {
     pub float: Vec<String>,
     /// Whether tensors whose integers would be too coarse get 16 bits, or stay float.
     pub guard: bool,
+    /// Whether biases make up for what rounding the weights adds in the mean; where nothing is said, with the
+    /// method `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bias_correction: Option<bool>,
     /// How weights are quantized where the scheme is `blocks`.
     pub blocks: BlockSettings,
     /// By operator type.
@@ -218,6 +222,7 @@ impl Default for Settings {
             operators: Operators::default(),
             float: Vec::new(),
             guard: true,
+            bias_correction: None,
             blocks: BlockSettings::default(),
             by_operator: BTreeMap::new(),
             by_name: BTreeMap::new(),

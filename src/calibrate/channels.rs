@@ -1,0 +1,174 @@
+//! The means of a value's channels, which tell what the rounding of weights adds to a layer's output.
+//!
+//! Each sample counts once, whatever its size. Merging is exact, associative and commutative.
+
+use serde::{Deserialize, Serialize};
+
+use super::exact_sum::ExactSum;
+
+/// What was seen of the channels of one value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Channels {
+    /// Of each channel the sum of its means.
+    sums: Vec<ExactSum>,
+    /// The sums of the extents of each axis.
+    extents: Vec<u64>,
+    runs: u64,
+    /// Whether something was seen that has no mean: not finite, or samples whose channels or axes differ in number.
+    uneven: bool,
+}
+
+impl Channels {
+    /// Takes in the values of one run, whose channels lie along `axis`.
+    pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+        let Some(&channels) = shape.get(axis) else {
+            return self.merge(&Channels {
+                uneven: true,
+                ..Channels::default()
+            });
+        };
+        if values.is_empty() || channels == 0 {
+            return;
+        }
+        let sums = sums(values, channels, shape[axis + 1..].iter().product());
+        let each = (values.len() / channels) as f64;
+        let mut seen = Channels {
+            sums: vec![ExactSum::default(); channels],
+            extents: shape.iter().map(|&extent| extent as u64).collect(),
+            runs: 1,
+            uneven: false,
+        };
+        for (all, sum) in seen.sums.iter_mut().zip(sums) {
+            let mean = (sum / each) as f32;
+            seen.uneven |= !mean.is_finite();
+            if mean.is_finite() {
+                all.add(mean);
+            }
+        }
+        self.merge(&seen);
+    }
+
+    /// Takes in all that `other` has seen.
+    pub(super) fn merge(&mut self, other: &Channels) {
+        let alike =
+            self.sums.len() == other.sums.len() && self.extents.len() == other.extents.len();
+        self.uneven |= other.uneven || (self.runs > 0 && other.runs > 0 && !alike);
+        if self.uneven {
+            // Nothing is told of these, and what is left of them must not depend on the order.
+            (self.sums, self.extents) = Default::default();
+        } else if self.runs == 0 {
+            (self.sums, self.extents) = (other.sums.clone(), other.extents.clone());
+        } else if other.runs > 0 {
+            for (all, sum) in self.sums.iter_mut().zip(&other.sums) {
+                all.merge(sum);
+            }
+            for (all, extent) in self.extents.iter_mut().zip(&other.extents) {
+                *all += extent;
+            }
+        }
+        self.runs += other.runs;
+    }
+
+    /// The mean of each channel; `None` where there is none.
+    pub fn means(&self) -> Option<Vec<f64>> {
+        let mean = |sum: &ExactSum| sum.value() / self.runs as f64;
+        (self.runs > 0 && !self.uneven).then(|| self.sums.iter().map(mean).collect())
+    }
+
+    /// The mean extent of each axis, rounded.
+    pub fn extents(&self) -> Vec<usize> {
+        let mean = |&sum: &u64| ((sum + self.runs / 2) / self.runs.max(1)) as usize;
+        self.extents.iter().map(mean).collect()
+    }
+
+    /// Bytes that it holds beyond itself.
+    pub(super) fn bytes(&self) -> usize {
+        self.sums.capacity() * size_of::<ExactSum>() + self.extents.capacity() * size_of::<u64>()
+    }
+}
+
+/// The sum of each channel, whose neighbours in memory are `inner`.
+fn sums(values: &[f32], channels: usize, inner: usize) -> Vec<f64> {
+    let mut sums = vec![0.0; channels];
+    match inner {
+        // Channels lie last: a row has one value of each.
+        1 => {
+            for row in values.chunks_exact(channels) {
+                for (sum, &value) in sums.iter_mut().zip(row) {
+                    *sum += f64::from(value);
+                }
+            }
+        }
+        _ => {
+            for (run, values) in values.chunks_exact(inner).enumerate() {
+                sums[run % channels] += octet_kernels::sum(values);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32], shape: &[usize], axis: usize) -> Channels {
+        let mut seen = Channels::default();
+        seen.observe(values, shape, axis);
+        seen
+    }
+
+    #[test]
+    fn each_channel_has_its_mean_whichever_axis_it_lies_on() {
+        let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
+        assert_eq!(of(&values, &[2, 2, 2], 1).means(), Some(vec![4.0, 30.0]));
+        assert_eq!(of(&values, &[4, 2], 1).means(), Some(vec![11.5, 22.5]));
+        assert_eq!(
+            of(&values, &[8], 0).means().map(|means| means.len()),
+            Some(8)
+        );
+    }
+
+    #[test]
+    fn each_sample_counts_once_whatever_its_size() {
+        let mut seen = of(&[1.0, 1.0, 1.0, 1.0], &[1, 1, 4], 1);
+        seen.merge(&of(&[4.0, 4.0], &[1, 1, 2], 1));
+        assert_eq!(seen.means(), Some(vec![2.5]));
+        assert_eq!(seen.extents(), [1, 1, 3]);
+    }
+
+    #[test]
+    fn what_has_no_mean_is_not_told_and_the_order_leaves_no_trace() {
+        let parts = [
+            of(&[1.0, 2.0], &[1, 2, 1], 1),
+            of(&[1.0, 2.0, 3.0], &[1, 3, 1], 1),
+            of(&[f32::NAN, 2.0], &[1, 2, 1], 1),
+            of(&[1.0, 2.5], &[1, 2], 1),
+            Channels::default(),
+            of(&[1.0], &[], 1),
+        ];
+        for one in &parts {
+            for other in &parts {
+                let (mut there, mut back) = (one.clone(), other.clone());
+                there.merge(other);
+                back.merge(one);
+                assert_eq!(there, back);
+            }
+        }
+        for [a, b, c] in [[0, 1, 2], [2, 0, 0], [0, 0, 1], [0, 3, 4]] {
+            let [a, b, c] = [&parts[a], &parts[b], &parts[c]];
+            let (mut left, mut right) = (a.clone(), b.clone());
+            left.merge(b);
+            left.merge(c);
+            right.merge(c);
+            let mut whole = a.clone();
+            whole.merge(&right);
+            assert_eq!(left, whole);
+        }
+        let mut mixed = parts[0].clone();
+        mixed.merge(&parts[1]);
+        assert_eq!(mixed.means(), None);
+        assert_eq!(parts[2].means(), None);
+        assert_eq!(of(&[1.0], &[], 1).means(), None);
+    }
+}

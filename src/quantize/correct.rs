@@ -1,0 +1,336 @@
+//! Bias correction: biases make up for what rounding the weights adds to a layer's output in the mean.
+//!
+//! A rounded weight w + e adds e·x to its channel's output. The mean of x over a calibration is known for each
+//! channel of the input, so the mean of what is added is, too: Σ e·E[x] over all weights of an output channel,
+//! which its bias gives back. What is left of the error varies about zero. Where a kernel lies half outside, fewer of
+//! its weights meet a value: each is counted with the share of the positions at which it lies inside.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+
+use super::plan::{Bias, Plan};
+use super::ranges::Ranges;
+use super::scale::{QuantizationParameters, quantize_value, span};
+use crate::calibrate::{Channels, Observations};
+use crate::graph::Model;
+use crate::onnx::schema::NodeProto;
+use crate::onnx::tensor::TensorError;
+
+/// The values whose channels' means tell what the rounding of a layer's weights adds, and the axis of the channels.
+pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
+    let constant = |name: Option<&str>| name.is_some_and(|n| model.graph.initializers.contains(n));
+    let axis = |node: &NodeProto| {
+        let known =
+            form(node).is_some() && constant(node.input_at(1)) && constant(node.input_at(2));
+        let name = node.input_at(0).filter(|_| known)?;
+        // Rows of a Gemm, images of a Conv: channels come second in both.
+        Some((name.to_string(), 1))
+    };
+    model.graph.nodes.iter().filter_map(axis).collect()
+}
+
+/// What each planned bias is changed by, channel by channel; nothing where it isn't.
+pub(super) fn corrections(
+    model: &Model,
+    plan: &Plan,
+    ranges: Ranges<'_>,
+    constants: &HashMap<String, QuantizationParameters>,
+) -> Result<Vec<Vec<f64>>, TensorError> {
+    let Ranges::Seen(observations, _) = ranges else {
+        return Ok(vec![Vec::new(); plan.biases.len()]);
+    };
+    let one = |planned: &Bias| match constants.get(&planned.weight) {
+        Some(weight) if plan.correct_biases => correction(model, planned, observations, weight),
+        _ => Ok(Vec::new()),
+    };
+    plan.biases.par_iter().map(one).collect()
+}
+
+fn correction(
+    model: &Model,
+    planned: &Bias,
+    observations: &Observations,
+    weight: &QuantizationParameters,
+) -> Result<Vec<f64>, TensorError> {
+    let node = &model.graph.nodes[planned.node];
+    let constants = &model.graph.initializers;
+    let seen = observations.get(&planned.input);
+    let (Some(form), Some(tensor), Some(bias), Some(channels)) = (
+        form(node),
+        constants.get(&planned.weight),
+        constants.get(&planned.name),
+        seen.and_then(|seen| seen.channels()),
+    ) else {
+        return Ok(Vec::new());
+    };
+    let Some(layout) = Layout::of(node, form, &tensor.shape()?, channels) else {
+        return Ok(Vec::new());
+    };
+    let Some(means) = channels.means().filter(|m| m.len() == layout.inputs) else {
+        return Ok(Vec::new());
+    };
+    if bias.shape()? != [layout.outputs] {
+        return Ok(Vec::new());
+    }
+    let whole = span(weight.element, false, false);
+    let mut added = vec![0.0; layout.outputs];
+    let errors = tensor.to_f32()?;
+    let taps = layout.shares.len();
+    for (index, kernel) in errors.chunks_exact(taps).enumerate() {
+        let (input, output) = layout.joins(index);
+        let channel = match weight.axis {
+            None => 0,
+            Some(axis) => layout.place(index, axis),
+        };
+        let (Some(&scale), Some(&zero_point)) =
+            (weight.scales.get(channel), weight.zero_points.get(channel))
+        else {
+            return Ok(Vec::new());
+        };
+        let error = |value: f32| {
+            let integer = quantize_value(value, scale, zero_point, whole);
+            f64::from(scale) * f64::from(integer - zero_point) - f64::from(value)
+        };
+        let kernel = kernel.iter().zip(&layout.shares);
+        let sum: f64 = kernel.map(|(&value, share)| error(value) * share).sum();
+        added[output] += sum * means[input];
+    }
+    let correction: Vec<f64> = added.iter().map(|sum| -sum * layout.factor).collect();
+    let sound = correction.iter().all(|c| c.is_finite());
+    Ok(if sound { correction } else { Vec::new() })
+}
+
+/// The operators whose weights are known to add what they are multiplied with.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Conv,
+    ConvTranspose,
+    Gemm,
+}
+
+fn form(node: &NodeProto) -> Option<Form> {
+    if node.is("Conv") {
+        Some(Form::Conv)
+    } else if node.is("ConvTranspose") {
+        // Where the output's shape is given, the padding follows from it in ways that differ.
+        let open = node.attribute("output_shape").is_none();
+        open.then_some(Form::ConvTranspose)
+    } else if node.is("Gemm") {
+        let rows = node.int("transA").unwrap_or(0) == 0;
+        rows.then_some(Form::Gemm)
+    } else {
+        None
+    }
+}
+
+/// Which channels each kernel of a weight joins.
+struct Layout {
+    form: Form,
+    /// The first two extents of the weight.
+    outer: [usize; 2],
+    groups: usize,
+    /// Whether a Gemm's outputs lie first.
+    turned: bool,
+    inputs: usize,
+    outputs: usize,
+    /// Of each weight of a kernel the share of the output's positions at which it meets a value.
+    shares: Vec<f64>,
+    /// What all products are multiplied with.
+    factor: f64,
+}
+
+impl Layout {
+    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &Channels) -> Option<Layout> {
+        let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
+        let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
+        let turned = node.int("transB").unwrap_or(0) != 0;
+        let (inputs, outputs) = match form {
+            Form::Conv => (second * groups, first),
+            Form::ConvTranspose => (first, second * groups),
+            Form::Gemm if turned => (second, first),
+            Form::Gemm => (first, second),
+        };
+        let fits = groups > 0 && inputs % groups == 0 && outputs % groups == 0 && inputs > 0;
+        let factor = match form {
+            Form::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
+            _ => 1.0,
+        };
+        let shares = match form {
+            Form::Gemm => vec![1.0],
+            _ => shares(node, form, kernel, seen.extents().get(2..)?)?,
+        };
+        fits.then_some(Layout {
+            form,
+            outer: [first, second],
+            groups,
+            turned,
+            inputs,
+            outputs,
+            shares,
+            factor,
+        })
+    }
+
+    /// The input and the output channel of the kernel at this place.
+    fn joins(&self, index: usize) -> (usize, usize) {
+        let (first, second) = (index / self.outer[1], index % self.outer[1]);
+        match self.form {
+            Form::Conv => {
+                let group = first / (self.outputs / self.groups);
+                (group * self.outer[1] + second, first)
+            }
+            Form::ConvTranspose => {
+                let group = first / (self.inputs / self.groups);
+                (first, group * self.outer[1] + second)
+            }
+            Form::Gemm if self.turned => (second, first),
+            Form::Gemm => (first, second),
+        }
+    }
+
+    /// The place along one of the first two axes of the kernel at this place.
+    fn place(&self, index: usize, axis: usize) -> usize {
+        match axis {
+            0 => index / self.outer[1],
+            _ => index % self.outer[1],
+        }
+    }
+}
+
+/// Of each weight of a kernel the share of the output's positions at which it meets a value of the input, whose
+/// extents are `input`.
+fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Option<Vec<f64>> {
+    if kernel.len() != input.len() {
+        return None;
+    }
+    let mut all = vec![1.0];
+    for (axis, (&taps, &extent)) in kernel.iter().zip(input).enumerate() {
+        let at = |name: &str, place: usize, usual: i64| {
+            let given = node.ints(name).and_then(|values| values.get(place));
+            given.copied().unwrap_or(usual)
+        };
+        let (stride, dilation) = (at("strides", axis, 1), at("dilations", axis, 1));
+        let (taps, extent) = (i64::try_from(taps).ok()?, i64::try_from(extent).ok()?);
+        if stride < 1 || dilation < 1 || taps < 1 || extent < 1 {
+            return None;
+        }
+        let reach = dilation.checked_mul(taps - 1)?.checked_add(1)?;
+        let mut pads = [at("pads", axis, 0), at("pads", axis + kernel.len(), 0)];
+        let same = match node.text("auto_pad") {
+            Some("SAME_UPPER") => Some(0),
+            Some("SAME_LOWER") => Some(1),
+            Some("VALID") => {
+                pads = [0, 0];
+                None
+            }
+            _ => None,
+        };
+        if let Some(more_before) = same {
+            // As much as lets the output be the input divided, or multiplied, by the stride.
+            let over = match form {
+                Form::ConvTranspose => reach - stride + at("output_padding", axis, 0),
+                _ => (extent - 1) / stride * stride + reach - extent,
+            }
+            .max(0);
+            let before = (over + more_before) / 2;
+            pads = [before, over - before];
+        }
+        // A weight at `tap` joins place i of what is stepped through with this place of the other: of the input with the
+        // output where a Conv steps through its output, the other way round where a ConvTranspose does through its input.
+        let other = |place: i64, tap: i64| place * stride + tap * dilation - pads[0];
+        let (steps, bound, places) = match form {
+            Form::ConvTranspose => {
+                let whole = (extent - 1).checked_mul(stride)?.checked_add(reach)?;
+                let made = whole + at("output_padding", axis, 0) - pads[0] - pads[1];
+                (extent, made, made)
+            }
+            _ => {
+                let made = (extent + pads[0] + pads[1] - reach).div_euclid(stride) + 1;
+                (made, extent, made)
+            }
+        };
+        if places < 1 {
+            return None;
+        }
+        let share = |tap: i64| {
+            let met = (0..steps).filter(|&place| (0..bound).contains(&other(place, tap)));
+            met.count() as f64 / places as f64
+        };
+        let along: Vec<f64> = (0..taps).map(share).collect();
+        let before = all.iter();
+        all = before
+            .flat_map(|share| along.iter().map(move |along| share * along))
+            .collect();
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::AttributeProto;
+
+    fn node(operator: &str, attributes: &[(&str, &[i64])]) -> NodeProto {
+        let node = NodeProto::new(operator, "n", &["x", "w", "b"], &["y"]);
+        attributes.iter().fold(node, |node, (name, values)| {
+            node.with(AttributeProto::ints(name, values))
+        })
+    }
+
+    fn conv(kernel: &[usize], input: &[usize], attributes: &[(&str, &[i64])]) -> Vec<f64> {
+        shares(&node("Conv", attributes), Form::Conv, kernel, input).unwrap()
+    }
+
+    #[test]
+    fn a_weight_counts_as_often_as_it_lies_inside() {
+        assert_eq!(conv(&[1], &[5], &[]), [1.0]);
+        // Three positions; the outer weights are outside at one of them.
+        let same: &[(&str, &[i64])] = &[("pads", &[1, 1])];
+        assert_eq!(conv(&[3], &[3], same), [2.0 / 3.0, 1.0, 2.0 / 3.0]);
+        // At one place and a pad of one, only the middle meets anything.
+        assert_eq!(conv(&[3], &[1], same), [0.0, 1.0, 0.0]);
+        let strided: &[(&str, &[i64])] = &[("pads", &[1, 1]), ("strides", &[2])];
+        assert_eq!(conv(&[3], &[4], strided), [0.5, 1.0, 1.0]);
+        let dilated: &[(&str, &[i64])] = &[("pads", &[2, 2]), ("dilations", &[2])];
+        assert_eq!(conv(&[3], &[4], dilated), [0.5, 1.0, 0.5]);
+        // Each axis for itself: rows outside, columns inside.
+        let rows: &[(&str, &[i64])] = &[("pads", &[1, 0, 1, 0])];
+        assert_eq!(conv(&[3, 2], &[1, 2], rows), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_transposed_kernel_meets_each_value_once() {
+        let strided = node("ConvTranspose", &[("strides", &[2])]);
+        let found = shares(&strided, Form::ConvTranspose, &[2], &[3]).unwrap();
+        assert_eq!(found, [0.5, 0.5]);
+        // Six positions less one cut off at each end, which the outer weights of the outer values lie on.
+        let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
+        let found = shares(&cut, Form::ConvTranspose, &[2], &[3]).unwrap();
+        assert_eq!(found, [0.5, 0.5]);
+    }
+
+    #[test]
+    fn kernels_join_the_channels_that_the_operator_says() {
+        let seen = |channels: usize| {
+            let mut seen = Channels::default();
+            seen.observe(&vec![1.0; channels], &[1, channels, 1], 1);
+            seen
+        };
+        let grouped = node("Conv", &[]).with(AttributeProto::int("group", 2));
+        let layout = Layout::of(&grouped, Form::Conv, &[4, 3, 1], &seen(6)).unwrap();
+        assert_eq!((layout.inputs, layout.outputs), (6, 4));
+        // The last kernel: the third channel of the second group, and the last output.
+        assert_eq!(layout.joins(11), (5, 3));
+        let turned = node("ConvTranspose", &[]).with(AttributeProto::int("group", 2));
+        let layout = Layout::of(&turned, Form::ConvTranspose, &[4, 3, 1], &seen(4)).unwrap();
+        assert_eq!((layout.inputs, layout.outputs), (4, 6));
+        assert_eq!(layout.joins(11), (3, 5));
+        let product = node("Gemm", &[]);
+        let layout = Layout::of(&product, Form::Gemm, &[2, 3], &seen(2)).unwrap();
+        assert_eq!(layout.joins(5), (1, 2));
+        let product = product.with(AttributeProto::int("transB", 1));
+        let layout = Layout::of(&product, Form::Gemm, &[3, 2], &seen(2)).unwrap();
+        assert_eq!(layout.joins(5), (1, 2));
+    }
+}

@@ -1,0 +1,107 @@
+"""Bias correction against plain numpy: the biases of real models, from the means of what ONNX Runtime computes.
+
+The float model is run as Octet prepared it, and what each layer's rounded weights add is found by running that layer
+itself: a layer of the weights' errors alone, on the inputs it has in the model, whose outputs have the mean that the
+bias must take off. Padding, strides, groups and dilation are ONNX Runtime's to get right here.
+"""
+
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from judge import load_samples, session
+from onnx import TensorProto, helper, numpy_helper
+
+SAMPLES = 4
+
+
+def quantize(program, model, samples, folder, *options):
+    out, prepared = folder / "q.onnx", folder / "prepared.onnx"
+    command = [program, "quantize", model, "--out", out, "--save-prepared", prepared, "--calib", *samples, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return onnx.load(out), onnx.load(prepared)
+
+
+def constants(model):
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def dequantized(found, node):
+    """What a DequantizeLinear of constants gives, in f64."""
+    integers, scale, zero_point = (found[name].astype(np.float64) for name in node.input)
+    if scale.size > 1:
+        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+        shape = [-1 if i == axis else 1 for i in range(integers.ndim)]
+        scale, zero_point = scale.reshape(shape), zero_point.reshape(shape)
+    return (integers - zero_point) * scale
+
+
+def layers(quantized, prepared):
+    """Of each layer with a bias of integers: the float node, its rounded weights, its bias as reals and its bias's scale."""
+    found = constants(quantized)
+    made = {output: node for node in quantized.graph.node for output in node.output}
+    floats = {node.input[1]: node for node in prepared.graph.node if len(node.input) == 3}
+    for node in quantized.graph.node:
+        if node.op_type not in ("Conv", "Gemm", "ConvTranspose") or len(node.input) < 3:
+            continue
+        weight, bias = made.get(node.input[1]), made.get(node.input[2])
+        if weight is None or bias is None or bias.input[0] not in found:
+            continue
+        float_node = floats[weight.input[0].removesuffix("_quantized")]
+        yield float_node, dequantized(found, weight), dequantized(found, bias), found[bias.input[1]]
+
+
+def mean_outputs(prepared, wanted, samples):
+    """The mean over samples of each channel of what these nodes make with other weights: {weight's name: errors}."""
+    model = onnx.ModelProto.FromString(prepared.SerializeToString())
+    del model.graph.output[:]
+    for node in list(model.graph.node):
+        if len(node.input) > 1 and node.input[1] in wanted and node.op_type in ("Conv", "Gemm", "ConvTranspose"):
+            name = node.input[1]
+            probe = onnx.NodeProto.FromString(node.SerializeToString())
+            probe.name, probe.output[0] = f"{name}__probe", f"{name}__errors"
+            probe.input[1] = f"{name}__weight"
+            del probe.input[2:]
+            model.graph.initializer.append(numpy_helper.from_array(wanted[name].astype(np.float32), probe.input[1]))
+            model.graph.node.append(probe)
+            model.graph.output.append(helper.make_tensor_value_info(probe.output[0], TensorProto.FLOAT, None))
+    it = session_of(model)
+    names = [output.name for output in it.get_outputs()]
+    sums = {name: 0.0 for name in names}
+    for sample in samples:
+        for name, values in zip(names, it.run(names, sample)):
+            sums[name] = sums[name] + values.astype(np.float64).mean(tuple(i for i in range(values.ndim) if i != 1))
+    return {name.removesuffix("__errors"): total / len(samples) for name, total in sums.items()}
+
+
+def session_of(model):
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        onnx.save(model, file.name)
+        return session(file.name, optimize=False)
+
+
+@pytest.mark.parametrize("name", ["squeezenet", "efficientnet_lite0", "centerface"])
+def test_each_bias_takes_off_what_its_weights_add_in_the_mean(name, corpus, program, tmp_path):
+    files = sorted(corpus.samples(name).glob("*.npz"))[:SAMPLES]
+    samples = load_samples(corpus.samples(name))[:SAMPLES]
+    source = corpus.model(name)
+    plain, prepared = quantize(program, source, files, tmp_path, "--bias-correction", "false")
+    corrected, _ = quantize(program, source, files, tmp_path, "--bias-correction", "true")
+    floats = constants(prepared)
+    before = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(plain, prepared)}
+    after = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(corrected, prepared)}
+    assert before.keys() == after.keys() and len(before) > 20
+    errors = {weight: found[0] - floats[weight] for weight, found in before.items()}
+    added = mean_outputs(prepared, errors, samples)
+    size, left = 0.0, 0.0
+    for weight, (integers, bias, scale) in before.items():
+        assert np.array_equal(integers, after[weight][0]), f"the weight {weight} was changed"
+        change = after[weight][1] - bias
+        # Values at the edge of an image differ from those inside: there the share of positions is not all.
+        size += np.sum(added[weight] ** 2)
+        left += np.sum(np.maximum(np.abs(added[weight] + change) - scale, 0.0) ** 2)
+    assert size > 0 and left < 0.01 * size, f"{left / size:.4f} of the mean errors is left"

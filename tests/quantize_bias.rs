@@ -1,0 +1,132 @@
+//! Bias correction: what rounding the weights adds to a layer in the mean, its bias takes off again.
+
+mod graphs;
+
+use std::collections::BTreeMap;
+
+use graphs::{check_valid, constant, model, node};
+use octet::calibrate::{Method, Observation, Observations};
+use octet::graph::Model;
+use octet::quantize::{Quantized, Ranges, Settings, apply, channel_axes};
+
+const ROWS: usize = 8;
+
+/// Rows of three features whose means are about 5, -2 and 0.
+fn rows() -> Vec<f32> {
+    let row = |i: usize| {
+        let wave = (i as f32 * 1.3).sin();
+        [5.0 + wave, -2.0 + wave, wave]
+    };
+    (0..ROWS).flat_map(row).collect()
+}
+
+/// y = x·w + b, with three features in and two out.
+fn gemm() -> Model {
+    let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
+    let constants = vec![constant("w", &[3, 2]), constant("b", &[2])];
+    model(nodes, constants, &["y"])
+}
+
+fn seen(model: &Model) -> Observations {
+    let axes = channel_axes(model);
+    assert_eq!(axes, BTreeMap::from([("x".to_string(), 1)]));
+    let values = rows();
+    let mut x = Observation::new();
+    x.observe(&values);
+    x.observe_channels(&values, &[ROWS, 3], axes["x"]);
+    let mut y = Observation::new();
+    y.observe(&[-9.0, 9.0]);
+    [("x".to_string(), x), ("y".to_string(), y)].into()
+}
+
+fn quantized(method: Method, wanted: Option<bool>) -> Quantized {
+    let model = gemm();
+    let settings = Settings {
+        bias_correction: wanted,
+        ..Settings::default()
+    };
+    let seen = seen(&model);
+    let quantized = apply(&model, &settings, Some(Ranges::Seen(&seen, method))).unwrap();
+    check_valid(&quantized.model);
+    quantized
+}
+
+/// The reals that an integer constant with a scale for each channel along its last axis stands for.
+fn reals(quantized: &Quantized, name: &str) -> Vec<f64> {
+    let constants = &quantized.model.graph.initializers;
+    let get = |suffix: &str| constants.get(&format!("{name}_quantized{suffix}"));
+    let scales = get("_scale").or(constants.get(&format!("{name}_scale")));
+    let scales = scales.unwrap().to_f32().unwrap();
+    let integers = get("").unwrap().to_i64().unwrap();
+    let real = |(i, &integer): (usize, &i64)| integer as f64 * f64::from(scales[i % scales.len()]);
+    integers.iter().enumerate().map(real).collect()
+}
+
+/// What the layer gives for the mean row.
+fn of_the_mean(weight: &[f64], bias: &[f64]) -> Vec<f64> {
+    let values = rows();
+    let mean = |feature: usize| {
+        let of = values.iter().skip(feature).step_by(3);
+        of.map(|&value| f64::from(value)).sum::<f64>() / ROWS as f64
+    };
+    let output = |o: usize| bias[o] + (0..3).map(|i| mean(i) * weight[i * 2 + o]).sum::<f64>();
+    (0..2).map(output).collect()
+}
+
+fn floats(name: &str) -> Vec<f64> {
+    let values = gemm().graph.initializers.get(name).unwrap().to_f32();
+    values.unwrap().into_iter().map(f64::from).collect()
+}
+
+#[test]
+fn the_mean_row_comes_out_as_from_the_float_layer() {
+    let wanted = of_the_mean(&floats("w"), &floats("b"));
+    let error = |correct: bool| {
+        let found = quantized(Method::MinMax, Some(correct));
+        let found = of_the_mean(&reals(&found, "w"), &reals(&found, "b"));
+        let pairs = found.iter().zip(&wanted);
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    // What is left is the rounding of the bias itself.
+    let (without, with) = (error(false), error(true));
+    assert!(without > 1e-3, "{without}");
+    assert!(with < 1e-4, "{with}");
+}
+
+#[test]
+fn it_is_done_where_it_is_wanted_and_by_auto() {
+    for (method, wanted, done) in [
+        (Method::MinMax, None, false),
+        (Method::MinMax, Some(true), true),
+        (Method::Auto, None, true),
+        (Method::Auto, Some(false), false),
+    ] {
+        let found = quantized(method, wanted);
+        let bias = found.tensors.iter().find(|t| t.name == "b").unwrap();
+        assert_eq!(bias.corrected.is_some(), done, "{method:?} {wanted:?}");
+        let plain = quantized(method, Some(false));
+        let changed = reals(&found, "b") != reals(&plain, "b");
+        assert_eq!(changed, done, "{method:?} {wanted:?}");
+        // The weights stay as they were.
+        assert_eq!(reals(&found, "w"), reals(&plain, "w"));
+    }
+}
+
+#[test]
+fn without_means_it_says_that_nothing_was_done() {
+    let model = gemm();
+    let ranges = ["x", "y"].map(|name| (name.to_string(), octet::calibrate::Range::new(-9.0, 9.0)));
+    let ranges = ranges.into();
+    let settings = Settings {
+        bias_correction: Some(true),
+        ..Settings::default()
+    };
+    let found = apply(&model, &settings, Some(Ranges::Given(&ranges))).unwrap();
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("not corrected"))
+    );
+    assert!(found.tensors.iter().all(|t| t.corrected.is_none()));
+}
