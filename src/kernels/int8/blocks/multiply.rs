@@ -1,5 +1,6 @@
 //! Rows of floats by packed weights in blocks.
 
+use core::array;
 use core::ops::Range;
 
 use super::super::error::{Error, equal, product};
@@ -87,13 +88,13 @@ fn two_steps<const BITS: usize>(
 ) {
     // Array after array, which becomes vector code as one loop over all of it doesn't.
     let mask = u8::MAX >> (8 - BITS);
-    let integers: [u8; 2 * WIDE] = core::array::from_fn(|at| (bytes[at] >> (set * BITS)) & mask);
+    let integers: [u8; 2 * WIDE] = array::from_fn(|at| (bytes[at] >> (set * BITS)) & mask);
     let ((integers, _), (made, _)) = (integers.as_chunks::<WIDE>(), made.as_chunks_mut::<WIDE>());
     for (integers, made) in integers.iter().zip(made) {
-        let wide: [i32; WIDE] = core::array::from_fn(|lane| i32::from(integers[lane]));
-        let floats: [f32; WIDE] = core::array::from_fn(|lane| wide[lane] as f32);
-        let centred: [f32; WIDE] = core::array::from_fn(|lane| floats[lane] - zero[lane]);
-        *made = core::array::from_fn(|lane| centred[lane] * scale[lane]);
+        let wide: [i32; WIDE] = array::from_fn(|lane| i32::from(integers[lane]));
+        let floats: [f32; WIDE] = array::from_fn(|lane| wide[lane] as f32);
+        let centred: [f32; WIDE] = array::from_fn(|lane| floats[lane] - zero[lane]);
+        *made = array::from_fn(|lane| centred[lane] * scale[lane]);
     }
 }
 
@@ -202,7 +203,7 @@ impl Sums for Eight {
 
     #[inline(always)]
     fn add_product(self, value: f32, weights: Eight) -> Eight {
-        Eight(core::array::from_fn(|lane| {
+        Eight(array::from_fn(|lane| {
             self.0[lane] + value * weights.0[lane]
         }))
     }
@@ -228,7 +229,7 @@ impl Sums for FusedEight {
     #[inline(always)]
     fn add_product(self, value: f32, weights: FusedEight) -> FusedEight {
         let sum = |lane: usize| value.mul_add(weights.0[lane], self.0[lane]);
-        FusedEight(core::array::from_fn(sum))
+        FusedEight(array::from_fn(sum))
     }
 }
 
@@ -255,38 +256,34 @@ fn multiply<S: Sums>(
             let (sums, _) = output.as_chunks_mut::<WIDE>();
             for (rows, sums) in rows.chunks(HIGH * depth).zip(sums.chunks_mut(HIGH)) {
                 let of = |row: usize| &rows[row * depth..][part.clone()];
-                if sums.len() == HIGH {
-                    add_products::<S, HIGH>(core::array::from_fn(of), panel, sums);
-                    continue;
-                }
-                // What is left of the rows: four, two, one.
                 let mut done = 0;
-                if sums.len() - done >= 4 {
-                    add_products::<S, 4>(core::array::from_fn(of), panel, sums);
-                    done = 4;
-                }
-                if sums.len() - done >= 2 {
+                while done < sums.len() {
                     let of = |row: usize| of(done + row);
-                    add_products::<S, 2>(core::array::from_fn(of), panel, &mut sums[done..]);
-                    done += 2;
-                }
-                if sums.len() > done {
-                    add_products::<S, 1>([of(done)], panel, &mut sums[done..]);
+                    let sums = &mut sums[done..];
+                    done += if sums.len() >= HIGH {
+                        add_products::<S, HIGH>(array::from_fn(of), panel, sums)
+                    } else if sums.len() >= 4 {
+                        add_products::<S, 4>(array::from_fn(of), panel, sums)
+                    } else if sums.len() >= 2 {
+                        add_products::<S, 2>(array::from_fn(of), panel, sums)
+                    } else {
+                        add_products::<S, 1>([of(0)], panel, sums)
+                    };
                 }
             }
         }
     }
 }
 
-/// Adds the products of some rows and a panel to their sums.
+/// Adds the products of some rows and a panel to their sums, and says how many rows.
 #[inline(always)]
 fn add_products<S: Sums, const ROWS: usize>(
     rows: [&[f32]; ROWS],
     panel: &[[f32; WIDE]],
     output: &mut [[f32; WIDE]],
-) {
+) -> usize {
     let rows = rows.map(|row| &row[..panel.len()]);
-    let mut sums: [S; ROWS] = core::array::from_fn(|row| S::load(&output[row]));
+    let mut sums: [S; ROWS] = array::from_fn(|row| S::load(&output[row]));
     for (at, weights) in panel.iter().enumerate() {
         let weights = S::load(weights);
         for (sum, row) in sums.iter_mut().zip(&rows) {
@@ -296,6 +293,7 @@ fn add_products<S: Sums, const ROWS: usize>(
     for (sum, to) in sums.into_iter().zip(output) {
         sum.store(to);
     }
+    ROWS
 }
 
 /// What [`block_gemm`] made of all tiles as rows.
