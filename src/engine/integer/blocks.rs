@@ -3,6 +3,7 @@
 //! The matrix stays in its bits: our kernel makes floats of as much of it as a cache holds, when the run comes to it. Where
 //! a node says what isn't known here, it is left to tract.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -121,11 +122,17 @@ fn bytes(tensor: &TensorProto) -> Option<Bytes> {
 }
 
 /// The product. Until its weights are put in it only knows their place.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(in super::super) struct Product {
     pub(in super::super) place: usize,
     pub(in super::super) weights: Option<Arc<BlockWeights>>,
     pub(in super::super) columns: usize,
+}
+
+impl fmt::Debug for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Product {} of {} columns", self.place, self.columns)
+    }
 }
 
 impl PartialEq for Product {

@@ -30,7 +30,6 @@ impl Element {
 }
 
 /// One instruction: it writes `output` from `inputs`.
-#[derive(Debug)]
 pub(super) struct Instruction {
     pub(super) work: Work,
     pub(super) inputs: Vec<Source>,
@@ -40,7 +39,6 @@ pub(super) struct Instruction {
 }
 
 /// The weights of a convolution, by its kind.
-#[derive(Debug)]
 pub(super) enum Kernel {
     Dense(ConvWeights),
     Depthwise(DepthwiseWeights),
@@ -48,7 +46,6 @@ pub(super) enum Kernel {
 }
 
 /// What becomes of sums: integers by a multiplier for each column, or floats by a scale for each.
-#[derive(Debug)]
 pub(super) struct Epilogue {
     pub(super) factors: Vec<f32>,
     /// What is added to floats.
@@ -58,7 +55,6 @@ pub(super) struct Epilogue {
 }
 
 /// A convolution of several images of one size.
-#[derive(Debug)]
 pub(super) struct Convolution {
     pub(super) kernel: Kernel,
     pub(super) window: Window,
@@ -68,7 +64,6 @@ pub(super) struct Convolution {
 }
 
 /// A product with weights, but for what becomes of its sums.
-#[derive(Debug)]
 pub(super) enum Weighted {
     /// So many rows times a matrix.
     Rows(usize, Weights),
@@ -77,7 +72,6 @@ pub(super) enum Weighted {
 
 /// A product of bytes of which only a run tells what they mean. It reads the bytes, their zero point unless it is known, and
 /// a scale if there is one.
-#[derive(Debug)]
 pub(super) struct Measured {
     pub(super) weighted: Weighted,
     pub(super) zero_point: Option<u8>,
@@ -125,7 +119,6 @@ pub(super) struct Side {
 }
 
 /// What an instruction does.
-#[derive(Debug)]
 pub(super) enum Work {
     /// `None` where scale and zero point are what comes beside the floats.
     Quantize(Option<Scale>),

@@ -23,6 +23,7 @@ mod wishes;
 pub(super) use team::with_team;
 pub(super) use threads::{cost_of_product, share};
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use octet_kernels::int8::Error;
@@ -52,7 +53,6 @@ pub(super) enum Made {
 pub(super) type Clock<'a> = &'a mut dyn FnMut(usize);
 
 /// A compiled region.
-#[derive(Debug)]
 pub(in crate::engine) struct Program {
     instructions: Vec<Instruction>,
     /// Element and offset of each buffer in the arena of its kind, and its length.
@@ -66,11 +66,19 @@ pub(in crate::engine) struct Program {
     spare: Mutex<Vec<Arena>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Arena {
     bytes: Vec<u8>,
     floats: Vec<f32>,
     sums: Vec<i32>,
+}
+
+/// tract asks its operators to tell of themselves: of this one in short, since all of it would be weights, and the code to write
+/// them.
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} instructions", self.instructions.len())
+    }
 }
 
 /// Which step of the network can't be compiled, and why.

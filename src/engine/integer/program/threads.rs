@@ -32,6 +32,16 @@ pub(in super::super) fn share<T: Send>(
     cost: usize,
     part: impl Fn(Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
+    cut(output, row, cost, &part)
+}
+
+/// What [`share`] does, compiled once for all that is shared.
+fn cut<T: Send>(
+    output: &mut [T],
+    row: usize,
+    cost: usize,
+    part: &(dyn Fn(Range<usize>, &mut [T]) -> Result<(), Error> + Sync),
+) -> Result<(), Error> {
     let rows = output.len().checked_div(row).unwrap_or(0);
     let threads = rayon::current_num_threads();
     if threads == 1 || rows < 2 || cost < LEAST {
