@@ -87,10 +87,13 @@ fn the_mean_row_comes_out_as_from_the_float_layer() {
         let pairs = found.iter().zip(&wanted);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
-    // What is left is the rounding of the bias itself.
+    let corrected = quantized(Method::MinMax, Some(true));
+    let bias = corrected.tensors.iter().find(|t| t.name == "b").unwrap();
+    // What is left is the rounding of the bias itself: half a step.
+    let half = f64::from(bias.scale) / 2.0 + 1e-6;
     let (without, with) = (error(false), error(true));
-    assert!(without > 1e-3, "{without}");
-    assert!(with < 1e-4, "{with}");
+    assert!(without > 10.0 * half, "{without}");
+    assert!(with <= half, "{with}");
 }
 
 #[test]
