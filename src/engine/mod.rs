@@ -12,6 +12,7 @@ mod load;
 mod observe;
 mod outline;
 mod run;
+mod share;
 mod steps;
 mod types;
 mod values;

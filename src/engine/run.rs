@@ -15,7 +15,7 @@ use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
 use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, indices, values, weights};
+use super::{EngineError, Watched, chain, float, indices, share, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -373,7 +373,9 @@ impl Engine {
             if self.kernels {
                 typed = float::with_kernels(&typed)?;
             }
-            SimplePlan::new(weights::optimized(typed)?)
+            let mut typed = weights::optimized(typed)?;
+            share::share(&mut typed);
+            SimplePlan::new(typed)
         };
         made().map_err(|error| EngineError::Plan {
             detail: chain(&error),

@@ -83,6 +83,24 @@ pub fn give_back() {
     }
 }
 
+/// From here on has the system give and take back each block from 1 MiB on by itself. Else small blocks that stay cut glibc's
+/// heap into holes where large ones come and go: a network with activations of 10 MiB took four times what it had allocated. It
+/// costs a model of small layers a quarter of its time, a large one hardly any.
+pub fn give_back_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        /// `M_MMAP_THRESHOLD` of glibc's malloc.h.
+        const THRESHOLD: i32 = -3;
+        unsafe extern "C" {
+            fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        // SAFETY: glibc lets any thread set this at any time; what is allocated stays where it is.
+        unsafe {
+            mallopt(THRESHOLD, 1 << 20);
+        }
+    }
+}
+
 /// Bytes allocated and not freed.
 pub fn live() -> usize {
     LIVE.load(Relaxed)

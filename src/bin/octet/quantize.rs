@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use octet::profile::memory;
 use octet::samples;
 use octet::session::{Error, Forecast, Job, Session};
 
@@ -16,6 +17,9 @@ use super::{Failure, files, open, ranges, threads};
 
 /// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
 const READ_AHEAD_BYTES: usize = 64 << 20;
+
+/// Activations of so many bytes at once are those of a large model.
+const LARGE: u64 = 64 << 20;
 
 fn read_ahead(threads: usize) -> usize {
     match threads {
@@ -116,6 +120,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         threads,
     )?;
     if let Some(forecast) = &forecast {
+        if forecast.live_bytes > LARGE {
+            memory::give_back_large_blocks();
+        }
         if options.forecast {
             progress.clear();
             return print(&match options.json {
