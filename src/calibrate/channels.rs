@@ -1,24 +1,29 @@
 //! The means of a value's channels, which tell what the rounding of weights adds to a layer's output.
 //!
-//! Each sample counts once, whatever its size. Merging is exact, associative and commutative.
+//! Each sample counts once, whatever its size. Means are added as whole multiples of a step, so that merging is exact,
+//! associative and commutative; there may be hundreds of thousands of channels, so a sum is one number.
 
 use serde::{Deserialize, Serialize};
 
-use super::exact_sum::ExactSum;
+/// The step of a mean is 2^-48, far below what a bias can show; a mean of 2^48 and more is none.
+const STEPS: f64 = (1u64 << 48) as f64;
 
 /// What was seen of the channels of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channels {
-    /// Of each channel the sum of its means.
-    sums: Vec<ExactSum>,
+    /// Of each channel the sum of its means, in steps: 2^31 samples fit.
+    sums: Vec<i128>,
     /// The sums of the extents of each axis.
     extents: Vec<u64>,
     runs: u64,
-    /// Whether something was seen that has no mean: not finite, or samples whose channels or axes differ in number.
+    /// Whether something was seen that has no mean: not finite or too large, or samples whose channels or axes differ in number.
     uneven: bool,
 }
 
 impl Channels {
+    /// Bytes that it holds for each channel.
+    pub const BYTES_EACH: u64 = size_of::<i128>() as u64;
+
     /// Takes in the values of one run, whose channels lie along `axis`.
     pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let Some(&channels) = shape.get(axis) else {
@@ -33,17 +38,16 @@ impl Channels {
         let sums = sums(values, channels, shape[axis + 1..].iter().product());
         let each = (values.len() / channels) as f64;
         let mut seen = Channels {
-            sums: vec![ExactSum::default(); channels],
+            sums: Vec::with_capacity(channels),
             extents: shape.iter().map(|&extent| extent as u64).collect(),
             runs: 1,
             uneven: false,
         };
-        for (all, sum) in seen.sums.iter_mut().zip(sums) {
-            let mean = (sum / each) as f32;
-            seen.uneven |= !mean.is_finite();
-            if mean.is_finite() {
-                all.add(mean);
-            }
+        for sum in sums {
+            let mean = sum / each;
+            // Where it is no number, too.
+            seen.uneven |= !(mean.abs() < STEPS);
+            seen.sums.push((mean * STEPS).round_ties_even() as i128);
         }
         // As a rule a sample is one run: what it leaves need not be copied.
         match *self == Channels::default() && !seen.uneven {
@@ -64,7 +68,7 @@ impl Channels {
             (self.sums, self.extents) = (other.sums.clone(), other.extents.clone());
         } else if other.runs > 0 {
             for (all, sum) in self.sums.iter_mut().zip(&other.sums) {
-                all.merge(sum);
+                *all += sum;
             }
             for (all, extent) in self.extents.iter_mut().zip(&other.extents) {
                 *all += extent;
@@ -75,7 +79,7 @@ impl Channels {
 
     /// The mean of each channel; `None` where there is none.
     pub fn means(&self) -> Option<Vec<f64>> {
-        let mean = |sum: &ExactSum| sum.value() / self.runs as f64;
+        let mean = |&sum: &i128| sum as f64 / STEPS / self.runs as f64;
         (self.runs > 0 && !self.uneven).then(|| self.sums.iter().map(mean).collect())
     }
 
@@ -87,7 +91,8 @@ impl Channels {
 
     /// Bytes that it holds beyond itself.
     pub(super) fn bytes(&self) -> usize {
-        self.sums.capacity() * size_of::<ExactSum>() + self.extents.capacity() * size_of::<u64>()
+        self.sums.capacity() * Self::BYTES_EACH as usize
+            + self.extents.capacity() * size_of::<u64>()
     }
 }
 

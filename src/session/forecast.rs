@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, Session};
-use crate::calibrate::{Method, Observation};
+use crate::calibrate::{Channels, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::{Dim, Graph};
 use crate::onnx::schema::{DataType, TensorProto};
@@ -155,35 +155,15 @@ impl Session {
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
-        let engine = Arc::clone(&planned.engine);
+        let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let graph = &ready.model.graph;
         let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
         let probe = engine
             .probe(inputs, PROBE_MS, now, |slot, values| {
                 seen[slot].observe(values)
             })
             .map_err(Error::Engine)?;
-        let bytes: Vec<u64> = seen.iter().map(|one| remembered(one, job.method)).collect();
-        let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
-
-        let at_once = job.threads.min(job.samples).max(1) as u64;
-        let kept: u64 = bytes.iter().sum();
-        // One run is where it holds most. Over several rounds the others come near that, too: they are taken half way
-        // from what is usual. One that has ended holds what it remembers until that is taken over.
-        let other = outline.peak.midpoint(outline.usual).max(kept);
-        let runs = outline.peak + (at_once - 1) * other;
-        let ranges = outline.remembered + (at_once - 1) * kept;
-        let parts = Parts {
-            before,
-            planned: after.saturating_sub(decoded),
-            live: runs.saturating_sub(ranges),
-            ranges: kept + ranges.min(runs),
-            kept,
-            // A sample's files are given up when it begins, and its tensors are among what is live then.
-            samples: files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
-        };
-        let graph = &ready.model.graph;
-        let written = self.written(graph, job.settings)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
                 .get(name)
@@ -195,6 +175,37 @@ impl Session {
             };
             found.shape?.iter().map(size).collect()
         };
+        let axes = quantize::channel_axes(&ready.model);
+        let means = |name: &String| {
+            let channels = axes
+                .get(name)
+                .and_then(|&axis| shape(name)?.get(axis).copied());
+            channels.unwrap_or(0) * Channels::BYTES_EACH
+        };
+        let seen = seen.iter().zip(&watched);
+        let bytes: Vec<u64> = seen
+            .map(|(one, name)| remembered(one, job.method) + means(name))
+            .collect();
+        let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
+
+        let at_once = job.threads.min(job.samples).max(1) as u64;
+        let kept: u64 = bytes.iter().sum();
+        // One run is where it holds most. Those begun with it come near that, too: they are taken three quarters of the way
+        // from what is usual. One that has ended holds what it remembers until that is taken over.
+        let half_way = outline.peak.midpoint(outline.usual);
+        let other = outline.peak.midpoint(half_way).max(kept);
+        let runs = outline.peak + (at_once - 1) * other;
+        let ranges = outline.remembered + (at_once - 1) * kept;
+        let parts = Parts {
+            before,
+            planned: after.saturating_sub(decoded),
+            live: runs.saturating_sub(ranges),
+            ranges: kept + ranges.min(runs),
+            kept,
+            // A sample's files are given up when it begins, and its tensors are among what is live then.
+            samples: files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
+        };
+        let written = self.written(graph, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(told(
             job,
