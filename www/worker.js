@@ -221,12 +221,14 @@ async function feed(open, all, stage, report, enough) {
   // The page reads the samples of this pass there too.
   const control = loaded().control();
   Atomics.store(control, slot.done, 0);
-  let [told, seen] = [0, 0];
+  let [told, seen, shown] = [0, 0, 0];
   const tell = () => {
     told = performance.now();
     const done = Atomics.load(loaded().control(), slot.done);
-    report({ stage, done, of: all.length, unit: 'samples', memory: memory(), ...(done > seen && { ranges: open.rangesSoFar() }) });
-    seen = done;
+    // There may be hundreds of ranges, and samples of a millisecond.
+    const due = done > seen && (told - shown > interval || done === all.length);
+    if (due) [seen, shown] = [done, told];
+    report({ stage, done, of: all.length, unit: 'samples', memory: memory(), ...(due && { ranges: open.rangesSoFar() }) });
   };
   const free = async (/** @type {number} */ limit) => {
     for (;;) {
@@ -259,7 +261,7 @@ async function feed(open, all, stage, report, enough) {
       begun = at + 1;
       if (!open.beginSample(sample)) break;
       if (threads === 1) {
-        if (performance.now() - told > interval) tell();
+        tell();
         coming = read(at + 1);
       }
     }
