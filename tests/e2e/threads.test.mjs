@@ -24,7 +24,7 @@ inBrowsers('threads', (visit, name) => {
 
   test('every sample is counted when it is done, not only every portion', () => visit({}, async (visit) => {
     // The first takes a second, the second no time: with two threads they are one portion.
-    const side = 2048;
+    const side = 3072;
     const [slow, quick] = [join(scratch, 'a-slow.npy'), join(scratch, 'b-quick.npy')];
     writeFileSync(slow, npy(new Float32Array(3 * side * side).fill(0.5), [1, 3, side, side]));
     writeFileSync(quick, npy(new Float32Array(48), [1, 3, 4, 4]));
