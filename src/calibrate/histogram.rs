@@ -60,8 +60,7 @@ impl Histogram {
     pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32, all_finite: bool) {
         self.hold(exponent_for(min).max(exponent_for(max)), min < 0.0);
         for values in values.chunks(1 << 31) {
-            let begun = self.total;
-            if begun + values.len() as u64 <= u64::from(u32::MAX) {
+            if self.total + values.len() as u64 <= u64::from(u32::MAX) {
                 let mut counts = std::mem::take(&mut self.counts);
                 self.total += self.count(&mut counts, values, all_finite);
                 self.counts = counts;
@@ -123,6 +122,11 @@ impl Histogram {
             return;
         }
         self.hold(other.exponent, other.zero() > 0);
+        self.add_all(other);
+    }
+
+    /// Adds the counts of `other`, whose bins are no wider and reach no further below zero.
+    fn add_all(&mut self, other: &Histogram) {
         let shift = self.exponent - other.exponent;
         let (to, from) = (self.zero() as i64, other.zero() as i64);
         for (bin, count) in other.all_counts().enumerate().filter(|&(_, c)| c > 0) {
@@ -170,8 +174,7 @@ impl Histogram {
             return;
         }
         let below = negative && self.zero() == 0;
-        let shift = exponent - self.exponent;
-        if !below && shift <= 0 {
+        if !below && exponent <= self.exponent {
             return;
         }
         let size = if below { 2 * HALF } else { self.counts.len() };
@@ -180,13 +183,7 @@ impl Histogram {
             counts: vec![0; size],
             ..Histogram::default()
         };
-        let (from, to) = (self.zero() as i64, wide.zero() as i64);
-        for (bin, count) in self.all_counts().enumerate().filter(|&(_, c)| c > 0) {
-            wide.add(
-                (halved(bin as i64 - from, shift.max(0)) + to) as usize,
-                count,
-            );
-        }
+        wide.add_all(self);
         *self = wide;
     }
 }
