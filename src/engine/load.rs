@@ -31,7 +31,7 @@ const SMALL: usize = 4096;
 /// How the weights are given to tract.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Copied into tract's tensors, but for those of products and tables of rows, which are shared: large ones, and of convolutions that our
+    /// Copied into tract's tensors, but for those of products, sums and tables of rows, which are shared: large ones, and of convolutions that our
     /// kernels run all but the smallest.
     Values {
         /// Whether they run convolutions.
@@ -120,18 +120,18 @@ pub(super) fn load(
     })
 }
 
-/// The weight that a tensor is, of products or of rows that are looked up, if it is nothing else and worth to be shared.
+/// The weight that a tensor is, of products, sums or rows that are looked up, if it is nothing else and worth to be shared.
 fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<Weight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
     let readers = uses.consumers(name);
     let node = |&(node, _): &(usize, usize)| &model.graph.nodes[node];
-    let product = |reader: &(usize, usize)| {
+    let reads_there = |reader: &(usize, usize)| {
         let node = node(reader);
         match reader.1 {
-            0 => node.is("Gather") && node.int("axis").unwrap_or(0) == 0,
-            1 => node.is("MatMul") || node.is("Gemm") || node.is("Conv"),
-            _ => false,
+            0 if node.is("Gather") => node.int("axis").unwrap_or(0) == 0,
+            1 if node.is("MatMul") || node.is("Gemm") || node.is("Conv") => true,
+            _ => node.is("Add"),
         }
     };
     // Our kernels read weights where they lie, which costs nothing.
@@ -142,7 +142,7 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
     let wanted = raw.len() >= least
         && tensor.data_type == Some(DataType::Float as i32)
         && !readers.is_empty()
-        && readers.iter().all(product)
+        && readers.iter().all(reads_there)
         && !uses.is_output(name);
     wanted.then(|| Weight::new(raw.clone(), &dims(tensor)))?
 }

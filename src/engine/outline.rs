@@ -14,6 +14,7 @@ use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::observe::Observe;
+use super::weights::Addend;
 
 /// A plan seen from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, remembered: impl Fn(usize) -> u64)
                 None => held.make(made, bytes(&output.fact)),
             }
         }
+        held.pass(passing(node));
         for &input in &node.inputs {
             if let Some(left) = readers.get_mut(&input) {
                 *left -= 1;
@@ -137,11 +139,16 @@ impl Held {
         self.look();
     }
 
-    fn look(&mut self) {
-        if self.now + self.remembered > self.peak {
-            self.peak = self.now + self.remembered;
+    /// Looks at a moment at which there are so many bytes more.
+    fn pass(&mut self, bytes: u64) {
+        if self.now + self.remembered + bytes > self.peak {
+            self.peak = self.now + self.remembered + bytes;
             self.remembered_at_peak = self.remembered;
         }
+    }
+
+    fn look(&mut self) {
+        self.pass(0);
     }
 
     fn share(&mut self, with: OutletId, value: OutletId) {
@@ -184,6 +191,15 @@ fn forwards(node: &TypedNode) -> bool {
     node.op_is::<Observe>() || node.op.name() == "LazyIm2col"
 }
 
+/// Bytes that it has beside what goes in and what comes out.
+fn passing(node: &TypedNode) -> u64 {
+    // Its numbers are computed in a vector and copied into the tensor.
+    match node.op.name().as_ref() {
+        "Resize" => node.outputs.iter().map(|o| bytes(&o.fact)).sum(),
+        _ => 0,
+    }
+}
+
 /// Whether it writes over its first input where it may.
 fn in_place(node: &TypedNode) -> bool {
     node.op_is::<ElementWiseOp>()
@@ -191,6 +207,7 @@ fn in_place(node: &TypedNode) -> bool {
         || node.op_is::<OptBinUnicast>()
         || node.op_is::<OptBinChain>()
         || node.op_is::<TypedBinOp>()
+        || node.op_is::<Addend>()
         || node.op_is::<IntoShape>()
         || node
             .op_as::<AxisOp>()

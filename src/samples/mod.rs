@@ -103,7 +103,9 @@ pub fn demo(
     let name = format!("random/test_data_set_{index}");
     let tensors = synthetic(inputs, tables, seed, index)?;
     let part = |(place, (input, tensor)): (usize, (&InputSpec, Tensor))| {
-        let file = TensorProto::from_tensor(&input.name, &tensor).encode_to_vec();
+        let message = TensorProto::from_tensor(&input.name, &tensor);
+        drop(tensor);
+        let file = message.encode_to_vec();
         (format!("{name}/input_{place}.pb"), Bytes::from(file))
     };
     let parts = inputs.iter().zip(tensors).enumerate().map(part).collect();

@@ -1,5 +1,6 @@
 //! The `input_K.pb` of an ONNX test data set: one `TensorProto`.
 
+use bytes::Bytes;
 use prost::Message;
 
 use super::group::{Kind, kind};
@@ -10,12 +11,14 @@ use crate::onnx::tensor::TensorError;
 const AGAIN: &str = "save it again with onnx.numpy_helper.from_array";
 
 /// Reads a tensor file. Its place among the inputs is in its name, that of its input sometimes inside.
-pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
+pub(super) fn read(file: &str, bytes: &Bytes) -> Result<Array, Problem> {
     let broken = |why: String| Problem::broken(file, why, AGAIN);
     if bytes.is_empty() {
         return Err(broken("it is empty".into()));
     }
-    let proto = TensorProto::decode(bytes).map_err(|e| broken(format!("it is no tensor ({e})")))?;
+    // Its numbers are shared with the file, not copied out of it.
+    let proto =
+        TensorProto::decode(bytes.clone()).map_err(|e| broken(format!("it is no tensor ({e})")))?;
     if bytes.len() as u64 > LARGEST_ARRAY {
         let bytes = bytes.len() as u64;
         return Err(Problem::TooLarge {
@@ -75,8 +78,8 @@ mod tests {
             ..proto(DataType::Float, &[1, 2])
         };
         let (a, b) = (
-            read("input_0.pb", &raw.encode_to_vec()).unwrap(),
-            read("input_1.pb", &field.encode_to_vec()).unwrap(),
+            read("input_0.pb", &raw.encode_to_vec().into()).unwrap(),
+            read("input_1.pb", &field.encode_to_vec().into()).unwrap(),
         );
         assert_eq!(a.tensor, b.tensor);
         assert_eq!(
@@ -88,7 +91,7 @@ mod tests {
             ..proto(DataType::Int8, &[2])
         };
         assert_eq!(
-            read("input_0.pb", &small.encode_to_vec())
+            read("input_0.pb", &small.encode_to_vec().into())
                 .unwrap()
                 .tensor
                 .values(),
@@ -108,7 +111,7 @@ mod tests {
                 "impossible shape",
             ),
         ] {
-            let said = read("input_0.pb", &bytes).unwrap_err().to_string();
+            let said = read("input_0.pb", &bytes.into()).unwrap_err().to_string();
             assert!(said.contains(word), "{said}");
         }
     }

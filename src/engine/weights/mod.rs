@@ -1,14 +1,15 @@
-//! Weights of products, handed to tract without a copy.
+//! Large weights, handed to tract without a copy.
 //!
 //! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
 //! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
 //! instead: an operator that reads nothing and knows where the file's bytes are. Our own convolutions read them there. Where a single row is multiplied, as in front
 //! of the classes of a classifier, [`row`] reads the weight where it lies, and where rows are
-//! looked up in it, [`table`] does. Once tract has chosen its kernels, [`pack`] comes
+//! looked up in it, [`table`] does, and where it is added, [`addend`]. Once tract has chosen its kernels, [`pack`] comes
 //! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
 //! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
 //! convolutions, is copied when the run comes to it.
 
+mod addend;
 mod pack;
 mod row;
 mod table;
@@ -27,6 +28,7 @@ use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, Te
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
+pub(super) use addend::Addend;
 use pack::Share;
 use view::View;
 
@@ -141,6 +143,7 @@ pub(super) fn optimized(model: TypedModel) -> TractResult<TypedModel> {
     let mut model = model.into_decluttered()?;
     row::read_in_place(&mut model)?;
     table::read_in_place(&mut model)?;
+    addend::read_in_place(&mut model)?;
     let mut optimizer = Optimizer::codegen();
     optimizer.add_pass(optimizer.passes.len(), Box::new(Share));
     optimizer.optimize(&mut model)?;

@@ -193,3 +193,37 @@ fn rows_of_a_table_are_read_where_they_lie() {
         assert!(error.to_string().contains(&place), "{error}");
     }
 }
+
+#[test]
+fn what_is_added_is_read_where_it_lies() {
+    // As large as the value; again for each of three parts; and only where the value is as large as the sum.
+    let cases: [([&[usize]; 3], bool); 3] = [
+        ([&[1, 60, 300], &[1, 60, 300], &[1, 60, 300]], true),
+        ([&[1, 60, 300], &[3, 60, 300], &[3, 60, 300]], true),
+        ([&[60, 300], &[60, 1], &[60, 300]], false),
+    ];
+    for ([weight, input, output], in_place) in cases {
+        for order in [["x", "w"], ["w", "x"]] {
+            let node = NodeProto::new("Add", "n", &order, &["y"]);
+            let values: Vec<f32> = (0..input.iter().product()).map(|at| at as f32).collect();
+            let sample = [Tensor::new(input.to_vec(), Values::F32(values.clone())).unwrap()];
+            let engine = Engine::new(model(node, weight, input, output), vec![]);
+            let made = engine.run(&sample, |_, _| {}, || false).unwrap();
+            let added = whole(weight.iter().product());
+            let wanted: Vec<f32> = (0..output.iter().product())
+                .map(|at| {
+                    let value = match values.len() {
+                        60 => at / 300,
+                        _ => at,
+                    };
+                    values[value] + added[at % added.len()]
+                })
+                .collect();
+            assert_eq!(made[0].as_f32().unwrap(), wanted, "{input:?} {order:?}");
+            let steps = engine.steps(&sample).unwrap().steps;
+            let kernels: Vec<&str> = steps.iter().map(|step| step.kernel.as_str()).collect();
+            let found = kernels.contains(&"AddWeight");
+            assert_eq!(found, in_place, "{input:?} {order:?}: {kernels:?}");
+        }
+    }
+}
