@@ -256,11 +256,27 @@ impl Sums {
         }
         self.ends = (min <= max).then_some((min, max));
         self.count += values.len() as u64;
-        if let Some((low, high)) = range {
-            // Half a step beyond the ends still rounds to them: a step is at least a 65,535th of the range.
-            let slack = (high - low) / 131_070.0;
-            let outside = |value: &&f32| **value < low - slack || **value > high + slack;
-            self.outside += values.iter().filter(outside).count() as u64;
+        if let Some(range) = range {
+            let outside = outside(range);
+            self.outside += values.iter().filter(|&&value| outside(value)).count() as u64;
         }
+    }
+}
+
+/// What a value outside of a range is.
+fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
+    // Half a step beyond the ends still rounds to them: a step is at least a 65,535th of the range.
+    let slack = (high - low) / 131_070.0;
+    move |value| value < low - slack || value > high + slack
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_rounds_to_an_end_is_not_outside() {
+        // The ends of a range are an integer times a scale, which is a little off: all white is no outlier.
+        let outside = super::outside((-0.99999994, 0.99999));
+        let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
+        assert_eq!(found, [false, false, false, true, true]);
     }
 }

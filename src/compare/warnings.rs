@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::LayerError;
 use super::simulate::{Rounding, Simulated};
+use super::{LayerError, outside};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::quantize;
@@ -71,13 +71,16 @@ impl Inputs {
             input.picture |=
                 matches!(tensor.shape(), [_, 1 | 3, h, w] | [_, h, w, 1 | 3] if *h > 7 && *w > 7);
             let (mut min, mut max) = input.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
-            let range = input.rounding.as_ref().map(Rounding::range);
+            let outside = input
+                .rounding
+                .as_ref()
+                .map(|rounding| outside(rounding.range()));
             for &value in values {
                 min = min.min(value);
                 max = max.max(value);
                 input.sum += f64::from(value);
-                if let Some((low, high)) = range {
-                    input.outside += u64::from(value < low || value > high);
+                if let Some(outside) = &outside {
+                    input.outside += u64::from(outside(value));
                 }
             }
             input.count += values.len() as u64;
