@@ -7,6 +7,7 @@
 //! of its values alone, whose exponent is the least that holds them all. So merging is exact,
 //! associative and commutative, and the order and the cut of the data leave no trace.
 
+use octet_kernels::Ends;
 use serde::{Deserialize, Serialize};
 
 /// Bins on each side of zero.
@@ -54,7 +55,47 @@ fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
 }
 
+/// The bins of a histogram, without what is in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bins {
+    exponent: i32,
+    count: usize,
+}
+
 impl Histogram {
+    /// Its bins; `None` while there is nothing in it.
+    pub(super) fn shape(&self) -> Option<Bins> {
+        let count = self.counts.len();
+        (count > 0).then_some(Bins {
+            exponent: self.exponent,
+            count,
+        })
+    }
+
+    /// Counts `values` and looks at their ends in one go, if they all lie in the bins that are there or, while there are none, in
+    /// `guessed` ones. Otherwise nothing is counted.
+    ///
+    /// Guessed bins may be wider than these values alone need: what is merged with those that they were guessed by is the same.
+    pub(super) fn observe_within(&mut self, values: &[f32], guessed: Option<Bins>) -> Option<Ends> {
+        let bins = self.shape().or(guessed)?;
+        let sure = self.total + values.len() as u64 <= u64::from(u32::MAX);
+        if values.is_empty() || !sure || !FAST.contains(&bins.exponent) {
+            return None;
+        }
+        let mut counts = std::mem::take(&mut self.counts);
+        let new = counts.is_empty();
+        counts.resize(bins.count, 0);
+        let width = power_of_two(bins.exponent) as f32;
+        let zero = zero_of(bins.count);
+        let found = octet_kernels::count_within(&mut counts, values, width, zero);
+        if found.is_some() || !new {
+            self.exponent = bins.exponent;
+            self.counts = counts;
+        }
+        self.total += found.as_ref().map_or(0, |_| values.len() as u64);
+        found
+    }
+
     /// Counts `values`; those that are not finite are passed over. `min` and `max` are the
     /// least and the greatest of the finite ones, `all_finite` whether there are no others.
     pub(super) fn observe(&mut self, values: &[f32], min: f32, max: f32, all_finite: bool) {

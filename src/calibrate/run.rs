@@ -257,10 +257,11 @@ impl Pass {
         let found = self.found();
         let mut counted: Vec<_> = found.counted.iter().map(NumpyHistogram::emptied).collect();
         let mut seen = vec![Observation::new(); found.seen.len()];
+        let bins: Vec<_> = found.seen.iter().map(|s| s.histogram().shape()).collect();
         drop(found);
         if counted.is_empty() {
             let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                seen[slot].observe(values);
+                seen[slot].observe_like(values, bins[slot]);
                 if let Some(axis) = self.axes[slot] {
                     seen[slot].observe_channels(values, shape, axis);
                 }

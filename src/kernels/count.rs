@@ -1,5 +1,8 @@
 //! Counting values into bins of equal width.
 
+use crate::ends::{Ends, Look};
+use crate::vectors::in_vectors;
+
 /// Counts finite values into bins that are `width` wide, of which the one at `zero` begins at 0.
 ///
 /// The width is a power of two; it, its inverse and the edges of all bins are normal f32s, and every value is
@@ -7,8 +10,8 @@
 /// 4096 bins are fast.
 pub fn count(counts: &mut [u32], values: &[f32], width: f32, zero: usize) {
     match counts.len() {
-        2048 => count_into::<2048>(counts, values, width, zero as i32),
-        4096 => count_into::<4096>(counts, values, width, zero as i32),
+        2048 => in_vectors(|| count_into::<2048>(counts, values, width, zero as i32, &mut Blind)),
+        4096 => in_vectors(|| count_into::<4096>(counts, values, width, zero as i32, &mut Blind)),
         _ => {
             for &value in values {
                 let at = place_in_any(value, 1.0 / width, width) as i64 + zero as i64;
@@ -20,14 +23,85 @@ pub fn count(counts: &mut [u32], values: &[f32], width: f32, zero: usize) {
     }
 }
 
-fn count_into<const SIZE: usize>(counts: &mut [u32], values: &[f32], width: f32, zero: i32) {
+/// Counts values as [`count`] does and tells their ends, both in one look at them. `None`, and nothing counted, where one of
+/// them is in none of the bins or is not finite.
+pub fn count_within(counts: &mut [u32], values: &[f32], width: f32, zero: usize) -> Option<Ends> {
+    let bins = counts.len();
+    let (low, high) = (-(zero as f32) * width, (bins - zero) as f32 * width);
+    let within = |ends: &Ends| {
+        let [least, greatest, _] = ends.reach;
+        ends.all_finite && (values.is_empty() || (least >= low && greatest < high))
+    };
+    if values.len() >= TABLES * bins && (bins == 2048 || bins == 4096) {
+        let mut seeing = Seeing {
+            look: Look::default(),
+            within,
+        };
+        let see = &mut seeing;
+        match bins {
+            2048 => in_vectors(|| count_into::<2048>(counts, values, width, zero as i32, see)),
+            _ => in_vectors(|| count_into::<4096>(counts, values, width, zero as i32, see)),
+        }
+        return Some(seeing.look.ends()).filter(within);
+    }
+    let ends = Ends::of(values);
+    within(&ends).then(|| {
+        count(counts, values, width, zero);
+        ends
+    })
+}
+
+/// What is looked at while values are counted.
+trait See {
+    fn see(&mut self, values: &[f32]);
+
+    /// Whether what was counted is to be kept.
+    fn keep(&self) -> bool;
+}
+
+/// Nothing.
+struct Blind;
+
+impl See for Blind {
+    fn see(&mut self, _: &[f32]) {}
+
+    fn keep(&self) -> bool {
+        true
+    }
+}
+
+/// The ends, of which the counts hang on. Fewer lanes than by itself, since counting wants registers, too.
+struct Seeing<F> {
+    look: Look<8>,
+    within: F,
+}
+
+impl<F: Fn(&Ends) -> bool> See for Seeing<F> {
+    #[inline(always)]
+    fn see(&mut self, values: &[f32]) {
+        self.look.take(values);
+    }
+
+    fn keep(&self) -> bool {
+        (self.within)(&self.look.ends())
+    }
+}
+
+#[inline(always)]
+fn count_into<const SIZE: usize>(
+    counts: &mut [u32],
+    values: &[f32],
+    width: f32,
+    zero: i32,
+    see: &mut impl See,
+) {
     let per_width = 1.0 / width;
     if width <= 1.0 {
-        in_turns::<SIZE>(counts, values, |value| {
+        in_turns::<SIZE>(counts, values, see, |value| {
             place_in_small(value, per_width) + zero
         });
     } else {
-        in_turns::<SIZE>(counts, values, |value| {
+        in_turns::<SIZE>(counts, values, see, |value| {
             place_in_any(value, per_width, width) + zero
         });
     }
@@ -66,12 +140,20 @@ fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
     whole - i32::from(value < whole as f32 * width)
 }
 
+/// Into so many tables values are counted in turns.
+const TABLES: usize = 4;
+
 /// Counts values into `SIZE` bins, a power of two of them. The places are computed a block at a time, which
 /// the compiler turns into vector code, and counted into several tables in turns: a value that comes again
 /// at once (a Relu's zeros) would otherwise wait for the count before it to be stored.
-fn in_turns<const SIZE: usize>(counts: &mut [u32], values: &[f32], place: impl Fn(f32) -> i32) {
+#[inline(always)]
+fn in_turns<const SIZE: usize>(
+    counts: &mut [u32],
+    values: &[f32],
+    see: &mut impl See,
+    place: impl Fn(f32) -> i32,
+) {
     const BLOCK: usize = 64;
-    const TABLES: usize = 4;
     // A place is in 0..SIZE already; this tells the compiler, and keeps a wrong one harmless.
     let inside = |place: i32| place as usize & (SIZE - 1);
     if values.len() < TABLES * SIZE {
@@ -83,10 +165,12 @@ fn in_turns<const SIZE: usize>(counts: &mut [u32], values: &[f32], place: impl F
     let mut places = [0i32; BLOCK];
     let mut tables = vec![[0u32; SIZE]; TABLES];
     let (blocks, rest) = values.as_chunks::<BLOCK>();
+    see.see(rest);
     for &value in rest {
         tables[0][inside(place(value))] += 1;
     }
     for block in blocks {
+        see.see(block);
         for lane in 0..BLOCK {
             places[lane] = place(block[lane]);
         }
@@ -95,6 +179,9 @@ fn in_turns<const SIZE: usize>(counts: &mut [u32], values: &[f32], place: impl F
                 table[inside(at)] += 1;
             }
         }
+    }
+    if !see.keep() {
+        return;
     }
     for table in &tables {
         for (all, &count) in counts.iter_mut().zip(table) {
@@ -141,7 +228,33 @@ mod tests {
             values.extend([0.0; 777]);
             let mut counts = vec![0; size];
             count(&mut counts, &values, width, zero);
-            assert_eq!(counts, slowly(size, &values, width, zero), "{size} {width}");
+            let wanted = slowly(size, &values, width, zero);
+            assert_eq!(counts, wanted, "{size} {width}");
+            for few in [values.len(), 100, 0] {
+                let (mut counts, values) = (vec![0; size], &values[..few]);
+                let found = count_within(&mut counts, values, width, zero).unwrap();
+                assert_eq!(counts, slowly(size, values, width, zero), "{size} {width}");
+                let ends = Ends::of(values);
+                assert_eq!((found.reach, found.zeros), (ends.reach, ends.zeros));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_counted_where_one_value_is_in_no_bin() {
+        let outside = [f32::NAN, f32::INFINITY, 8.0, -8.001, 1e30];
+        for (size, count) in [(4096, 20_000), (4096, 7), (64, 20_000)] {
+            let width = 16.0 / size as f32;
+            for place in [0, count / 2, count - 1] {
+                for value in outside {
+                    let mut values = vec![-8.0; count];
+                    values[place] = value;
+                    let mut counts = vec![3; size];
+                    let found = count_within(&mut counts, &values, width, size / 2);
+                    assert!(found.is_none(), "{value} of {count} in {size}");
+                    assert!(counts.iter().all(|&count| count == 3));
+                }
+            }
         }
     }
 

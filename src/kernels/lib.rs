@@ -8,7 +8,8 @@ pub mod int8;
 pub mod panels;
 pub mod row;
 mod sum;
+mod vectors;
 
-pub use count::count;
+pub use count::{count, count_within};
 pub use ends::Ends;
 pub use sum::sum;
