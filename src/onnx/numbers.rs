@@ -48,6 +48,32 @@ impl TensorProto {
         Ok(())
     }
 
+    /// A tensor of that name and of the same shape, whose floats are these once `change` was at them: block by block, each with the
+    /// place of its first in the whole.
+    pub fn changed_f32(
+        &self,
+        name: &str,
+        mut change: impl FnMut(usize, &mut [f32]),
+    ) -> Result<TensorProto, TensorError> {
+        self.present()?;
+        let shape = self.shape()?;
+        let mut raw = Vec::with_capacity(self.element_count()? * size_of::<f32>());
+        let (mut first, mut floats) = (0, Vec::with_capacity(BLOCK));
+        self.each_f32_block(|block| {
+            floats.clear();
+            floats.extend_from_slice(block);
+            change(first, &mut floats);
+            first += block.len();
+            append(&mut raw, &floats, |float| float.to_le_bytes());
+        })?;
+        Ok(TensorProto::from_raw(
+            name,
+            DataType::Float,
+            &shape,
+            raw.into(),
+        ))
+    }
+
     /// The numbers as `i64`, from any integer type or bool.
     pub fn to_i64(&self) -> Result<Vec<i64>, TensorError> {
         self.present()?;
@@ -133,6 +159,19 @@ impl TensorProto {
             given => return Err(self.unsupported(given, "plain numbers")),
         };
         Tensor::new(self.shape()?, values).ok_or_else(|| self.impossible())
+    }
+}
+
+/// Numbers as bytes behind those that are there, in code that becomes a copy.
+pub(super) fn append<const N: usize, T: Copy>(
+    raw: &mut Vec<u8>,
+    numbers: &[T],
+    bytes: impl Fn(T) -> [u8; N],
+) {
+    let from = raw.len();
+    raw.resize(from + numbers.len() * N, 0);
+    for (to, &number) in raw[from..].as_chunks_mut().0.iter_mut().zip(numbers) {
+        *to = bytes(number);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::numbers::append;
 use super::schema::{DataLocation, DataType, TensorProto};
 use crate::tensor::{Tensor, Values};
 
@@ -196,19 +197,25 @@ impl TensorProto {
 
     /// A message of that name with the tensor's numbers as raw bytes.
     pub fn from_tensor(name: &str, tensor: &Tensor) -> TensorProto {
-        let raw: Vec<u8> = match tensor.values() {
-            Values::F32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::F64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::I8(v) => v.iter().map(|&v| v as u8).collect(),
-            Values::I16(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::I32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::I64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::U8(v) => v.clone(),
-            Values::U16(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::U32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::U64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Values::Bool(v) => v.iter().map(|&v| v.into()).collect(),
-        };
+        let mut raw = Vec::new();
+        macro_rules! all {
+            ($values:expr) => {
+                append(&mut raw, $values, |value| value.to_le_bytes())
+            };
+        }
+        match tensor.values() {
+            Values::F32(v) => all!(v),
+            Values::F64(v) => all!(v),
+            Values::I8(v) => all!(v),
+            Values::I16(v) => all!(v),
+            Values::I32(v) => all!(v),
+            Values::I64(v) => all!(v),
+            Values::U8(v) => all!(v),
+            Values::U16(v) => all!(v),
+            Values::U32(v) => all!(v),
+            Values::U64(v) => all!(v),
+            Values::Bool(v) => append(&mut raw, v, |value| [value.into()]),
+        }
         TensorProto::from_raw(name, tensor.element_type(), tensor.shape(), raw.into())
     }
 
@@ -231,7 +238,8 @@ macro_rules! from_numbers {
                 #[doc = concat!("A tensor of `", stringify!($number), "`; the product of `shape` is the number of values.")]
                 pub fn $function(name: &str, shape: &[usize], values: &[$number]) -> TensorProto {
                     debug_assert_eq!(shape.iter().product::<usize>(), values.len());
-                    let raw: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    let mut raw = Vec::new();
+                    append(&mut raw, values, |value| value.to_le_bytes());
                     TensorProto::from_raw(name, DataType::$element, shape, raw.into())
                 }
             )*

@@ -218,17 +218,22 @@ fn folded(
             ((moved * factor[c] + shift[c]) / beta) as f32
         })
         .collect();
-    let mut values = weight.to_f32()?;
     let step = channel.step.max(1);
-    for (run, values) in values.chunks_mut(step).enumerate() {
-        let factor = factor[(channel.of)(run * step, &channel)];
-        for value in values {
-            *value = (f64::from(*value) * factor) as f32;
+    let name = weight.name.as_deref().unwrap_or_default();
+    let scaled = weight.changed_f32(name, |first, mut values| {
+        let mut at = first;
+        while !values.is_empty() {
+            let factor = factor[(channel.of)(at, &channel)];
+            let (run, rest) = values.split_at_mut(values.len().min(step - at % step));
+            for value in &mut *run {
+                *value = (f64::from(*value) * factor) as f32;
+            }
+            at += run.len();
+            values = rest;
         }
-    }
-    let name = |t: &TensorProto| t.name.clone().unwrap_or_default();
+    })?;
     Ok(Some(Layer {
-        weight: TensorProto::from_f32(&name(weight), &shape, &values),
+        weight: scaled,
         bias: TensorProto::from_f32("", &[count], &bias),
     }))
 }

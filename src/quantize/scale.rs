@@ -137,7 +137,13 @@ pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bo
 
 /// The integer for a real number, within the whole type.
 pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: Span) -> i32 {
-    let integer = (value / scale).round_ties_even() + zero_point as f32;
+    // Further than any type of up to 16 bits reaches from any zero point.
+    const FAR: f32 = 4_194_304.0;
+    // The last bit of floats from 2^23 to 2^24 is worth one, so adding this to what is not FAR rounds, half to even: in
+    // vector code on every processor, which a call that rounds is not.
+    const ROUNDING: f32 = 12_582_912.0;
+    let steps = (value / scale).clamp(-FAR, FAR);
+    let integer = (steps + ROUNDING) - ROUNDING + zero_point as f32;
     // NaN becomes 0 in this cast, as no integer stands for it.
     integer.clamp(whole.low as f32, whole.high as f32) as i32
 }
