@@ -14,6 +14,7 @@ mod outline;
 mod run;
 mod share;
 mod steps;
+mod typed;
 mod types;
 mod values;
 mod weights;

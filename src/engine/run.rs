@@ -15,7 +15,7 @@ use super::load::{Weights, load};
 use super::observe::Observe;
 use super::outline::{self, Outline};
 use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, indices, share, values, weights};
+use super::{EngineError, Watched, chain, float, indices, share, typed, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -369,7 +369,7 @@ impl Engine {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
                 loaded.model.set_input_fact(index, fact)?;
             }
-            let mut typed = loaded.model.into_typed()?;
+            let mut typed = typed::typed(loaded.model)?;
             if self.kernels {
                 typed = float::with_kernels(&typed)?;
             }

@@ -298,6 +298,21 @@ impl Graph {
             .find(|v| v.name.as_deref() == Some(name))
             .and_then(tensor_type_of)
     }
+
+    /// Whether the element type and each size, as a number or a name, is written of all that nodes make, but for what goes out.
+    pub fn is_typed(&self) -> bool {
+        let shape = |value: &ValueInfoProto| tensor_type_of(value)?.shape;
+        let whole = |value: &&ValueInfoProto| {
+            shape(value).is_some_and(|shape| !shape.contains(&Dim::Unknown))
+        };
+        let typed = self.value_info.iter().filter(whole);
+        let known: HashSet<&str> = typed
+            .chain(&self.outputs)
+            .filter_map(|value| value.name.as_deref())
+            .collect();
+        let mut made = self.nodes.iter().flat_map(|node| &node.output);
+        made.all(|name| name.is_empty() || known.contains(name.as_str()))
+    }
 }
 
 /// The tensor type a `ValueInfoProto` declares; `None` for sequences, maps and the like.

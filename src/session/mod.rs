@@ -98,7 +98,11 @@ impl Ready {
         // Before the engine sees operators that only quantized models have.
         quantize::refuse_quantized(&model)?;
         let Prepared { mut model, done } = prepare(model)?;
-        let types = engine::infer_types(&model)?;
+        // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
+        let types = match model.graph.is_typed() {
+            true => BTreeMap::new(),
+            false => engine::infer_types(&model)?,
+        };
         let file = header.graph.iter().flat_map(|graph| &graph.value_info);
         let named: HashSet<_> = file.map(|value| value.name.as_deref()).collect();
         let in_file = |value: &&ValueInfoProto| named.contains(&value.name.as_deref());
