@@ -1,7 +1,7 @@
 //! Convolutions in which an output channel reads several input channels: a product of the weights and the
 //! windows, of which a few panels are packed at a time and stay in the cache while all weights pass over them.
 
-use super::gemm::{COLUMNS, ROWS, tile};
+use super::gemm::{COLUMNS, LANES, ROWS, tile};
 use super::lanes::Lanes;
 use super::padded::Parts;
 use super::{Ends, Geometry, Raw};
@@ -217,22 +217,26 @@ fn multiply(
                 let sums = tile(rows, packed, bias);
                 let column = (first + panel) * COLUMNS;
                 let width = COLUMNS.min(count - column);
-                let lines = output[at * pixels..].chunks_exact_mut(pixels).zip(sums);
-                for (line, sums) in lines {
-                    let out = &mut line[start + column..][..width];
-                    let mut whole = [0.0; COLUMNS];
-                    for (lane, sum) in sums.into_iter().enumerate() {
-                        // SAFETY: `whole` has COLUMNS floats, which are as many lanes as a tile has.
-                        unsafe {
-                            sum.clamp(low, high).store(whole.as_mut_ptr().add(4 * lane));
-                        }
-                    }
-                    match <&mut [f32; COLUMNS]>::try_from(&mut *out) {
-                        Ok(out) => *out = whole,
-                        Err(_) => out.copy_from_slice(&whole[..width]),
+                for (row, sums) in sums.into_iter().enumerate().take(last + 1) {
+                    let line = &mut output[(at + row) * pixels + start + column..][..width];
+                    let sums = sums.map(|sum| sum.clamp(low, high));
+                    if let Ok(line) = <&mut [f32; COLUMNS]>::try_from(&mut *line) {
+                        store(sums, line);
+                    } else {
+                        let mut whole = [0.0; COLUMNS];
+                        store(sums, &mut whole);
+                        line.copy_from_slice(&whole[..width]);
                     }
                 }
             }
         }
+    }
+}
+
+/// Writes the sums of a row of a tile.
+fn store(sums: [Lanes; LANES], to: &mut [f32; COLUMNS]) {
+    for (lane, sum) in sums.into_iter().enumerate() {
+        // SAFETY: COLUMNS floats are as many lanes as a tile has.
+        unsafe { sum.store(to.as_mut_ptr().add(4 * lane)) };
     }
 }

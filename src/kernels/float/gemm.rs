@@ -8,7 +8,7 @@ use super::Raw;
 use super::lanes::Lanes;
 
 pub(super) const ROWS: usize = 4;
-const LANES: usize = 2;
+pub(super) const LANES: usize = 2;
 pub(super) const COLUMNS: usize = 4 * LANES;
 
 /// A tile of sums, row after row.
