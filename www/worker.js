@@ -17,7 +17,7 @@ const ahead = 2;
 const interval = 100;
 
 /** How long the engine warms up once it is loaded, in milliseconds, if nobody wants anything of it. */
-const warmth = 250;
+const warmth = 1000;
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 

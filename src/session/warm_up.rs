@@ -20,9 +20,15 @@ use crate::profile::{Clock, SystemClock};
 use crate::quantize::Settings;
 use crate::samples;
 
-/// Channels of the little model, and the side of its picture.
-const CHANNELS: usize = 32;
-const SIDE: usize = 28;
+/// Channels of the little model, between its blocks and inside of them.
+const CHANNELS: usize = 16;
+const WIDE: usize = 48;
+
+/// How many blocks it has: enough that what is done for each node weighs as much as what is done for each number.
+const BLOCKS: usize = 4;
+
+/// The side of its picture.
+const SIDE: usize = 56;
 
 /// Opens, calibrates and quantizes the little model once, and times the forms of the integer kernels: some
 /// milliseconds.
@@ -83,66 +89,27 @@ impl Watch for Unwatched {
     }
 }
 
-/// picture → dense, depthwise and pointwise convolutions, each cut at 0 and 6 → their mean → classes
+/// A little network with the parts of many: a picture → a convolution → blocks → the mean of each channel → classes. A
+/// block widens, convolves each channel by itself and narrows again, each with what belongs to it, and adds what came in.
 fn model() -> Result<Vec<u8>, Error> {
-    let mut nodes = Vec::new();
-    let mut weights = Vec::new();
-    let mut last = "picture".to_string();
-    let convolutions = [
-        ("dense", 3, 1, 3, 2),
-        ("depthwise", 1, CHANNELS as i64, 3, 1),
-        ("pointwise", CHANNELS, 1, 1, 1),
-    ];
-    for (name, depth, group, size, stride) in convolutions {
-        let values = varied(CHANNELS * depth * size * size);
-        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
-        weights.push(TensorProto::from_f32(
-            &weight,
-            &[CHANNELS, depth, size, size],
-            &values,
-        ));
-        weights.push(TensorProto::from_f32(&bias, &[CHANNELS], &varied(CHANNELS)));
-        let pad = (size / 2) as i64;
-        let conv = NodeProto::new(
-            "Conv",
-            name,
-            &[&last, &weight, &bias],
-            &[&format!("{name}.sum")],
-        );
-        nodes.push(
-            conv.with(AttributeProto::int("group", group))
-                .with(AttributeProto::ints("strides", &[stride, stride]))
-                .with(AttributeProto::ints("pads", &[pad; 4])),
-        );
-        let cut = format!("{name}.cut");
-        nodes.push(NodeProto::new(
-            "Clip",
-            &cut,
-            &[&format!("{name}.sum"), "low", "high"],
-            &[&cut],
-        ));
-        last = cut;
+    let mut network = Network::default();
+    let mut last = network.convolution("picture", "stem", [CHANNELS, 3, 3, 2]);
+    last = network.cut(&last);
+    for block in 0..BLOCKS {
+        let part = |name: &str| format!("{block}.{name}");
+        let wide = network.convolution(&last, &part("wide"), [WIDE, CHANNELS, 1, 1]);
+        let wide = network.cut(&wide);
+        let each = network.convolution(&wide, &part("each"), [WIDE, 1, 3, 1]);
+        let each = network.cut(&each);
+        let narrow = network.convolution(&each, &part("narrow"), [CHANNELS, WIDE, 1, 1]);
+        last = network.node("Add", &[&last, &narrow], &part("add"));
     }
-    weights.push(TensorProto::from_f32("low", &[], &[0.0]));
-    weights.push(TensorProto::from_f32("high", &[], &[6.0]));
-    weights.push(TensorProto::from_f32(
-        "classes.weight",
-        &[CHANNELS, 8],
-        &varied(CHANNELS * 8),
-    ));
-    nodes.push(NodeProto::new(
-        "GlobalAveragePool",
-        "mean",
-        &[&last],
-        &["mean"],
-    ));
-    nodes.push(NodeProto::new("Flatten", "flat", &["mean"], &["flat"]));
-    nodes.push(NodeProto::new(
-        "MatMul",
-        "classes",
-        &["flat", "classes.weight"],
-        &["classes"],
-    ));
+    let mean = network.node("GlobalAveragePool", &[&last], "mean");
+    let flat = network.node("Flatten", &[&mean], "flat");
+    network.weight("classes.weight", &[CHANNELS, 8]);
+    network.weight("classes.bias", &[8]);
+    let inputs = [&*flat, "classes.weight", "classes.bias"];
+    let classes = network.node("Gemm", &inputs, "classes");
     let port = |name: &str, shape: &[usize]| {
         let shape = shape.iter().map(|&size| Dim::Known(size)).collect();
         let declared = TensorType {
@@ -158,15 +125,74 @@ fn model() -> Result<Vec<u8>, Error> {
             ..Default::default()
         }],
         graph: Some(GraphProto {
-            node: nodes,
+            node: network.nodes,
             input: vec![port("picture", &[1, 3, SIDE, SIDE])],
-            output: vec![port("classes", &[1, 8])],
-            initializer: weights,
+            output: vec![port(&classes, &[1, 8])],
+            initializer: network.weights,
             ..Default::default()
         }),
         ..Default::default()
     };
     Ok(onnx::write(&model)?)
+}
+
+#[derive(Default)]
+struct Network {
+    nodes: Vec<NodeProto>,
+    weights: Vec<TensorProto>,
+}
+
+impl Network {
+    fn weight(&mut self, name: &str, shape: &[usize]) {
+        let values = varied(shape.iter().product());
+        self.weights
+            .push(TensorProto::from_f32(name, shape, &values));
+    }
+
+    /// Adds a node; gives the name of what it makes, which is its own.
+    fn node(&mut self, operator: &str, inputs: &[&str], name: &str) -> String {
+        self.nodes
+            .push(NodeProto::new(operator, name, inputs, &[name]));
+        name.to_owned()
+    }
+
+    /// A convolution and the normalization of its channels. Where each output channel reads one input channel, it reads its own.
+    fn convolution(
+        &mut self,
+        input: &str,
+        name: &str,
+        [outputs, depth, size, stride]: [usize; 4],
+    ) -> String {
+        let weight = format!("{name}.weight");
+        self.weight(&weight, &[outputs, depth, size, size]);
+        let group = if depth == 1 { outputs } else { 1 };
+        let conv = NodeProto::new("Conv", name, &[input, &weight], &[name]);
+        self.nodes.push(
+            conv.with(AttributeProto::int("group", group as i64))
+                .with(AttributeProto::ints("strides", &[stride as i64; 2]))
+                .with(AttributeProto::ints("pads", &[size as i64 / 2; 4])),
+        );
+        let norm = ["scale", "shift", "mean", "variance"].map(|part| format!("{name}.{part}"));
+        for part in &norm {
+            let values = vec![1.0; outputs];
+            self.weights
+                .push(TensorProto::from_f32(part, &[outputs], &values));
+        }
+        let [scale, shift, mean, variance] = &norm;
+        let inputs = [name, scale, shift, mean, variance];
+        self.node("BatchNormalization", &inputs, &format!("{name}.norm"))
+    }
+
+    /// Cuts a value at 0 and 6.
+    fn cut(&mut self, input: &str) -> String {
+        for (name, value) in [("low", 0.0), ("high", 6.0)] {
+            if !self.weights.iter().any(|w| w.name.as_deref() == Some(name)) {
+                self.weights
+                    .push(TensorProto::from_f32(name, &[], &[value]));
+            }
+        }
+        self.node("Clip", &[input, "low", "high"], &format!("{input}.cut"))
+    }
 }
 
 /// Weights on both sides of zero.
