@@ -26,6 +26,10 @@ const PROBE_MS: f64 = 250.0;
 /// What two nodes and four constants for an activation take in the file, and two of these for a weight.
 const PAIR_BYTES: u64 = 400;
 
+/// What a node of the quantized model takes where most of it is there: as a graph, as the message and in the bytes of the file, with
+/// its names and small constants and what is told of them.
+const NODE_BYTES: u64 = 6_500;
+
 /// So many bytes of weights are made integers and written in a millisecond.
 const QUANTIZED_PER_MS: f64 = 3e5;
 
@@ -257,7 +261,8 @@ impl Session {
         Ok(Written {
             file: constants.saturating_sub(saved) + structure,
             integers,
-            structure,
+            // Of a pair two nodes stand at an activation, and one at a weight.
+            nodes: graph.nodes.len() as u64 + pairs * 3 / 2,
         })
     }
 }
@@ -268,8 +273,8 @@ struct Written {
     file: u64,
     /// Of it what weights become.
     integers: u64,
-    /// Of it all that is no constant of the model.
-    structure: u64,
+    /// How many nodes it has.
+    nodes: u64,
 }
 
 fn told(
@@ -282,8 +287,8 @@ fn told(
     at_once: u64,
 ) -> Forecast {
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
-    // The structure is there as a graph and as the bytes of the file, which shares the tensors.
-    let quantizing = parts.before + parts.kept + written.integers + 2 * written.structure;
+    // The file shares the tensors.
+    let quantizing = parts.before + parts.kept + written.integers + written.nodes * NODE_BYTES;
     let stages = [
         (planning, "Pre-process"),
         (calibrating, "Calibration"),
