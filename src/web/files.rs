@@ -140,9 +140,11 @@ impl Reading {
             if u64::from(slice.length()) != end - start {
                 return Err(gone("it has become shorter"));
             }
-            let before = self.bytes.len();
-            self.bytes.resize(before + slice.length() as usize, 0);
-            slice.copy_to(&mut self.bytes[before..]);
+            let (before, length) = (self.bytes.len(), slice.length() as usize);
+            self.bytes.reserve_exact(length);
+            slice.copy_to_uninit(&mut self.bytes.spare_capacity_mut()[..length]);
+            // SAFETY: so many bytes behind the others were just written.
+            unsafe { self.bytes.set_len(before + length) };
             each(&self.bytes[before..], buffer.unchecked_ref());
             start = end;
             if let Some(progress) = progress {
