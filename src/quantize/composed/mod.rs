@@ -1,11 +1,13 @@
-//! Layer normalizations and GELUs that an exporter wrote as chains of simpler operators, found again.
+//! Layer normalizations, GELUs and gates (Swish, HardSwish, Mish) that an exporter wrote as chains of simpler operators,
+//! found again.
 //!
-//! ONNX has had them as operators since sets 17 and 20 only. In the chain the values change their scale at each
+//! ONNX has had them as operators since sets 14 to 24 only. In the chain the values change their scale at each
 //! step: squares of differences, an error function between -1 and 1. Rounded to eight bits each, they cost more than
 //! all products around them. As one operator, which runtimes make of them again, they have one input and one output.
 
 mod gelu;
 mod layer_norm;
+mod swish;
 
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::NodeProto;
@@ -13,6 +15,8 @@ use crate::onnx::schema::NodeProto;
 /// The reason why the nodes of a chain but the last have no integers.
 const IN_A_NORM: &str = "it is inside a layer normalization, which is quantized as one operator";
 const IN_A_GELU: &str = "it is inside a GELU, which is quantized as one operator";
+const IN_A_GATE: &str =
+    "it is inside a Swish, HardSwish or Mish, which is quantized as one operator";
 
 /// A chain that is one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,7 @@ impl Composed {
     pub(super) fn reason(&self) -> &'static str {
         match self.operator {
             "Gelu" => IN_A_GELU,
+            "Swish" | "HardSwish" | "Mish" => IN_A_GATE,
             _ => IN_A_NORM,
         }
     }
@@ -50,6 +55,10 @@ pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
             Some("Sqrt") => finder.layer_norm_of_moments(index, node),
             Some("Erf") => finder.gelu(index, node),
             Some("Tanh") => finder.gelu_by_tanh(index, node),
+            Some("Sigmoid") => finder.swish(index, node),
+            Some("HardSigmoid") => finder.hard_swish(index, node),
+            Some("Clip") => finder.hard_swish_by_clip(index, node),
+            Some("Softplus") => finder.mish(index, node),
             _ => None,
         };
         found.extend(chain.filter(|chain| finder.is_closed(chain)));
@@ -129,7 +138,7 @@ impl<'a> Finder<'a> {
             None => node.ints("axes").map(<[i64]>::to_vec),
         };
         let keeps = |node: &NodeProto| node.int("keepdims").unwrap_or(1) != 0;
-        axes(one).is_some_and(|found| axes(two) == Some(found)) && keeps(one) && keeps(two)
+        axes(one).is_some_and(|found| axes(two) == Some(found)) && keeps(one) == keeps(two)
     }
 
     /// Whether nothing that is made inside is used outside.

@@ -1,0 +1,79 @@
+//! Values times a gate of their own: Swish (SiLU), HardSwish and Mish.
+
+use super::{Composed, Finder};
+use crate::onnx::schema::NodeProto;
+
+impl<'a> Finder<'a> {
+    /// x · sigmoid(x). Found from its sigmoid.
+    pub(super) fn swish(&self, index: usize, sigmoid: &'a NodeProto) -> Option<Composed> {
+        self.times_itself("Swish", sigmoid.input_at(0)?, vec![index], sigmoid)
+    }
+
+    /// x · hardsigmoid(x), a slope of a sixth through a half. Found from its gate.
+    pub(super) fn hard_swish(&self, index: usize, gate: &'a NodeProto) -> Option<Composed> {
+        let attribute = |name: &str, usual: f32| f64::from(gate.float(name).unwrap_or(usual));
+        let (slope, half) = (attribute("alpha", 0.2), attribute("beta", 0.5));
+        let is_gate = super::is_near(slope, 1.0 / 6.0) && super::is_near(half, 0.5);
+        is_gate.then_some(())?;
+        self.times_itself("HardSwish", gate.input_at(0)?, vec![index], gate)
+    }
+
+    /// x · min(max(x + 3, 0), 6) / 6, the sixth taken of the gate or of the product. Found from its clip.
+    pub(super) fn hard_swish_by_clip(&self, index: usize, clip: &'a NodeProto) -> Option<Composed> {
+        let bound = |slot| self.number(clip.input_at(slot)?);
+        if bound(1) != Some(0.0) || bound(2) != Some(6.0) {
+            return None;
+        }
+        let (add_index, add) = self.made(clip.input_at(0)?, "Add")?;
+        let x = self.beside(add, 3.0)?;
+        let nodes = vec![add_index, index];
+        let clipped = clip.output.first()?;
+        if let Some((at, sixth)) = self.sixth(clipped) {
+            return self.times_itself("HardSwish", x, [nodes, vec![at]].concat(), sixth);
+        }
+        let mut found = self.times_itself("HardSwish", x, nodes, clip)?;
+        let product = self.graph.nodes[found.last()].output.first()?;
+        let (at, _) = self.sixth(product)?;
+        found.nodes.push(at);
+        Some(found)
+    }
+
+    /// x · tanh(softplus(x)). Found from its softplus.
+    pub(super) fn mish(&self, index: usize, softplus: &'a NodeProto) -> Option<Composed> {
+        let (at, tanh) = self.taken(softplus.output.first()?, "Tanh")?;
+        self.times_itself("Mish", softplus.input_at(0)?, vec![index, at], tanh)
+    }
+
+    /// The only node that takes a value, if it takes a sixth of it.
+    fn sixth(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
+        let divided = self.taken(value, "Div").filter(|(_, div)| {
+            let by_six = div.input_at(1).is_some_and(|by| self.is_number(by, 6.0));
+            by_six && div.input_at(0) == Some(value)
+        });
+        divided.or_else(|| {
+            let (at, mul) = self.taken(value, "Mul")?;
+            (self.beside(mul, 1.0 / 6.0)? == value).then_some((at, mul))
+        })
+    }
+
+    /// The chain that ends in the product of `x` and what `gate` makes, which the nodes so far lead to.
+    fn times_itself(
+        &self,
+        operator: &'static str,
+        x: &str,
+        mut nodes: Vec<usize>,
+        gate: &'a NodeProto,
+    ) -> Option<Composed> {
+        let gated = gate.output.first()?;
+        let (at, mul) = self.taken(gated, "Mul")?;
+        if self.other(mul, gated)? != x {
+            return None;
+        }
+        nodes.push(at);
+        Some(Composed {
+            operator,
+            input: x.to_string(),
+            nodes,
+        })
+    }
+}
