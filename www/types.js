@@ -68,6 +68,7 @@
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
  * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
  * @property {boolean} [bias_correction] whether biases make up for what rounding the weights adds in the mean
+ * @property {number} [fine_first] how many of the first values behind the first Conv get 16 bits at most
  * @property {TensorSettings} [activations]
  * @property {TensorSettings} [weights]
  * @property {string | string[]} [operators]

@@ -5,6 +5,7 @@
 //! ranges into the model with QuantizeLinear/DequantizeLinear pairs. Treatment, arithmetic and names
 //! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
 
+mod beginning;
 mod bias;
 mod blocks;
 mod composed;

@@ -1,5 +1,6 @@
 //! From the settings document to the scheme it names.
 
+use super::beginning::refine_beginning;
 use super::guard::{guard, refine_outputs};
 use super::operators::is_onnx_runtimes;
 use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
@@ -89,6 +90,9 @@ fn quantize_static(
         guarded.extend(guard(model, &mut plan, &found, ranges));
         if auto {
             guarded.extend(refine_outputs(model, &mut plan, &found));
+        }
+        if auto || settings.fine_first.is_some() {
+            guarded.extend(refine_beginning(model, settings, &mut plan, &found, ranges));
         }
     }
     let mut quantized = quantize(model, &plan, ranges)?;
