@@ -175,6 +175,7 @@
  * @property {NodeChoice[]} nodes
  * @property {QuantizedTensor[]} tensors
  * @property {string[]} notes what a person should know of it
+ * @property {number} [guarded] so many of the notes, the first, tell of a tensor that the guard kept from being ruined
  */
 
 /** @typedef {{ model: Uint8Array<ArrayBuffer>, file: Blob, report: string, summary: Summary }} Result `file` is `model`, ready to be saved, posted and read in slices */

@@ -225,4 +225,6 @@ pub struct Quantized {
     pub ranges: BTreeMap<String, Range>,
     /// What a person should know of it: a sentence each.
     pub notes: Vec<String>,
+    /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
+    pub guarded: usize,
 }

@@ -252,6 +252,7 @@ impl<'a> Rewriter<'a> {
             nodes: self.choices,
             ranges: BTreeMap::new(),
             notes: Vec::new(),
+            guarded: 0,
         })
     }
 }

@@ -85,18 +85,21 @@ fn quantize_static(
     };
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
-    let mut guarded = Vec::new();
+    let (mut guarded, mut refined) = (Vec::new(), Vec::new());
     if settings.guard {
         guarded.extend(guard(model, &mut plan, &found, ranges));
         if auto {
-            guarded.extend(refine_outputs(model, &mut plan, &found));
+            refined.extend(refine_outputs(model, &mut plan, &found));
         }
         if auto || settings.fine_first.is_some() {
-            guarded.extend(refine_beginning(model, settings, &mut plan, &found, ranges));
+            refined.extend(refine_beginning(model, settings, &mut plan, &found, ranges));
         }
     }
     let mut quantized = quantize(model, &plan, ranges)?;
-    quantized.notes.extend(guarded);
+    quantized.guarded = guarded.len();
+    quantized
+        .notes
+        .splice(0..0, guarded.into_iter().chain(refined));
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }

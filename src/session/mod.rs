@@ -159,6 +159,8 @@ pub struct Summary {
     pub tensors: Vec<QuantizedTensor>,
     /// What a person should know of it: a sentence each.
     pub notes: Vec<String>,
+    /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
+    pub guarded: usize,
 }
 
 /// Notes that a sample is done, from any thread.
@@ -464,6 +466,7 @@ impl Session {
             nodes: quantized.nodes,
             tensors: quantized.tensors,
             notes: quantized.notes,
+            guarded: quantized.guarded,
         };
         self.report.quantized(settings, &summary);
         self.report.took(&self.profiler, summary.bytes_after);

@@ -53,7 +53,7 @@ function outlines(left, right) {
     ['Size', bytes(left.summary.bytesAfter), bytes(right.summary.bytesAfter), signed(right.summary.bytesAfter - left.summary.bytesAfter, bytes)],
     ['Operators on integers', count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
     ['Quantized tensors', count(left.summary.tensors.length), count(right.summary.tensors.length), signed(right.summary.tensors.length - left.summary.tensors.length, count)],
-    ['Guarded', count(left.summary.notes.length), count(right.summary.notes.length), signed(right.summary.notes.length - left.summary.notes.length, count)],
+    ['Guarded', count(left.summary.guarded ?? 0), count(right.summary.guarded ?? 0), signed((right.summary.guarded ?? 0) - (left.summary.guarded ?? 0), count)],
     ['Time to make', took(left), took(right), ''],
     ...metrics.map((key) => [metricNames[key], ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), Number.isFinite(left.metrics[key]) && Number.isFinite(right.metrics[key]) ? signed(right.metrics[key] - left.metrics[key], real) : '']),
   ], [1, 2, 3]);

@@ -25,6 +25,7 @@ export function resultPanel(done) {
   const quantized = summary.nodes.filter((node) => node.quantized).length;
   const stem = done.name.replace(/\.onnx$/i, '');
   const memory = done.memory;
+  const guarded = summary.guarded ?? 0;
   const { samples: seen = 0, given = seen } = done.calibration ?? {};
   const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
@@ -46,14 +47,18 @@ export function resultPanel(done) {
     accuracy(done),
     latency(done),
     forecastAndActual(done),
-    summary.notes.length > 0 && h('details', { open: summary.notes.length <= 5 },
-      h('summary', {}, `${plural(summary.notes.length, 'tensor')} guarded: eight bits would have ruined ${summary.notes.length === 1 ? 'it' : 'them'}`),
-      h('ul', {}, ...summary.notes.slice(0, shown).map((note) => h('li', {}, note)))),
+    notes(summary.notes.slice(0, guarded), `${plural(guarded, 'tensor')} guarded: eight bits would have ruined ${guarded === 1 ? 'it' : 'them'}`),
+    notes(summary.notes.slice(guarded), guarded > 0 ? `${plural(summary.notes.length - guarded, 'note')} more` : plural(summary.notes.length, 'note')),
     left(summary.nodes.filter((node) => !node.quantized)),
     tensors(summary.tensors),
     done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
 }
+
+/** What is worth saying, under one line. @param {string[]} said @param {string} title */
+const notes = (said, title) => said.length > 0 && h('details', { open: said.length <= 5 },
+  h('summary', {}, title),
+  h('ul', {}, ...said.slice(0, shown).map((note) => h('li', {}, note))));
 
 /** Other forms of what was measured. @type {['html' | 'trace' | 'speedscope' | 'csv' | 'modelExplorer', string, string, string][]} */
 const forms = [

@@ -336,6 +336,7 @@ impl<'a> Writer<'a> {
             nodes: self.plan.choices.clone(),
             ranges,
             notes: Vec::new(),
+            guarded: 0,
         }
     }
 }
