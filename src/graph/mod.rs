@@ -299,8 +299,14 @@ impl Graph {
             .and_then(tensor_type_of)
     }
 
-    /// Whether the element type and each size, as a number or a name, is written of all that nodes make, but for what goes out.
+    /// Whether the element type and each size, as a number or a name, is written of all that nodes make, but for what goes out, and
+    /// all operators are ONNX's own.
     pub fn is_typed(&self) -> bool {
+        let foreign =
+            |node: &NodeProto| !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
+        if self.nodes.iter().any(foreign) {
+            return false;
+        }
         let shape = |value: &ValueInfoProto| tensor_type_of(value)?.shape;
         let whole = |value: &&ValueInfoProto| {
             shape(value).is_some_and(|shape| !shape.contains(&Dim::Unknown))
