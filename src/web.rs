@@ -252,14 +252,17 @@ impl Session {
     }
 
     /// Runs one sample as often as wanted and measures every layer: `{ outputs, table }`. The sample is an array of
-    /// `{ path, blob }`s, or of `{ name, shape, data }`s with typed arrays.
+    /// `{ path, blob }`s, or of `{ name, shape, data }`s with typed arrays; `kernels` names those of float convolutions.
     pub async fn run(
         &mut self,
         sample: Array,
         settings: JsValue,
         runs: u32,
         warm_up: u32,
+        kernels: Option<String>,
     ) -> Result<JsValue, JsValue> {
+        let kernels = kernels.as_deref().map(str::parse).transpose();
+        let kernels = kernels.map_err(|cause: String| failure("settings", &cause))?;
         let inputs = match Reflect::has(&sample.get(0), &"data".into()).unwrap_or(false) {
             true => tensors::from_js(&sample, &self.inner.input_specs())?,
             false => self.decoded("sample", &sample, settings).await?,
@@ -270,7 +273,7 @@ impl Session {
         };
         let profile = self
             .inner
-            .profile(&inputs, repeats, &Shared)
+            .profile(&inputs, repeats, kernels, &Shared)
             .map_err(error)?;
         let result = Object::new();
         let outputs = tensors::to_js(&profile.outputs)?;

@@ -310,10 +310,10 @@ export class Model {
    * @param {RunOptions} [options]
    * @returns {Promise<Run>}
    */
-  async run(sample, { runs = 10, warmUp = 2, samples = {}, signal } = {}) {
+  async run(sample, { runs = 10, warmUp = 2, samples = {}, floatKernels, signal } = {}) {
     const engine = await this.reach({ signal });
     const given = sample.map((one) => ('data' in one ? one : namedFile(one)));
-    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp }, { signal });
+    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp, floatKernels }, { signal });
   }
 
   /**

@@ -191,6 +191,7 @@
  * @property {number} [runs] so many are measured, 10 where nothing is said
  * @property {number} [warmUp] so many run before, 2 where nothing is said
  * @property {SampleSettings} [samples] how the sample's files are read
+ * @property {'octet' | 'tract'} [floatKernels] whose kernels run float convolutions; the faster ones, which are Octet's, where nothing is said
  * @property {AbortSignal} [signal]
  */
 

@@ -136,13 +136,13 @@ const calls = {
   /**
    * One sample, measured layer by layer.
    *
-   * @param {{ key: number, sample: NamedFile[] | InputTensor[], samples: SampleSettings, runs: number, warmUp: number }} given
+   * @param {{ key: number, sample: NamedFile[] | InputTensor[], samples: SampleSettings, runs: number, warmUp: number, floatKernels?: string }} given
    * @param {Report} report
    */
-  async run({ key, sample, samples, runs, warmUp }, report) {
+  async run({ key, sample, samples, runs, warmUp, floatKernels }, report) {
     loaded().resetControl();
     report({ stage: 'Running', memory: memory() });
-    const { outputs, table } = await session(key).run(sample, samples, runs, warmUp);
+    const { outputs, table } = await session(key).run(sample, samples, runs, warmUp, floatKernels);
     const { layers, ...totals } = table;
     return { outputs, layers, totals };
   },

@@ -19,6 +19,7 @@ mod types;
 mod values;
 mod weights;
 
+pub use float::FloatKernels;
 pub use integer::FusedNode;
 pub use outline::Outline;
 pub use run::{Engine, Probe, StepClock};

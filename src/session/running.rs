@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Error, Session, Watch, warm_up};
-use crate::engine::{self, Engine, EngineError};
+use crate::engine::{self, Engine, EngineError, FloatKernels};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::prepare;
@@ -68,14 +68,16 @@ impl Session {
         })
     }
 
-    /// Runs the model on a sample repeatedly, measuring every layer; the table goes into the report.
+    /// Runs the model on a sample repeatedly, measuring every layer; the table goes into the report. Float convolutions
+    /// run by the kernels that are asked for, or by the faster ones.
     pub fn profile(
         &mut self,
         inputs: &[Tensor],
         repeats: Repeats,
+        kernels: Option<FloatKernels>,
         watch: &dyn Watch,
     ) -> Result<Profile, Error> {
-        let runner = self.runner()?;
+        let runner = self.runner()?.by(kernels);
         self.profiles.clear();
         let name = if self.card.already_quantized {
             "int8"
@@ -146,6 +148,15 @@ impl Runner {
             model,
             dropped,
         }
+    }
+
+    /// The same, its float convolutions run by these kernels if any are named.
+    pub fn by(mut self, kernels: Option<FloatKernels>) -> Runner {
+        if let Some(kernels) = kernels {
+            let ours = kernels == FloatKernels::Octet;
+            self.engine = self.engine.with_kernels(ours);
+        }
+        self
     }
 
     /// The model as it runs.

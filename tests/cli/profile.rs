@@ -55,6 +55,37 @@ fn run_tells_the_outputs_and_with_profile_every_layer() {
 }
 
 #[test]
+fn float_convolutions_run_by_the_kernels_that_are_asked_for() {
+    let folder = prepared("run-kernels");
+    let run = |more: &[&str]| {
+        let table = folder.join("l.csv");
+        let asked = ["--profile", "--runs", "1", "--csv", "l.csv"];
+        let said = said(&folder, &[&RUN[..], &asked, more].concat());
+        let rows = fs::read_to_string(table).unwrap();
+        let rows: Vec<String> = rows.lines().skip(1).map(str::to_owned).collect();
+        let layers = rows.iter().map(|row| row.split(',').next().unwrap());
+        let numbers = said.lines().next().unwrap().split([' ', ',']);
+        let numbers: Vec<f64> = numbers.filter_map(|word| word.parse().ok()).collect();
+        (layers.map(str::to_owned).collect::<Vec<_>>(), numbers)
+    };
+    let (octet, ours) = run(&["--float-kernels", "octet"]);
+    let (tract, theirs) = run(&["--float-kernels", "tract"]);
+    // Ours has the clamp in it.
+    assert_eq!(octet, ["conv"]);
+    assert_eq!(tract, ["conv", "relu"]);
+    assert_eq!(tract, run(&[]).0, "tract's are the faster ones natively");
+    assert!(ours.len() == 3 && ours.len() == theirs.len(), "{ours:?}");
+    for (a, b) in ours.iter().zip(&theirs) {
+        assert!((a - b).abs() < 1e-5, "{ours:?} {theirs:?}");
+    }
+    refused(
+        &folder,
+        &[&RUN[..], &["--float-kernels", "fast"]].concat(),
+        &["fast", "octet or tract"],
+    );
+}
+
+#[test]
 fn every_report_is_as_its_schema_says() {
     let folder = prepared("schema");
     let report = |arguments: &[&str]| {

@@ -21,14 +21,19 @@ inBrowsers('measuring', (visit) => {
       const run = await open.run(files.slice(0, 1), { runs: 3 });
       const compared = await open.compare(quantized, files);
       const [report, html, trace] = [await open.report(), await open.export('html'), await open.export('trace')];
+      const byTract = await open.run(files.slice(0, 1), { runs: 1, floatKernels: 'tract' });
+      const byNobody = await open.run(files.slice(0, 1), { floatKernels: /** @type {any} */ ('fast') }).catch((/** @type {Error} */ error) => error.message);
       const wrong = await octet.run(bytes, [{ name: 'x', shape: [2, 3], data }]).catch((/** @type {Error} */ error) => error.message);
       octet.close();
-      return { once: { shape: once.outputs[0].shape, length: once.outputs[0].data.length, runs: once.totals.runs }, run, compared, report, html, trace, wrong };
+      return { once: { shape: once.outputs[0].shape, length: once.outputs[0].data.length, runs: once.totals.runs }, run, compared, report, html, trace, byTract, byNobody, wrong };
     }, [...convolution()], samples);
     assert.deepEqual(found.once, { shape: [1, 2, 4, 4], length: 32, runs: 2 });
     const names = found.run.layers.flatMap((/** @type {import('../../www/types.js').Layer} */ layer) => layer.nodes);
     assert.deepEqual(names.sort(), ['conv', 'relu']);
     assert.equal(found.run.totals.macs, 864);
+    // Our convolution clamps what it writes; tract's leaves that to an operator.
+    assert.deepEqual([found.run, found.byTract].map((run) => run.layers.length), [1, 2]);
+    assert.match(found.byNobody, /`fast`: choose octet or tract/);
     assert.ok(found.run.totals.resolutionMs > 0 && found.run.totals.peakBytes > 0);
     assert.equal(found.compared.samples, 4);
     assert.ok(found.compared.outputs[0].apart.sqnr > 20);

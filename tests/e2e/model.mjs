@@ -62,6 +62,25 @@ const convolve = (/** @type {string} */ from) => node('Conv', 'conv', [from, 'w'
 /** A convolution and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4]. */
 export const convolution = (ports = small) => model([convolve('x'), node('Relu', 'relu', ['c'], 'y')], [weight], ports);
 
+/**
+ * Depthwise convolutions one behind the other that keep the size of their picture, `x` to `y`, for the bench of the kernels.
+ *
+ * @param {{ layers: number, channels: number, size: number, kernel: number, dilation: number }} of
+ */
+export function depthwise({ layers, channels, size, kernel, dilation }) {
+  const ints = (/** @type {string} */ name, /** @type {number[]} */ values) => field(5, [field(1, name), ...values.map((value) => whole(8, value)), whole(20, 7)]);
+  const pad = dilation * (kernel >> 1);
+  const attributes = [ints('dilations', [dilation, dilation]), ints('pads', [pad, pad, pad, pad]), field(5, [field(1, 'group'), whole(3, channels), whole(20, 2)])];
+  // Values as spread as those that come in: a weight's variance is one over their number.
+  const spread = Math.sqrt(12) / kernel;
+  const weights = Array.from({ length: layers }, (_, at) => tensor(`w${at}`, float, [channels, 1, kernel, kernel], [
+    raw(Array.from({ length: channels * kernel * kernel }, (_, i) => ((((i + 7 * at) * 2654435761) % 1009) / 1008 - 0.5) * spread)),
+  ]));
+  const value = (/** @type {number} */ at) => (at === 0 ? 'x' : at === layers ? 'y' : `v${at}`);
+  const nodes = weights.map((_, at) => node('Conv', `conv${at}`, [value(at), `w${at}`], value(at + 1), attributes));
+  return model(nodes, weights, { x: [1, channels, size, size], y: [1, channels, size, size] });
+}
+
 /** A long chain with a way around each third node, to see how the page bears it. @param {number} count */
 export function chain(count) {
   const name = (/** @type {number} */ at) => (at === count - 1 ? 'y' : `v${at}`);

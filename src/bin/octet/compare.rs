@@ -111,7 +111,7 @@ fn times(
     inputs: &[Tensor],
 ) -> Result<Option<octet::compare::Warning>, Failure> {
     let repeats = Repeats::default();
-    let a = float.profile(inputs, repeats, &())?.table;
+    let a = float.profile(inputs, repeats, None, &())?.table;
     let b = float
         .profile_of("int8", quantized, inputs, repeats, &())?
         .table;

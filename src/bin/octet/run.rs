@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use octet::engine::FloatKernels;
 use octet::profile::columns::{self, Column};
 use octet::profile::{LayerTable, Repeats, text};
 use octet::samples;
@@ -46,6 +47,9 @@ pub struct Options {
     /// How many threads may work [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Run float convolutions by these kernels, octet or tract [default: the faster ones, which are tract's here]
+    #[arg(long, value_name = "WHOSE")]
+    float_kernels: Option<FloatKernels>,
     #[command(flatten)]
     files: ReportFiles,
     #[command(flatten)]
@@ -82,8 +86,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ));
     };
     let inputs = session.decode(&sample, &settings)?;
+    let kernels = options.float_kernels;
     if let Some(pairs) = options.overhead {
-        let runner = session.runner().map_err(named)?;
+        let runner = session.runner().map_err(named)?.by(kernels);
         let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
         return print(&format!(
             "measuring adds {:.2} % to a run, the middle of {pairs} pairs\n",
@@ -94,7 +99,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if !wanted {
         let outputs = session
             .runner()
-            .and_then(|runner| runner.run(&inputs, &()))
+            .and_then(|runner| runner.by(kernels).run(&inputs, &()))
             .map_err(named)?;
         return print(&described(&outputs)?);
     }
@@ -102,7 +107,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         runs: options.runs.into(),
         warm_up: options.warm_up.into(),
     };
-    let profile = session.profile(&inputs, repeats, &()).map_err(named)?;
+    let profile = session
+        .profile(&inputs, repeats, kernels, &())
+        .map_err(named)?;
     options.files.write(&session)?;
     let mut out = described(&profile.outputs)?;
     writeln!(out)?;

@@ -18,6 +18,35 @@ use tract_onnx::tract_core::ops::math::{Max, Min};
 use clamp::Clamp;
 pub(super) use convolution::Convolution;
 
+/// Whose kernels run float convolutions. Both compute the same sums in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FloatKernels {
+    /// Ours, the faster ones in a browser.
+    Octet,
+    /// tract's, the faster ones natively.
+    Tract,
+}
+
+impl FloatKernels {
+    /// All, and what each is called.
+    pub const ALL: [(&str, FloatKernels); 2] = [
+        ("octet", FloatKernels::Octet),
+        ("tract", FloatKernels::Tract),
+    ];
+}
+
+impl std::str::FromStr for FloatKernels {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<FloatKernels, String> {
+        let found = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, kernels)| *kernels).ok_or_else(|| {
+            let names = FloatKernels::ALL.map(|(known, _)| known).join(" or ");
+            format!("there are no float kernels called `{name}`: choose {names}")
+        })
+    }
+}
+
 /// The same model with our kernels.
 pub(super) fn with_kernels(model: &TypedModel) -> TractResult<TypedModel> {
     Kernels.translate_model(model)
