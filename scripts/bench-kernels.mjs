@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { depthwiseLayers } from './bench-depthwise.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -44,6 +45,7 @@ export const parts = {
   gemm: (page, record) => inTurn(gemms, (sizes) => gemm(page, record, sizes)),
   blocks: (page, record) => inTurn(blocks, (sizes) => product(page, record, sizes)),
   depthwise: (page, record) => inTurn(Object.entries(forms), (form) => inTurn([3, 5], (kernel) => depthwise(page, record, form, kernel))),
+  layers: (page, record) => inTurn([3, 5], (kernel) => depthwiseLayers(page, record, kernel)),
 };
 
 /**
@@ -116,7 +118,7 @@ async function depthwise(page, record, [name, form], kernel) {
   const speed = (/** @type {number[]} */ all) => 28 * 28 * 96 * kernel * kernel / Math.min(...all) / 1e9;
   dilations.forEach((dilation, at) => {
     const row = `depthwise ${kernel}×${kernel}, 28×28×96, dilation ${dilation}, ${name}`;
-    // Three to four times as fast as the engine's own (docs/kernels.md), which no module of this size has.
+    // tract's float convolution, which no module of this size has, is the peer of whole layers (bench-depthwise.mjs).
     const faster = ratio(floats[at], integers[at]);
     record('kernels', row, speed(integers[at]), 'GMAC/s', {
       peer: 'our own float kernel', peer_value: speed(floats[at]), ratio: faster, target: 'at least as fast', holds: faster >= 1,

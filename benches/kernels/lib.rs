@@ -51,7 +51,7 @@ pub enum Job {
     /// A depthwise convolution of floats, channels first, by our kernel.
     FloatDepthwise {
         /// Sizes and weights.
-        convolution: Convolution,
+        convolution: Convolution<Vec<u8>>,
         /// The image.
         activations: Vec<f32>,
         /// Where it goes.
@@ -212,8 +212,9 @@ pub extern "C" fn new_float_depthwise(
         dilation: [dilation; 2],
         pad: [(kernel - 1) / 2 * dilation; 2],
     };
-    let weights = floats(channels * kernel * kernel);
-    let made = Convolution::new(geometry, &weights, vec![0.5; channels]);
+    let weights = floats(channels * kernel * kernel).into_iter();
+    let weights: Vec<u8> = weights.flat_map(f32::to_le_bytes).collect();
+    let made = Convolution::new(geometry, weights, vec![0.5; channels]);
     leaked(made.ok().map(|convolution| Job::FloatDepthwise {
         activations: floats(geometry.input_len()),
         output: vec![0.0; geometry.output_len()],
