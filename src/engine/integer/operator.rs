@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
 use super::pattern::{Kind, Value};
-use super::program::{Clock, Given, Made, Program};
+use super::program::{Clock, Given, Program, Sink};
 
 /// The operator's name in the graph that tract is given; never in a model that goes out.
 pub(in super::super) const OPERATOR: &str = "OctetIntegers";
@@ -69,11 +69,28 @@ impl Integers {
                 other => bail!("an integer region was given {other:?}"),
             });
         }
-        let made = program.run(&given, clock)?;
-        made.into_iter()
-            .zip(program.outputs())
-            .map(|(made, value)| tensor(made, value).map(IntoTValue::into_tvalue))
-            .collect()
+        // SAFETY: the program writes every element of its outputs, or the error drops them unread; numbers need no drop.
+        let room = |value| unsafe { Tensor::uninitialized_dt(datum(value), &value.shape) };
+        let mut made = program
+            .outputs()
+            .map(room)
+            .collect::<TractResult<Vec<_>>>()?;
+        let views = made.iter_mut().map(|tensor| {
+            let datum = tensor.datum_type();
+            Ok((datum, tensor.try_as_plain_ram_mut()?))
+        });
+        let mut views = views.collect::<TractResult<Vec<_>>>()?;
+        let sinks = views.iter_mut().map(|(datum, view)| {
+            Ok(match datum {
+                DatumType::U8 => Sink::Bytes(view.as_slice_mut::<u8>()?),
+                DatumType::I8 => Sink::Bytes(unsigned_mut(view.as_slice_mut::<i8>()?)),
+                DatumType::I32 => Sink::Sums(view.as_slice_mut::<i32>()?),
+                _ => Sink::Floats(view.as_slice_mut::<f32>()?),
+            })
+        });
+        let mut sinks = sinks.collect::<TractResult<Vec<_>>>()?;
+        program.run(&given, &mut sinks, clock)?;
+        Ok(made.into_iter().map(IntoTValue::into_tvalue).collect())
     }
 }
 
@@ -83,22 +100,10 @@ fn unsigned(integers: &[i8]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
 }
 
-fn tensor(made: Made, value: &Value) -> TractResult<Tensor> {
-    match made {
-        Made::Floats(floats) => Tensor::from_shape(&value.shape, &floats),
-        Made::Sums(sums) => Tensor::from_shape(&value.shape, &sums),
-        Made::Bytes(bytes) => {
-            let tensor = Tensor::from_shape(&value.shape, &bytes)?;
-            match value.kind {
-                // The bits are those of the signed form already; only their name changes.
-                Kind::Byte { signed: true } => {
-                    let signed: Vec<i8> = bytes.iter().map(|&byte| byte as i8).collect();
-                    Tensor::from_shape(&value.shape, &signed)
-                }
-                _ => Ok(tensor),
-            }
-        }
-    }
+/// The same to be written.
+fn unsigned_mut(integers: &mut [i8]) -> &mut [u8] {
+    // SAFETY: as above, and the slice is lent on as it was.
+    unsafe { std::slice::from_raw_parts_mut(integers.as_mut_ptr().cast(), integers.len()) }
 }
 
 fn datum(value: &Value) -> DatumType {

@@ -213,14 +213,19 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         }
         Work::Concat { rows, parts } => {
             let width: usize = parts.iter().map(|(width, _)| width).sum();
-            let mut first = 0;
-            for (at, (part, table)) in parts.iter().enumerate() {
-                let from = bytes_of(inputs, at)?;
-                let to = output.get_mut(first..).unwrap_or_default();
-                kernels::copy_rows(from, *part, [*rows, *part], table.as_ref(), to, width)?;
-                first += part;
-            }
-            Ok(())
+            debug_assert_eq!(length, rows * width);
+            share(output, width, length, |rows, output| {
+                let mut first = 0;
+                for (at, (part, table)) in parts.iter().enumerate() {
+                    let from = bytes_of(inputs, at)?;
+                    let from = from.get(rows.start * part..).unwrap_or_default();
+                    let to = output.get_mut(first..).unwrap_or_default();
+                    let size = [rows.len(), *part];
+                    kernels::copy_rows(from, *part, size, table.as_ref(), to, width)?;
+                    first += part;
+                }
+                Ok(())
+            })
         }
         Work::MaxPool(window, count, [from, to]) => {
             let given = bytes_of(inputs, 0)?;

@@ -11,6 +11,7 @@ mod execute;
 mod instruction;
 mod layout;
 mod memory;
+mod places;
 mod products;
 mod slices;
 mod steps;
@@ -20,6 +21,7 @@ mod weighted;
 mod wide;
 mod wishes;
 
+pub(super) use slices::Sink;
 pub(super) use team::with_team;
 pub(super) use threads::{cost_of_product, share};
 
@@ -32,21 +34,13 @@ use super::pattern::{Kind, Network, Value};
 use super::region::Region;
 use compile::Compiler;
 use instruction::{Element, Instruction, Source};
-use memory::Life;
-use slices::{Sink, Slice};
+use places::{Buffer, Place, around, placed};
+use slices::Slice;
 
 /// What a region is given, in the order of its inputs.
 pub(super) enum Given<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
-}
-
-/// A value that leaves a region.
-#[derive(Debug, PartialEq)]
-pub(super) enum Made {
-    Bytes(Vec<u8>),
-    Floats(Vec<f32>),
-    Sums(Vec<i32>),
 }
 
 /// Called after each instruction with the place of its step in the region.
@@ -55,8 +49,7 @@ pub(super) type Clock<'a> = &'a mut dyn FnMut(usize);
 /// A compiled region.
 pub(in crate::engine) struct Program {
     instructions: Vec<Instruction>,
-    /// Element and offset of each buffer in the arena of its kind, and its length.
-    buffers: Vec<(Element, usize, usize)>,
+    buffers: Vec<Buffer>,
     /// Lengths of the arenas, in the order of [`Element::ALL`].
     sizes: [usize; 3],
     outputs: Vec<(usize, Value)>,
@@ -116,23 +109,11 @@ impl Program {
             ..
         } = compiler;
         let inputs = region.inputs.iter().filter_map(value).collect();
-        let lives = lives(&instructions, &buffers, &outputs);
-        let mut placed = vec![(Element::Byte, 0, 0); buffers.len()];
-        let mut sizes = [0; 3];
-        for (kind, element) in Element::ALL.into_iter().enumerate() {
-            let of: Vec<usize> = (0..buffers.len())
-                .filter(|&b| buffers[b].0 == element)
-                .collect();
-            let own: Vec<Life> = of.iter().map(|&buffer| lives[buffer]).collect();
-            let (offsets, total) = memory::arrange(&own);
-            sizes[kind] = total;
-            for (&buffer, offset) in of.iter().zip(offsets) {
-                placed[buffer] = (element, offset, buffers[buffer].1);
-            }
-        }
+        let leaving: Vec<usize> = outputs.iter().map(|(buffer, _)| *buffer).collect();
+        let (buffers, sizes) = placed(&instructions, &buffers, &leaving);
         Ok(Program {
             instructions,
-            buffers: placed,
+            buffers,
             sizes,
             outputs,
             inputs,
@@ -155,13 +136,15 @@ impl Program {
             .find_map(|instruction| instruction.work.form())
     }
 
-    /// Runs it.
+    /// Runs it. `made` has room for each output, in their order; all of it is written.
     pub(super) fn run(
         &self,
         given: &[Given],
+        made: &mut [Sink],
         mut clock: Option<Clock>,
-    ) -> Result<Vec<Made>, Error> {
+    ) -> Result<(), Error> {
         self.check(given)?;
+        self.check_room(made)?;
         let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut arena = spare().pop().unwrap_or_default();
         let [bytes, floats, sums] = self.sizes;
@@ -170,30 +153,43 @@ impl Program {
         arena.sums.resize(sums, 0);
         with_team(|| {
             self.instructions.iter().try_for_each(|instruction| {
-                self.step(instruction, given, &mut arena)?;
+                self.step(instruction, given, &mut arena, made)?;
                 if let Some(clock) = &mut clock {
                     clock(instruction.step);
                 }
                 Ok(())
             })
         })?;
-        let made = |(buffer, value): &(usize, Value)| {
-            let (element, offset, length) = self.buffers[*buffer];
-            match element {
-                Element::Float => Made::Floats(arena.floats[offset..][..length].to_vec()),
-                Element::Sum => Made::Sums(arena.sums[offset..][..length].to_vec()),
-                Element::Byte => {
-                    let mut bytes = arena.bytes[offset..][..length].to_vec();
-                    if value.kind == (Kind::Byte { signed: true }) {
-                        octet_kernels::int8::flip(&mut bytes);
-                    }
-                    Made::Bytes(bytes)
+        for (made, (buffer, value)) in made.iter_mut().zip(&self.outputs) {
+            let Buffer { place, length, .. } = self.buffers[*buffer];
+            if let Place::Arena(offset) = place {
+                match made {
+                    Sink::Bytes(to) => to.copy_from_slice(&arena.bytes[offset..][..length]),
+                    Sink::Floats(to) => to.copy_from_slice(&arena.floats[offset..][..length]),
+                    Sink::Sums(to) => to.copy_from_slice(&arena.sums[offset..][..length]),
                 }
             }
-        };
-        let made = self.outputs.iter().map(made).collect();
+            if let (Sink::Bytes(bytes), Kind::Byte { signed: true }) = (made, value.kind) {
+                octet_kernels::int8::flip(bytes);
+            }
+        }
         spare().push(arena);
-        Ok(made)
+        Ok(())
+    }
+
+    fn check_room(&self, made: &[Sink]) -> Result<(), Error> {
+        let fits = made.len() == self.outputs.len()
+            && made.iter().zip(&self.outputs).all(|(made, (buffer, _))| {
+                let Buffer {
+                    element, length, ..
+                } = self.buffers[*buffer];
+                (made.element(), made.len()) == (element, length)
+            });
+        fits.then_some(()).ok_or(Error::Mismatch {
+            what: "the outputs of an integer region",
+            expected: self.outputs.len(),
+            found: made.len(),
+        })
     }
 
     fn check(&self, given: &[Given]) -> Result<(), Error> {
@@ -218,16 +214,22 @@ impl Program {
         instruction: &Instruction,
         given: &[Given],
         arena: &mut Arena,
+        made: &mut [Sink],
     ) -> Result<(), Error> {
-        let (element, offset, length) = self.buffers[instruction.output];
-        // Buffers that live together lie apart, so all that is read lies before the output or behind it.
-        let place = |of| match of == element {
-            true => (offset, length),
-            false => (0, 0),
+        let Buffer {
+            element,
+            place,
+            length,
+        } = self.buffers[instruction.output];
+        // Buffers that live together lie apart, so all that is read lies before the output or behind it. What leaves is read by
+        // nobody here.
+        let part = |of| match place {
+            Place::Arena(offset) if of == element => (offset, length),
+            _ => (0, 0),
         };
-        let (bytes, byte_output) = around(&mut arena.bytes, place(Element::Byte));
-        let (floats, float_output) = around(&mut arena.floats, place(Element::Float));
-        let (sums, sum_output) = around(&mut arena.sums, place(Element::Sum));
+        let (bytes, byte_output) = around(&mut arena.bytes, part(Element::Byte));
+        let (floats, float_output) = around(&mut arena.floats, part(Element::Float));
+        let (sums, sum_output) = around(&mut arena.sums, part(Element::Sum));
         let slice = |source: &'_ Source| -> Option<Slice<'_>> {
             Some(match source {
                 Source::Constant(_) | Source::Reals(_) => return None,
@@ -236,7 +238,14 @@ impl Program {
                     Given::Floats(floats) => Slice::Floats(floats),
                 },
                 Source::Buffer(buffer) => {
-                    let (element, offset, length) = self.buffers[*buffer];
+                    let Buffer {
+                        element,
+                        place: Place::Arena(offset),
+                        length,
+                    } = self.buffers[*buffer]
+                    else {
+                        return None;
+                    };
                     match element {
                         Element::Byte => Slice::Bytes(bytes.at(offset, length)),
                         Element::Float => Slice::Floats(floats.at(offset, length)),
@@ -255,69 +264,17 @@ impl Program {
                 })?,
             });
         }
-        let output = match element {
-            Element::Byte => Sink::Bytes(byte_output),
-            Element::Float => Sink::Floats(float_output),
-            Element::Sum => Sink::Sums(sum_output),
+        let output = match (place, element) {
+            (Place::Output(at), _) => match made.get_mut(at) {
+                Some(Sink::Bytes(bytes)) => Sink::Bytes(bytes),
+                Some(Sink::Floats(floats)) => Sink::Floats(floats),
+                Some(Sink::Sums(sums)) => Sink::Sums(sums),
+                None => return Err(compile::MISSING),
+            },
+            (_, Element::Byte) => Sink::Bytes(byte_output),
+            (_, Element::Float) => Sink::Floats(float_output),
+            (_, Element::Sum) => Sink::Sums(sum_output),
         };
         execute::execute(&instruction.work, &inputs, output)
     }
-}
-
-/// An arena but for one part of it.
-struct Around<'a, T> {
-    before: &'a [T],
-    behind: &'a [T],
-    end: usize,
-}
-
-impl<'a, T> Around<'a, T> {
-    /// A part that doesn't touch the one left out; nothing where it does.
-    fn at(&self, offset: usize, length: usize) -> &'a [T] {
-        match offset.checked_sub(self.end) {
-            Some(offset) if length > 0 => self.behind.get(offset..offset + length),
-            _ => self.before.get(offset..offset + length),
-        }
-        .unwrap_or_default()
-    }
-}
-
-fn around<T>(arena: &mut [T], (offset, length): (usize, usize)) -> (Around<'_, T>, &mut [T]) {
-    let (before, rest) = arena.split_at_mut(offset);
-    let (part, behind) = rest.split_at_mut(length);
-    let around = Around {
-        before,
-        behind,
-        end: offset + length,
-    };
-    (around, part)
-}
-
-fn lives(
-    instructions: &[Instruction],
-    buffers: &[(Element, usize)],
-    outputs: &[(usize, Value)],
-) -> Vec<Life> {
-    let mut lives: Vec<Life> = buffers
-        .iter()
-        .map(|&(_, size)| Life {
-            size,
-            first: usize::MAX,
-            last: 0,
-        })
-        .collect();
-    for (at, instruction) in instructions.iter().enumerate() {
-        let read = instruction.inputs.iter().filter_map(|source| match source {
-            Source::Buffer(buffer) => Some(*buffer),
-            _ => None,
-        });
-        for buffer in read.chain([instruction.output]) {
-            lives[buffer].first = lives[buffer].first.min(at);
-            lives[buffer].last = lives[buffer].last.max(at);
-        }
-    }
-    for (buffer, _) in outputs {
-        lives[*buffer].last = instructions.len();
-    }
-    lives
 }

@@ -2,7 +2,7 @@
 
 use octet_kernels::int8::{Error, Image, Operand};
 
-use super::instruction::{Plane, Side};
+use super::instruction::{Element, Plane, Side};
 use super::threads::share;
 
 /// The slices an instruction reads.
@@ -12,11 +12,29 @@ pub(super) enum Slice<'a> {
     Sums(&'a [i32]),
 }
 
-/// The slice an instruction writes.
-pub(super) enum Sink<'a> {
+/// The slice an instruction writes, or one that takes what leaves a region.
+pub(in super::super) enum Sink<'a> {
     Bytes(&'a mut [u8]),
     Floats(&'a mut [f32]),
     Sums(&'a mut [i32]),
+}
+
+impl Sink<'_> {
+    pub(super) fn element(&self) -> Element {
+        match self {
+            Sink::Bytes(_) => Element::Byte,
+            Sink::Floats(_) => Element::Float,
+            Sink::Sums(_) => Element::Sum,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Sink::Bytes(bytes) => bytes.len(),
+            Sink::Floats(floats) => floats.len(),
+            Sink::Sums(sums) => sums.len(),
+        }
+    }
 }
 
 const OTHER: Error = Error::Zero {

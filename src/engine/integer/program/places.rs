@@ -1,0 +1,129 @@
+//! Where the buffers of a program lie: one behind the other in an arena of their kind, or, for what leaves the region, in the
+//! memory that the outside gave for it.
+
+use super::instruction::{Element, Instruction, Source};
+use super::memory::{self, Life};
+
+/// Where a buffer lies.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// From this element of its arena on.
+    Arena(usize),
+    /// It is this output itself.
+    Output(usize),
+}
+
+/// A buffer, placed.
+#[derive(Clone, Copy)]
+pub(super) struct Buffer {
+    pub(super) element: Element,
+    pub(super) place: Place,
+    pub(super) length: usize,
+}
+
+/// Places all buffers; `outputs` are those that leave the region. Says how long the arenas are, too, in the order of
+/// [`Element::ALL`].
+///
+/// What leaves is written where it is wanted, with nothing copied, unless an instruction reads it again or it leaves twice.
+pub(super) fn placed(
+    instructions: &[Instruction],
+    buffers: &[(Element, usize)],
+    outputs: &[usize],
+) -> (Vec<Buffer>, [usize; 3]) {
+    let read = |buffer: usize| {
+        let sources = instructions.iter().flat_map(|one| &one.inputs);
+        let mut read =
+            sources.filter(|source| matches!(source, Source::Buffer(of) if *of == buffer));
+        read.next().is_some()
+    };
+    let leaves_at = |buffer: usize| {
+        let mut places = (0..outputs.len()).filter(|&at| outputs[at] == buffer);
+        let place = places.next()?;
+        (places.next().is_none() && !read(buffer)).then_some(place)
+    };
+    let mut all: Vec<Buffer> = buffers
+        .iter()
+        .enumerate()
+        .map(|(buffer, &(element, length))| Buffer {
+            element,
+            place: leaves_at(buffer).map_or(Place::Arena(0), Place::Output),
+            length,
+        })
+        .collect();
+    let lives = lives(instructions, buffers, outputs);
+    let mut sizes = [0; 3];
+    for (kind, element) in Element::ALL.into_iter().enumerate() {
+        let inside =
+            |buffer: &Buffer| buffer.element == element && matches!(buffer.place, Place::Arena(_));
+        let of: Vec<usize> = (0..all.len()).filter(|&at| inside(&all[at])).collect();
+        let own: Vec<Life> = of.iter().map(|&buffer| lives[buffer]).collect();
+        let (offsets, total) = memory::arrange(&own);
+        sizes[kind] = total;
+        for (&buffer, offset) in of.iter().zip(offsets) {
+            all[buffer].place = Place::Arena(offset);
+        }
+    }
+    (all, sizes)
+}
+
+fn lives(
+    instructions: &[Instruction],
+    buffers: &[(Element, usize)],
+    outputs: &[usize],
+) -> Vec<Life> {
+    let mut lives: Vec<Life> = buffers
+        .iter()
+        .map(|&(_, size)| Life {
+            size,
+            first: usize::MAX,
+            last: 0,
+        })
+        .collect();
+    for (at, instruction) in instructions.iter().enumerate() {
+        let read = instruction.inputs.iter().filter_map(|source| match source {
+            Source::Buffer(buffer) => Some(*buffer),
+            _ => None,
+        });
+        for buffer in read.chain([instruction.output]) {
+            lives[buffer].first = lives[buffer].first.min(at);
+            lives[buffer].last = lives[buffer].last.max(at);
+        }
+    }
+    for buffer in outputs {
+        lives[*buffer].last = instructions.len();
+    }
+    lives
+}
+
+/// An arena but for one part of it.
+pub(super) struct Around<'a, T> {
+    before: &'a [T],
+    behind: &'a [T],
+    end: usize,
+}
+
+impl<'a, T> Around<'a, T> {
+    /// A part that doesn't touch the one left out; nothing where it does.
+    pub(super) fn at(&self, offset: usize, length: usize) -> &'a [T] {
+        match offset.checked_sub(self.end) {
+            Some(offset) if length > 0 => self.behind.get(offset..offset + length),
+            _ => self.before.get(offset..offset + length),
+        }
+        .unwrap_or_default()
+    }
+}
+
+/// Takes a part out of an arena.
+pub(super) fn around<T>(
+    arena: &mut [T],
+    (offset, length): (usize, usize),
+) -> (Around<'_, T>, &mut [T]) {
+    let (before, rest) = arena.split_at_mut(offset);
+    let (part, behind) = rest.split_at_mut(length);
+    let around = Around {
+        before,
+        behind,
+        end: offset + length,
+    };
+    (around, part)
+}
