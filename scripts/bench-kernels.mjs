@@ -25,7 +25,7 @@ const blocks = [[16, 384, 384], [16, 384, 1536], [16, 1536, 384], [1, 384, 1536]
 const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
 
 /**
- * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_fake_quantize', arguments: number[] }} Job
+ * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_fake_quantize' | 'new_conversion', arguments: number[] }} Job
  * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  */
 
@@ -45,6 +45,7 @@ export const parts = {
   gemm: (page, record) => inTurn(gemms, (sizes) => gemm(page, record, sizes)),
   blocks: (page, record) => inTurn(blocks, (sizes) => product(page, record, sizes)),
   depthwise: (page, record) => inTurn(Object.entries(forms), (form) => inTurn([3, 5], (kernel) => depthwise(page, record, form, kernel))),
+  conversions: (page, record) => inTurn([[96, 28 * 28], [96, 128 * 128]], (size) => conversions(page, record, size)),
   layers: (page, record) => inTurn([3, 5], (kernel) => depthwiseLayers(page, record, kernel)),
 };
 
@@ -129,6 +130,17 @@ async function depthwise(page, record, [name, form], kernel) {
       peer: 'the same with dilation 1', peer_value: speed(integers[0]), ratio: slower, target: 'at most 1.1 of its time', holds: slower <= 1.1,
     });
   });
+}
+
+/** What stands at the border of a region, and tables, against a copy of the floats. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} size channels and pixels */
+async function conversions(page, record, size) {
+  const kinds = ['quantized to channels last', 'dequantized to channels first', 'by a table'];
+  const jobs = [...kinds, 'copied'].map((_, kind) => /** @type {Job} */ ({ make: 'new_conversion', arguments: [kind, ...size] }));
+  const all = await times(page, path + file, jobs);
+  const speed = (/** @type {number[]} */ seconds) => size[0] * size[1] / Math.min(...seconds) / 1e9;
+  kinds.forEach((kind, at) => record('kernels', `${size[1]} pixels of ${size[0]} channels, ${kind}`, speed(all[at]), 'G values/s', {
+    peer: 'floats copied', peer_value: speed(all[3]), ratio: ratio(all[3], all[at]), target: 'none', holds: true,
+  }));
 }
 
 /** Fake quantization: what its mask takes, and its speed. @param {import('puppeteer-core').Page} page @param {Recorder} record */

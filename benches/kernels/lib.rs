@@ -7,8 +7,9 @@ use float::Floats;
 use octet_kernels::fake_quantize::{Grid, fake_quantize, mask_len};
 use octet_kernels::float::{Convolution, Geometry};
 use octet_kernels::int8::{
-    BlockWeights, Blocks, DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Weights,
-    Window, ZeroPoints, block_gemm, depthwise, gemm, rows_of_tiles,
+    BlockWeights, Blocks, DepthwiseWeights, Form, Image, Layout, Output, Requantize, Rows, Scale,
+    Table, Weights, Window, ZeroPoints, block_gemm, depthwise, dequantize_to_channels_first, gemm,
+    quantize_to_channels_last, rows_of_tiles,
 };
 
 /// Something to measure.
@@ -47,6 +48,21 @@ pub enum Job {
         tiles: Vec<f32>,
         /// Where they go.
         output: Vec<f32>,
+    },
+    /// What stands at the border of a region, or changes all bytes of an image inside.
+    Conversion {
+        /// Which.
+        kind: Conversion,
+        /// Channels, and pixels.
+        size: [usize; 2],
+        /// The image, channels first.
+        floats: Vec<f32>,
+        /// Another.
+        others: Vec<f32>,
+        /// The image, channels last.
+        bytes: Vec<u8>,
+        /// Another.
+        made: Vec<u8>,
     },
     /// A depthwise convolution of floats, channels first, by our kernel.
     FloatDepthwise {
@@ -193,6 +209,39 @@ pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut 
     }))
 }
 
+/// A pass over an image.
+#[derive(Clone, Copy)]
+pub enum Conversion {
+    /// Floats with channels first to bytes with channels last.
+    Quantize,
+    /// And back.
+    Dequantize,
+    /// Bytes to other bytes.
+    Table,
+    /// Floats to where others were: what memory allows.
+    Copy,
+}
+
+/// A pass over an image of so many channels and pixels: quantized, dequantized, looked up, or copied as floats.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_conversion(kind: u32, channels: usize, pixels: usize) -> *mut Job {
+    let kind = match kind {
+        0 => Conversion::Quantize,
+        1 => Conversion::Dequantize,
+        2 => Conversion::Table,
+        _ => Conversion::Copy,
+    };
+    let count = channels * pixels;
+    leaked(Some(Job::Conversion {
+        kind,
+        size: [channels, pixels],
+        floats: floats(count),
+        others: vec![0.0; count],
+        bytes: bytes(count),
+        made: vec![0; count],
+    }))
+}
+
 /// The depthwise convolution of [`new_depthwise`] on floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_float_depthwise(
@@ -289,6 +338,45 @@ fn once(job: &mut Job) -> bool {
             return block_gemm(activations, weights, 0..weights.tiles(), tiles)
                 .and_then(|()| rows_of_tiles(tiles, weights.columns(), output))
                 .is_ok();
+        }
+        Job::Conversion {
+            kind,
+            size: [channels, pixels],
+            floats,
+            others,
+            bytes,
+            made,
+        } => {
+            let (channels, pixels) = (*channels, *pixels);
+            let scale = Scale {
+                scale: 0.013,
+                zero_point: 120,
+            };
+            let done = match kind {
+                Conversion::Quantize => quantize_to_channels_last(
+                    floats,
+                    pixels,
+                    [channels, pixels],
+                    scale,
+                    made,
+                    channels,
+                ),
+                Conversion::Dequantize => {
+                    dequantize_to_channels_first(bytes, channels, [pixels, channels], scale, others)
+                }
+                Conversion::Table => {
+                    let half = Scale {
+                        scale: 0.026,
+                        zero_point: 128,
+                    };
+                    Table::rescale(scale, half).apply(bytes, made)
+                }
+                Conversion::Copy => {
+                    others.copy_from_slice(floats);
+                    Ok(())
+                }
+            };
+            return done.is_ok();
         }
         Job::FloatDepthwise {
             convolution,

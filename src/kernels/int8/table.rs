@@ -39,7 +39,23 @@ impl Table {
     /// Looks every value up.
     pub fn apply(&self, values: &[u8], output: &mut [u8]) -> Result<(), Error> {
         equal("the output", values.len(), output.len())?;
+        let ((values, last), (output, end)) = (values.as_chunks(), output.as_chunks_mut());
         for (to, &from) in output.iter_mut().zip(values) {
+            // Eight by eight: a browser looks whether it is to stop once a turn.
+            let from: [u8; 8] = from;
+            let look = |at: usize| self.0[usize::from(from[at])];
+            *to = [
+                look(0),
+                look(1),
+                look(2),
+                look(3),
+                look(4),
+                look(5),
+                look(6),
+                look(7),
+            ];
+        }
+        for (to, &from) in end.iter_mut().zip(last) {
             *to = self.0[usize::from(from)];
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! Tile by tile: a tile is read in runs, turned in registers, and written in runs.
 
-use super::convert::Scale;
+use super::convert::{Change, Dequantize, MANY, Quantize, Same, Scale};
 use super::error::{Error, at_least, span};
 
 /// [pixels, channels] to [channels, pixels]: channels first. A pixel begins every `stride` values.
@@ -12,7 +12,7 @@ pub fn to_channels_first<T: Copy + Default>(
     size: [usize; 2],
     output: &mut [T],
 ) -> Result<(), Error> {
-    to_first(values, stride, size, output, |value| value)
+    to_first(values, stride, size, output, Same)
 }
 
 /// [channels, pixels] to [pixels, channels]: channels last. A channel begins every `apart` values, a pixel every `stride` values
@@ -24,7 +24,7 @@ pub fn to_channels_last<T: Copy + Default>(
     output: &mut [T],
     stride: usize,
 ) -> Result<(), Error> {
-    to_last(values, apart, size, (output, stride), |value| value)
+    to_last(values, apart, size, (output, stride), Same)
 }
 
 /// The same, quantizing on the way: floats with channels first come in.
@@ -36,9 +36,7 @@ pub fn quantize_to_channels_last(
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
-    to_last(values, apart, size, (output, stride), |value| {
-        to.byte(value)
-    })
+    to_last(values, apart, size, (output, stride), Quantize(to))
 }
 
 /// Channels first, dequantizing on the way: floats with channels first come out.
@@ -49,7 +47,7 @@ pub fn dequantize_to_channels_first(
     from: Scale,
     output: &mut [f32],
 ) -> Result<(), Error> {
-    to_first(values, stride, size, output, |byte| from.value(byte))
+    to_first(values, stride, size, output, Dequantize(from))
 }
 
 /// Channels first, what is written made of what is turned.
@@ -58,7 +56,7 @@ fn to_first<F: Copy + Default, T: Copy>(
     stride: usize,
     [pixels, channels]: [usize; 2],
     output: &mut [T],
-    made: impl Fn(F) -> T,
+    made: impl Change<F, T>,
 ) -> Result<(), Error> {
     let read = Rows {
         stride,
@@ -68,7 +66,7 @@ fn to_first<F: Copy + Default, T: Copy>(
         stride: pixels,
         length: pixels,
     };
-    turn((values, read), (output, write), true, |value| value, made)
+    turn((values, read), (output, write), true, Same, made)
 }
 
 /// Channels last, what is turned made of what is read.
@@ -77,7 +75,7 @@ fn to_last<F: Copy, T: Copy + Default>(
     apart: usize,
     [channels, pixels]: [usize; 2],
     (output, stride): (&mut [T], usize),
-    made: impl Fn(F) -> T,
+    made: impl Change<F, T>,
 ) -> Result<(), Error> {
     let read = Rows {
         stride: apart,
@@ -87,11 +85,11 @@ fn to_last<F: Copy, T: Copy + Default>(
         stride,
         length: channels,
     };
-    turn((values, read), (output, write), false, made, |value| value)
+    turn((values, read), (output, write), false, made, Same)
 }
 
 /// How many rows and columns a tile has: as many bytes as a vector.
-const TILE: usize = 16;
+const TILE: usize = MANY;
 
 /// How many pixels are turned before the next: so many that memory is read and written in long runs, so few that what is
 /// touched again is near.
@@ -110,8 +108,8 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
     (values, read): (&[F], Rows),
     (output, write): (&mut [T], Rows),
     pixels: bool,
-    before: impl Fn(F) -> M,
-    after: impl Fn(M) -> T,
+    before: impl Change<F, M>,
+    after: impl Change<M, T>,
 ) -> Result<(), Error> {
     let (tall, wide) = (write.length, read.length);
     at_least(
@@ -125,17 +123,18 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
         span("the output", wide, write.stride, tall)?,
     )?;
     let mut tile = [[M::default(); TILE]; TILE];
+    let mut turned = tile;
     for (first, begin) in tiles(tall, wide, pixels) {
         let (rows, columns) = (TILE.min(tall - first), TILE.min(wide - begin));
         for (row, tile) in tile[..rows].iter_mut().enumerate() {
             let from = &values[(first + row) * read.stride + begin..];
             match from.first_chunk::<TILE>() {
                 Some(whole) if columns == TILE => {
-                    *tile = std::array::from_fn(|at| before(whole[at]));
+                    *tile = before.many(whole);
                 }
                 _ => {
                     for (to, &from) in tile.iter_mut().zip(&from[..columns]) {
-                        *to = before(from);
+                        *to = before.one(from);
                     }
                 }
             }
@@ -145,20 +144,21 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
             for column in 0..columns {
                 let to = &mut output[(begin + column) * write.stride + first..][..rows];
                 for (to, tile) in to.iter_mut().zip(&tile) {
-                    *to = after(tile[column]);
+                    *to = after.one(tile[column]);
                 }
             }
             continue;
         }
-        for (column, made) in transposed(&tile)[..columns].iter().enumerate() {
+        transpose(&tile, &mut turned);
+        for (column, made) in turned[..columns].iter().enumerate() {
             let to = &mut output[(begin + column) * write.stride + first..];
             match to.first_chunk_mut::<TILE>() {
                 Some(whole) if rows == TILE => {
-                    *whole = std::array::from_fn(|at| after(made[at]));
+                    *whole = after.many(made);
                 }
                 _ => {
                     for (to, &from) in to[..rows].iter_mut().zip(made) {
-                        *to = after(from);
+                        *to = after.one(from);
                     }
                 }
             }
@@ -179,40 +179,50 @@ fn tiles(tall: usize, wide: usize, pixels: bool) -> impl Iterator<Item = (usize,
     tiles.map(move |(at, band)| if pixels { (at, band) } else { (band, at) })
 }
 
+/// Writes the columns of a tile as rows. Not by value: a copy of so many bytes would be the engine's `memory.copy`, a call.
 #[inline(always)]
-fn transposed<T: Copy>(tile: &[[T; TILE]; TILE]) -> [[T; TILE]; TILE] {
+fn transpose<T: Copy>(tile: &[[T; TILE]; TILE], turned: &mut [[T; TILE]; TILE]) {
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     if size_of::<T>() == 1 {
-        // SAFETY: as large, and any bytes that are `T`s in one order are in another.
-        return unsafe {
-            let bytes: [[u8; TILE]; TILE] = std::mem::transmute_copy(tile);
-            std::mem::transmute_copy(&bytes_transposed(&bytes))
-        };
+        let (tile, turned) = (std::ptr::from_ref(tile), std::ptr::from_mut(turned));
+        // SAFETY: as large and as aligned, and any bytes that are `T`s in one order are in another.
+        return unsafe { transpose_bytes(&*tile.cast(), &mut *turned.cast()) };
     }
-    std::array::from_fn(|column| std::array::from_fn(|row| tile[row][column]))
+    for (column, row) in turned.iter_mut().enumerate() {
+        *row = std::array::from_fn(|at| tile[at][column]);
+    }
 }
 
-/// Four rounds, each of which interleaves a row with the one eight further on.
+/// Four rounds, each of which interleaves a row with the one eight further on. Written out, since of a loop over sixteen vectors the
+/// compiler makes one over memory, which takes three times as long.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-fn bytes_transposed(tile: &[[u8; TILE]; TILE]) -> [[u8; TILE]; TILE] {
+#[inline(always)]
+fn transpose_bytes(tile: &[[u8; TILE]; TILE], turned: &mut [[u8; TILE]; TILE]) {
     use core::arch::wasm32::{u8x16_shuffle, v128, v128_load, v128_store};
+    #[inline(always)]
+    fn first(a: v128, b: v128) -> v128 {
+        u8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b)
+    }
+    #[inline(always)]
+    fn second(a: v128, b: v128) -> v128 {
+        u8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b)
+    }
+    macro_rules! round {
+        ($rows:ident, $($half:literal)*) => {
+            [$(first($rows[$half], $rows[$half + 8]), second($rows[$half], $rows[$half + 8])),*]
+        };
+    }
+    macro_rules! each {
+        ($does:expr; $($row:literal)*) => { [$($does($row)),*] };
+    }
     // SAFETY: sixteen bytes each.
-    let mut rows: [v128; TILE] =
-        std::array::from_fn(|row| unsafe { v128_load(tile[row].as_ptr().cast()) });
-    for _ in 0..4 {
-        let before = rows;
-        for half in 0..TILE / 2 {
-            let (a, b) = (before[half], before[half + TILE / 2]);
-            rows[2 * half] =
-                u8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b);
-            rows[2 * half + 1] =
-                u8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b);
-        }
-    }
-    let mut turned = [[0; TILE]; TILE];
-    for (row, lanes) in turned.iter_mut().zip(rows) {
-        // SAFETY: sixteen bytes.
-        unsafe { v128_store(row.as_mut_ptr().cast(), lanes) };
-    }
-    turned
+    let load = |row: usize| unsafe { v128_load(tile[row].as_ptr().cast()) };
+    let rows: [v128; TILE] = each!(load; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let rows = round!(rows, 0 1 2 3 4 5 6 7);
+    let rows = round!(rows, 0 1 2 3 4 5 6 7);
+    let rows = round!(rows, 0 1 2 3 4 5 6 7);
+    let rows = round!(rows, 0 1 2 3 4 5 6 7);
+    // SAFETY: as above.
+    let mut store = |row: usize| unsafe { v128_store(turned[row].as_mut_ptr().cast(), rows[row]) };
+    each!(store; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 }

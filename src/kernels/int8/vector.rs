@@ -1,10 +1,13 @@
 //! The vector forms' common end: i32 or f32 lanes to what is written.
 
 use core::arch::wasm32::{
-    f32x4_add, f32x4_pmax, f32x4_pmin, f32x4_splat, i16x8_narrow_i32x4, i32x4_splat, i32x4_sub,
-    u8x16_narrow_i16x8, v128, v128_load, v128_store, v128_store64_lane,
+    f32x4_add, f32x4_convert_i32x4, f32x4_div, f32x4_eq, f32x4_mul, f32x4_pmax, f32x4_pmin,
+    f32x4_splat, i16x8_narrow_i32x4, i16x8_splat, i16x8_sub, i32x4_extend_high_i16x8,
+    i32x4_extend_low_i16x8, i32x4_splat, i32x4_sub, u8x16_narrow_i16x8, u16x8_extend_high_u8x16,
+    u16x8_extend_low_u8x16, v128, v128_and, v128_load, v128_store, v128_store64_lane,
 };
 
+use super::convert::Scale;
 use super::output::MAGIC;
 
 /// Clamps and rounds four values in steps of the output: `requantized`, lane by lane.
@@ -69,4 +72,47 @@ pub(super) fn store_sixteen(values: &mut [u8; 16], lanes: [v128; 4]) {
     );
     // SAFETY: sixteen bytes.
     unsafe { v128_store(values.as_mut_ptr().cast(), bytes) }
+}
+
+/// `Scale::byte` of sixteen values.
+#[inline(always)]
+pub(super) fn quantized(values: &[f32; 16], to: Scale) -> [u8; 16] {
+    let (scale, ends) = (f32x4_splat(to.scale), Ends::new(to.zero_point, 0, u8::MAX));
+    let lanes = |at: usize| {
+        let steps = f32x4_div(load(values, at), scale);
+        // What is no number is no step.
+        ends.of(v128_and(steps, f32x4_eq(steps, steps)))
+    };
+    let lanes = [lanes(0), lanes(4), lanes(8), lanes(12)];
+    let mut bytes = [0; 16];
+    store_sixteen(&mut bytes, lanes);
+    bytes
+}
+
+/// `Scale::value` of sixteen bytes.
+#[inline(always)]
+pub(super) fn dequantized(bytes: &[u8; 16], from: Scale) -> [f32; 16] {
+    let (scale, zero) = (
+        f32x4_splat(from.scale),
+        i16x8_splat(i16::from(from.zero_point)),
+    );
+    // SAFETY: sixteen bytes.
+    let bytes = unsafe { v128_load(bytes.as_ptr().cast()) };
+    let low = i16x8_sub(u16x8_extend_low_u8x16(bytes), zero);
+    let high = i16x8_sub(u16x8_extend_high_u8x16(bytes), zero);
+    let mut values = [0.0; 16];
+    let lanes = [
+        i32x4_extend_low_i16x8(low),
+        i32x4_extend_high_i16x8(low),
+        i32x4_extend_low_i16x8(high),
+        i32x4_extend_high_i16x8(high),
+    ];
+    for (at, lanes) in lanes.into_iter().enumerate() {
+        store(
+            &mut values,
+            4 * at,
+            f32x4_mul(f32x4_convert_i32x4(lanes), scale),
+        );
+    }
+    values
 }
