@@ -6,7 +6,7 @@ use tract_onnx::prelude::InferenceModelExt;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::integer::Beside;
+use super::integer::{self, Beside};
 use super::load::{Loaded, Weights, load};
 use super::{EngineError, chain, values};
 use crate::graph::{Dim, Model, TensorType};
@@ -16,7 +16,8 @@ use crate::tensor::Tensor;
 /// The type of every value whose element type is known. What the model declares for its own inner
 /// values is not asked: exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    found(load(model, &[], Weights::Types, &Beside::default())?)
+    let model = integer::written_out(model);
+    found(load(&model, &[], Weights::Types, &Beside::default())?)
 }
 
 /// The same for samples of these shapes: every size that follows from them is known.
@@ -24,7 +25,8 @@ pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let mut loaded = load(model, &[], Weights::Types, &Beside::default())?;
+    let model = integer::written_out(model);
+    let mut loaded = load(&model, &[], Weights::Types, &Beside::default())?;
     for (index, input) in inputs.iter().enumerate() {
         let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
         let set = loaded.model.set_input_fact(index, fact);

@@ -6,6 +6,7 @@ round otherwise than ONNX Runtime's, so that now and then an integer is another 
 """
 
 import json
+import subprocess
 
 import judge
 import numpy as np
@@ -362,6 +363,57 @@ def test_ranges_without_end_are_no_numbers_and_no_error(tmp_path):
         given = np.array([greatest, -1, 3] * 12, np.float32).reshape(3, 12)
         found, _ = run(path, {"x": given}, tmp_path)
         assert np.isfinite(found["y"]).all() == finite, greatest
+
+
+# --- LSTM ------------------------------------------------------------------------------------------------------------
+
+
+def lstm(directions, hidden=6, inputs=5):
+    """A float model of one LSTM with biases."""
+    random = np.random.default_rng(directions)
+
+    def weight(name, *shape):
+        return onnx.numpy_helper.from_array(random.uniform(-0.6, 0.6, shape).astype(np.float32), name)
+
+    node = onnx.helper.make_node(
+        "LSTM", ["x", "w", "r", "b"], ["y"], name="the_y", hidden_size=hidden,
+        direction="bidirectional" if directions == 2 else "forward",
+    )  # fmt: skip
+    ports = [onnx.helper.make_tensor_value_info(*port) for port in [("x", FLOAT, [7, 2, inputs]), ("y", FLOAT, None)]]
+    constants = [weight("w", directions, 4 * hidden, inputs), weight("r", directions, 4 * hidden, hidden), weight("b", directions, 8 * hidden)]
+    graph = onnx.helper.make_graph([node], "lstm", ports[:1], ports[1:], constants)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("directions", [1, 2])
+@pytest.mark.parametrize("whose", ["octet", "theirs"])
+def test_a_quantized_lstm_runs_with_its_weights_as_floats(whose, directions, per_channel, program, tmp_path):
+    """What comes out is that of an LSTM with these weights as floats; ONNX Runtime adds the noise of quantizing at each step."""
+    path, model = tmp_path / "lstm.onnx", lstm(directions)
+    if whose == "octet":
+        made, _ = ours(program, tmp_path, model, {"dynamic": {"per_channel": per_channel}})
+        onnx.save(made, path)
+    else:
+        quantize_dynamic(model, path, weight_type=QuantType.QInt8, per_channel=per_channel, op_types_to_quantize=["LSTM"])
+    made = onnx.load(path)
+    (node,) = [node for node in made.graph.node if node.op_type == "DynamicQuantizeLSTM"]
+    # The same weights as floats, by ONNX's own definition.
+    known = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
+    for tensor, slot in zip(list(model.graph.initializer)[:2], (8, 10)):
+        integers, scale, zero = known[node.input[1 if slot == 8 else 2]], known[node.input[slot]], known[node.input[slot + 1]]
+        scale, zero = (part.reshape(directions, 1, -1) if part.size > 1 else part for part in (scale, zero))
+        reals = ((integers.astype(np.int32) - zero) * scale).astype(np.float32)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(reals.transpose(0, 2, 1)), tensor.name))
+    onnx.save(model, tmp_path / "floats.onnx")
+    sample = {"x": np.random.default_rng(5).standard_normal((7, 2, 5)).astype(np.float32)}
+    (expected,), (exact,) = judge.run(path, [sample]), judge.run(tmp_path / "floats.onnx", [sample])
+    for options in ((), ("--float",)):
+        found, _ = run(path, sample, tmp_path, *options)
+        assert np.allclose(found["y"], exact["y"], atol=1e-5)
+        assert judge.sqnr([expected["y"]], [found["y"]]) > 25
+    done = subprocess.run([program, "run", path, "--demo", "--profile", "--runs", "1"], capture_output=True, text=True)
+    assert done.returncode == 0 and "DynamicQuantizeLSTM" in done.stdout, done.stderr
 
 
 # --- real models -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::graph::{Model, Names};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-use super::MICROSOFT;
+use super::{MICROSOFT, recurrent};
 
 /// Names of a scale and a zero point.
 type Parameters = (String, String);
@@ -116,6 +116,15 @@ impl Writer {
                 self.of_two(node, "Softmax", &[0], 3, None)?;
             }
             "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" if theirs => self.measured(node)?,
+            recurrent::OPERATOR if theirs => {
+                let names = [1, 2].map(|slot| {
+                    let of = node.input_at(slot).unwrap_or_default();
+                    self.names.fresh(&format!("{of}_as_floats"))
+                });
+                let (lstm, weights) = recurrent::expanded(node, &model.graph, names)?;
+                self.nodes.push(lstm);
+                self.constants.extend(weights);
+            }
             "QLinearConcat" if theirs => self.concat(node)?,
             "QLinearWhere" if theirs => self.choice(node)?,
             _ if own && MOVING.contains(&operator) => self.moved(node)?,
@@ -394,7 +403,7 @@ pub(super) fn has_integers(model: &Model) -> bool {
         let operator = node.op_type.as_deref().unwrap_or_default();
         matches!(
             operator,
-            "QuantizeLinear" | "DequantizeLinear" | "QGemm" | "MatMulNBits"
+            "QuantizeLinear" | "DequantizeLinear" | "QGemm" | "MatMulNBits" | recurrent::OPERATOR
         ) || operator.starts_with("QLinear")
     })
 }

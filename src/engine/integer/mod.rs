@@ -12,8 +12,10 @@ pub(super) mod operator;
 mod pattern;
 mod program;
 mod quantization;
+mod recurrent;
 mod region;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -93,6 +95,19 @@ pub(super) fn has_defined(model: &Model) -> bool {
     ];
     let mut nodes = model.graph.nodes.iter();
     nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
+}
+
+/// The model with operators of ONNX Runtime's own as those of ONNX, which tract knows; values keep their names.
+pub(super) fn written_out(model: &Model) -> Cow<'_, Model> {
+    let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
+    if !model.graph.nodes.iter().any(theirs) {
+        return Cow::Borrowed(model);
+    }
+    let mut written = model.clone();
+    match expand::expand(&mut written) {
+        0 => Cow::Borrowed(model),
+        _ => Cow::Owned(written),
+    }
 }
 
 /// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
