@@ -127,3 +127,34 @@ pub(super) fn around<T>(
     };
     (around, part)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::instruction::Work;
+    use super::*;
+
+    #[test]
+    fn what_leaves_lies_outside_unless_it_is_read_again_or_leaves_twice() {
+        let copy = |from: Source, output: usize| Instruction {
+            work: Work::Copy,
+            inputs: vec![from],
+            output,
+            step: 0,
+        };
+        let instructions = [
+            copy(Source::Input(0), 0),
+            copy(Source::Buffer(0), 1),
+            copy(Source::Buffer(0), 2),
+        ];
+        let buffers = [10, 20, 30].map(|length| (Element::Byte, length));
+        let (all, [bytes, ..]) = placed(&instructions, &buffers, &[0, 1, 2, 2]);
+        let places: Vec<Place> = all.iter().map(|buffer| buffer.place).collect();
+        assert!(matches!(places[1], Place::Output(1)));
+        let (Place::Arena(first), Place::Arena(second)) = (places[0], places[2]) else {
+            panic!("an output that is wanted again has no place of its own");
+        };
+        // Both are there to the end.
+        assert!(first + 10 <= second || second + 30 <= first);
+        assert_eq!(bytes, (first + 10).max(second + 30));
+    }
+}
