@@ -194,10 +194,10 @@ impl Session {
 
         let at_once = job.threads.min(job.samples).max(1) as u64;
         let kept: u64 = bytes.iter().sum();
-        // One run is where it holds most. Those begun with it come near that, too: they are taken three quarters of the way
+        // One run is where it holds most. Those begun with it come near that, too: they are taken five eighths of the way
         // from what is usual. One that has ended holds what it remembers until that is taken over.
         let half_way = outline.peak.midpoint(outline.usual);
-        let other = outline.peak.midpoint(half_way).max(kept);
+        let other = outline.peak.midpoint(half_way).midpoint(half_way).max(kept);
         let runs = outline.peak + (at_once - 1) * other;
         let ranges = outline.remembered + (at_once - 1) * kept;
         let parts = Parts {
