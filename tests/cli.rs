@@ -85,6 +85,7 @@ const QUANTIZE: [&str; 6] = ["quantize", "m.onnx", "--calib", "data", "--out", "
 #[test]
 fn a_model_and_samples_become_a_quantized_model_and_a_report() {
     let folder = prepared("works");
+    fs::write(folder.join("data/labels.csv"), "s0,1").unwrap();
     let output = octet(&folder, &[&QUANTIZE[..], &["--report", "r.yaml"]].concat());
     assert!(
         output.status.success(),
@@ -299,7 +300,14 @@ fn no_samples_and_foreign_files_are_refused() {
     refused(&folder, &with("none"), &["no samples", ".npz"]);
     refused(&folder, &with("gone"), &["gone", "check the path"]);
     fs::write(folder.join("none/labels.csv"), "a,b").unwrap();
-    refused(&folder, &with("none"), &["none/labels.csv", ".npz"]);
+    refused(&folder, &with("none"), &["no samples", ".npz"]);
+    refused(
+        &folder,
+        &with("none/labels.csv"),
+        &["none/labels.csv", ".npz"],
+    );
+    fs::write(folder.join("none/photo.webp"), "").unwrap();
+    refused(&folder, &with("none"), &["none/photo.webp", ".npz"]);
     refused(
         &folder,
         &["quantize", "m.onnx", "--out", "q.onnx"],

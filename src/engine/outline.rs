@@ -195,7 +195,7 @@ fn forwards(node: &TypedNode) -> bool {
 fn passing(node: &TypedNode) -> u64 {
     // Its numbers are computed in a vector and copied into the tensor.
     match node.op.name().as_ref() {
-        "Resize" => node.outputs.iter().map(|o| bytes(&o.fact)).sum(),
+        "Pad" | "Resize" => node.outputs.iter().map(|o| bytes(&o.fact)).sum(),
         _ => 0,
     }
 }

@@ -100,7 +100,7 @@ struct Parts {
     ranges: u64,
     /// Of it what stays when the calibration ends.
     kept: u64,
-    /// Files and decoded tensors of samples.
+    /// Files of the samples that wait.
     samples: u64,
 }
 
@@ -200,14 +200,21 @@ impl Session {
         let other = outline.peak.midpoint(half_way).midpoint(half_way).max(kept);
         let runs = outline.peak + (at_once - 1) * other;
         let ranges = outline.remembered + (at_once - 1) * kept;
+        // Samples wait as files, and give those up when they begin. While the first ones run most wait, but nothing is
+        // put together yet.
+        let waiting = |begun: usize| {
+            let left = job.samples.saturating_sub(begun).min(job.ahead);
+            files * (left as u64).saturating_sub(at_once)
+        };
+        let (at_first, later) = (waiting(0), kept + waiting(job.threads));
+        let more = job.samples > job.threads && later > at_first;
         let parts = Parts {
             before,
             planned: after.saturating_sub(decoded),
             live: runs.saturating_sub(ranges),
-            ranges: kept + ranges.min(runs),
+            ranges: ranges.min(runs) + if more { kept } else { 0 },
             kept,
-            // A sample's files are given up when it begins, and its tensors are among what is live then.
-            samples: files * (job.ahead.min(job.samples) as u64).saturating_sub(at_once),
+            samples: if more { later - kept } else { at_first },
         };
         let written = self.written(graph, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();

@@ -23,7 +23,11 @@ pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
     })
 }
 
-/// The files named, and in place of a folder all files below it, in a fixed order.
+/// What stands beside samples in a folder and is none: labels, descriptions, licences.
+const BESIDE: [&str; 6] = ["csv", "txt", "md", "json", "yaml", "html"];
+
+/// The files named, and in place of a folder all files below it that are not hidden and not only beside samples, in a
+/// fixed order.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -54,9 +58,10 @@ fn below(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
         if hidden {
             continue;
         }
+        let ending = path.extension().unwrap_or_default().to_ascii_lowercase();
         if path.is_dir() {
             below(&path, files)?;
-        } else {
+        } else if !BESIDE.iter().any(|beside| ending == *beside) {
             files.push(path.to_string_lossy().into_owned());
         }
     }
