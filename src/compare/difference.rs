@@ -32,14 +32,16 @@ pub struct Apart {
 pub const SAME: f64 = 200.0;
 
 impl Difference {
-    /// Adds the elements of a sample; elements that are no numbers in the first are left out.
+    /// Adds the elements of a sample; elements that are no numbers in the first are left out, and such in the second are
+    /// taken for zero.
     pub fn add(&mut self, first: &[f32], second: &[f32]) {
         for (&a, &b) in first.iter().zip(second) {
             let (a, b) = (f64::from(a), f64::from(b));
             if !a.is_finite() {
                 continue;
             }
-            let apart = if b.is_finite() { a - b } else { a };
+            let b = if b.is_finite() { b } else { 0.0 };
+            let apart = a - b;
             self.count += 1;
             self.signal += a * a;
             self.other += b * b;
@@ -98,6 +100,15 @@ mod tests {
         assert_eq!((apart.max, apart.mean), (0.5, 0.25));
         let (product, other) = (9.0 + 18.0 + 144.0, 9.0 + 20.25 + 0.25 + 144.0);
         assert!((apart.cosine - product / (169.0f64 * other).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_no_number_leaves_the_figures_numbers() {
+        let mut lost = Difference::default();
+        lost.add(&[f32::NAN, 2.0, 1.0], &[1.0, f32::NAN, 1.0]);
+        let apart = lost.apart();
+        assert_eq!((apart.max, apart.mean), (2.0, 1.0));
+        assert!((apart.cosine - 1.0 / 5f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

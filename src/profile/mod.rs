@@ -36,7 +36,7 @@ pub struct Environment {
     pub architecture: &'static str,
     /// The operating system; `browser` for wasm.
     pub system: &'static str,
-    /// Which instructions beyond the base the build may use.
+    /// Which instructions beyond the base there are that kernels use.
     pub instructions: Vec<&'static str>,
     /// How many threads ran samples.
     pub threads: usize,
@@ -52,6 +52,12 @@ pub fn environment(threads: usize) -> Environment {
         ("relaxed-simd", cfg!(target_feature = "relaxed-simd")),
         ("atomics", wasm && cfg!(target_feature = "atomics")),
     ];
+    #[cfg(target_arch = "x86_64")]
+    let built = built.into_iter().chain([
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("fma", is_x86_feature_detected!("fma")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+    ]);
     Environment {
         octet: env!("CARGO_PKG_VERSION"),
         architecture: std::env::consts::ARCH,
@@ -61,9 +67,8 @@ pub fn environment(threads: usize) -> Environment {
             std::env::consts::OS
         },
         instructions: built
-            .iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| *name)
+            .into_iter()
+            .filter_map(|(name, there)| there.then_some(name))
             .collect(),
         threads,
         clock_resolution_ms: clock_resolution_ms(),
