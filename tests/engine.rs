@@ -75,17 +75,7 @@ fn model(operator: &str) -> Model {
 }
 
 fn of_graph(graph: GraphProto, opset: i64) -> Model {
-    let opset = OperatorSetIdProto {
-        domain: None,
-        version: Some(opset),
-    };
-    Model::from_proto(ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![opset],
-        graph: Some(graph),
-        ..Default::default()
-    })
-    .unwrap()
+    Model::from_proto(ModelProto::of_graph(graph, opset)).unwrap()
 }
 
 fn sample(rows: usize) -> Vec<Tensor> {

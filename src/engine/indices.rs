@@ -83,15 +83,7 @@ mod tests {
             ],
             ..Default::default()
         };
-        let model = Model::from_proto(ModelProto {
-            ir_version: Some(8),
-            opset_import: vec![OperatorSetIdProto {
-                version: Some(17),
-                ..Default::default()
-            }],
-            graph: Some(graph),
-            ..Default::default()
-        });
+        let model = Model::from_proto(ModelProto::of_graph(graph, 17));
         let sample = Tensor::new(shape.to_vec(), Values::I64(indices.to_vec())).unwrap();
         Engine::new(model.unwrap(), vec![]).run(&[sample], |_, _| {}, || false)
     }

@@ -251,9 +251,7 @@ fn work_of(plan: &TypedSimplePlan, node: &TypedNode) -> u64 {
 mod tests {
     use crate::engine::Engine;
     use crate::graph::{Dim, Model, TensorType};
-    use crate::onnx::schema::{
-        DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
-    };
+    use crate::onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use crate::tensor::{Tensor, Values};
 
     /// x → relu → r; r and exp(r) are added: at most two buffers at once.
@@ -268,23 +266,13 @@ mod tests {
             NodeProto::new("Exp", "e", &["r"], &["e"]),
             NodeProto::new("Add", "y", &["r", "e"], &["y"]),
         ];
-        let opset = OperatorSetIdProto {
-            version: Some(17),
-            ..Default::default()
-        };
         let graph = GraphProto {
             node: nodes,
             input: vec![port("x")],
             output: vec![port("y")],
             ..Default::default()
         };
-        Model::from_proto(ModelProto {
-            ir_version: Some(8),
-            opset_import: vec![opset],
-            graph: Some(graph),
-            ..Default::default()
-        })
-        .unwrap()
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
     }
 
     #[test]

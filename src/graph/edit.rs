@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Dim, Graph, Model, TensorType};
 use crate::onnx::schema::{
-    AttributeProto, AttributeType, Dimension, DimensionValue, GraphProto, NodeProto,
+    AttributeProto, AttributeType, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue,
     ValueInfoProto,
 };
@@ -209,6 +209,22 @@ impl Model {
                 domain: Some(String::new()),
                 version: Some(version),
             }),
+        }
+    }
+}
+
+impl ModelProto {
+    /// A model of ONNX's own operators, of this version of them.
+    pub fn of_graph(graph: GraphProto, opset: i64) -> ModelProto {
+        let opset = OperatorSetIdProto {
+            domain: None,
+            version: Some(opset),
+        };
+        ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![opset],
+            graph: Some(graph),
+            ..Default::default()
         }
     }
 }

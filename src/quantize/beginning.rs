@@ -113,17 +113,7 @@ mod tests {
                 .to_vec(),
             ..Default::default()
         };
-        let opset = OperatorSetIdProto {
-            domain: None,
-            version: Some(17),
-        };
-        Model::from_proto(ModelProto {
-            ir_version: Some(8),
-            graph: Some(graph),
-            opset_import: vec![opset],
-            ..Default::default()
-        })
-        .unwrap()
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
     }
 
     /// The types of `a`, `b`, `c` and `y`, and how many sentences are said. Beside values up to 1 each tensor has one at `far`.

@@ -217,17 +217,7 @@ mod tests {
             value_info: vec![value("a"), value("b")],
             ..Default::default()
         };
-        let opset = OperatorSetIdProto {
-            domain: None,
-            version: Some(17),
-        };
-        Model::from_proto(ModelProto {
-            ir_version: Some(8),
-            graph: Some(graph),
-            opset_import: vec![opset],
-            ..Default::default()
-        })
-        .unwrap()
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
     }
 
     /// A thousand values between 0 and 1, and one far off.

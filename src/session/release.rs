@@ -118,9 +118,7 @@ fn taken_out(file: &mut Bytes, stretches: &[Stretch]) -> Vec<(usize, Bytes)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::onnx::schema::{
-        GraphProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
-    };
+    use crate::onnx::schema::{GraphProto, NodeProto, TensorProto, ValueInfoProto};
     use crate::onnx::{read, write};
 
     fn file() -> Bytes {
@@ -136,15 +134,7 @@ mod tests {
             initializer: vec![large("a", 1.0), large("b", 2.0), large("c", 3.0)],
             ..Default::default()
         };
-        let proto = ModelProto {
-            ir_version: Some(8),
-            opset_import: vec![OperatorSetIdProto {
-                version: Some(17),
-                ..Default::default()
-            }],
-            graph: Some(graph),
-            ..Default::default()
-        };
+        let proto = ModelProto::of_graph(graph, 17);
         write(&proto).unwrap().into()
     }
 

@@ -13,8 +13,7 @@ use crate::graph::Dim;
 use crate::graph::TensorType;
 use crate::onnx;
 use crate::onnx::schema::{
-    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    ValueInfoProto,
+    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 use crate::profile::{Clock, SystemClock};
 use crate::quantize::Settings;
@@ -118,21 +117,14 @@ fn model() -> Result<Vec<u8>, Error> {
         };
         ValueInfoProto::of(name, &declared)
     };
-    let model = ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![OperatorSetIdProto {
-            version: Some(17),
-            ..Default::default()
-        }],
-        graph: Some(GraphProto {
-            node: network.nodes,
-            input: vec![port("picture", &[1, 3, SIDE, SIDE])],
-            output: vec![port(&classes, &[1, 8])],
-            initializer: network.weights,
-            ..Default::default()
-        }),
+    let graph = GraphProto {
+        node: network.nodes,
+        input: vec![port("picture", &[1, 3, SIDE, SIDE])],
+        output: vec![port(&classes, &[1, 8])],
+        initializer: network.weights,
         ..Default::default()
     };
+    let model = ModelProto::of_graph(graph, 17);
     Ok(onnx::write(&model)?)
 }
 

@@ -51,17 +51,7 @@ pub fn model(nodes: Vec<NodeProto>, constants: Vec<TensorProto>, outputs: &[&str
         value_info,
         ..Default::default()
     };
-    let opset = OperatorSetIdProto {
-        domain: None,
-        version: Some(17),
-    };
-    Model::from_proto(ModelProto {
-        ir_version: Some(8),
-        graph: Some(graph),
-        opset_import: vec![opset],
-        ..Default::default()
-    })
-    .unwrap()
+    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
 }
 
 /// An If whose branches both take `inner` and the constant `w` from the graph around them, with its condition.

@@ -7,8 +7,7 @@ use crate::engine::Engine;
 use crate::engine::load::{Weights, load};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
-    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    ValueInfoProto,
+    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 use crate::tensor::{Tensor, Values};
 
@@ -35,24 +34,17 @@ fn model(input: &[usize], nodes: Vec<NodeProto>, weights: &[(&str, &[usize])]) -
         .collect();
     initializer.push(TensorProto::from_f32("low", &[], &[-0.5]));
     initializer.push(TensorProto::from_f32("high", &[], &[0.75]));
-    let proto = ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![OperatorSetIdProto {
-            version: Some(17),
+    let graph = GraphProto {
+        node: nodes,
+        input: vec![port("x", input)],
+        output: vec![ValueInfoProto {
+            name: Some("y".into()),
             ..Default::default()
         }],
-        graph: Some(GraphProto {
-            node: nodes,
-            input: vec![port("x", input)],
-            output: vec![ValueInfoProto {
-                name: Some("y".into()),
-                ..Default::default()
-            }],
-            initializer,
-            ..Default::default()
-        }),
+        initializer,
         ..Default::default()
     };
+    let proto = ModelProto::of_graph(graph, 17);
     Model::from_proto(proto).unwrap()
 }
 

@@ -1,8 +1,7 @@
 use crate::engine::Engine;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
-    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    ValueInfoProto,
+    AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 use crate::tensor::{Tensor, Values};
 
@@ -25,16 +24,7 @@ fn model(node: NodeProto, weight: &[usize], input: &[usize], output: &[usize]) -
         initializer: vec![TensorProto::from_f32("w", weight, &values)],
         ..Default::default()
     };
-    Model::from_proto(ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![OperatorSetIdProto {
-            version: Some(17),
-            ..Default::default()
-        }],
-        graph: Some(graph),
-        ..Default::default()
-    })
-    .unwrap()
+    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
 }
 
 #[test]

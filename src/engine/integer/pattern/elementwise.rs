@@ -176,23 +176,16 @@ pub(super) fn reals(
         }
     }
     let fed = inputs.len();
-    let model = Model::from_proto(ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![crate::onnx::schema::OperatorSetIdProto {
-            domain: None,
-            version: Some(reader.opset),
-        }],
-        graph: Some(GraphProto {
-            name: Some("table".into()),
-            node: chain,
-            initializer: constants,
-            input: inputs,
-            output: vec![one(real)],
-            ..GraphProto::default()
-        }),
-        ..ModelProto::default()
-    })
-    .map_err(|error| error.to_string())?;
+    let graph = GraphProto {
+        name: Some("table".into()),
+        node: chain,
+        initializer: constants,
+        input: inputs,
+        output: vec![one(real)],
+        ..GraphProto::default()
+    };
+    let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
+        .map_err(|error| error.to_string())?;
     let reals: Vec<f32> = (0..=255).map(|integer| from.real(integer)).collect();
     let sample = Tensor::new(vec![256], Values::F32(reals)).ok_or("no table")?;
     let outputs = Engine::new(model, Vec::new())
