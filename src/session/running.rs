@@ -170,7 +170,9 @@ impl Runner {
         inputs: &[Tensor],
         watch: &dyn Watch,
     ) -> Result<Vec<(String, Tensor)>, Error> {
-        let outputs = in_pool(|| self.engine.run(inputs, |_, _| {}, || watch.cancelled()))
+        let outputs = self
+            .engine
+            .run(inputs, |_, _| {}, || watch.cancelled())
             .map_err(stopped)?;
         Ok(self.named(outputs))
     }
@@ -186,12 +188,12 @@ impl Runner {
         let known = Known::new(&self.model, inputs)?;
         let resolution_ms = clock_resolution_ms();
         let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
-        let outputs = in_pool(|| {
-            let stop = || watch.cancelled();
-            self.engine
-                .run_timed(inputs, &mut recording, Recording::again, stop)
-        })
-        .map_err(stopped)?;
+        let outputs = self
+            .engine
+            .run_timed(inputs, &mut recording, Recording::again, || {
+                watch.cancelled()
+            })
+            .map_err(stopped)?;
         let (runs, resident) = recording.finish();
         let measured = Measured {
             nodes: &self.model.graph.nodes,
@@ -221,9 +223,9 @@ impl Runner {
         watch: &dyn Watch,
     ) -> Result<f64, Error> {
         let steps = self.engine.steps(inputs).map_err(stopped)?.steps.len();
-        let timed = |work: &(dyn Fn() -> Result<(), EngineError> + Sync)| {
+        let timed = |work: &dyn Fn() -> Result<(), EngineError>| {
             let began = SystemClock.now_ms();
-            in_pool(work).map(|()| SystemClock.now_ms() - began)
+            work().map(|()| SystemClock.now_ms() - began)
         };
         let plain = || {
             let made = self.engine.run(inputs, |_, _| {}, || watch.cancelled());
@@ -264,15 +266,6 @@ impl Runner {
         let names = self.model.graph.outputs.iter();
         let names = names.map(|o| o.name.clone().unwrap_or_default());
         names.zip(outputs).collect()
-    }
-}
-
-/// Runs a model on one of the pool's threads, whose others help it. From outside of the pool all of them would: one more than
-/// there are processors, and each wakes and interrupts the others.
-fn in_pool<T: Send>(run: impl FnOnce() -> T + Send) -> T {
-    match rayon::current_num_threads() {
-        1 => run(),
-        _ => rayon::scope(|_| run()),
     }
 }
 
