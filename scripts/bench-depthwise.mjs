@@ -5,6 +5,7 @@
 // what is at the model's ends. All of them run in one page and in turns.
 
 import { depthwise } from '../tests/e2e/model.mjs';
+import { median } from './median.mjs';
 
 const dilations = [1, 2, 5];
 const [layers, channels, size] = [6, 96, 28];
@@ -37,12 +38,6 @@ export async function depthwiseLayers(page, record, kernel) {
       peer: 'the same with dilation 1', peer_value: median(found[0].int8) * 1000, ratio: slower, target: 'at most 1.1 of its time', holds: slower <= 1.1,
     });
   });
-}
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1];
 }
 
 /**

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { depthwiseLayers } from './bench-depthwise.mjs';
+import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -206,6 +207,5 @@ export async function times(page, address, jobs, rounds = 15) {
 
 /** The middle of the ratios of two jobs' times, round by round. @param {number[]} over @param {number[]} under */
 export function ratio(over, under) {
-  const sorted = over.map((value, at) => value / under[at]).sort((a, b) => a - b);
-  return sorted[sorted.length >> 1];
+  return median(over.map((value, at) => value / under[at]));
 }

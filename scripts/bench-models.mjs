@@ -10,6 +10,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as skeletons from './bench-skeletons.mjs';
+import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -145,12 +146,6 @@ function print(name, { layers, macs }) {
   for (const { name, operator, kernel, ms } of layers.sort((a, b) => b.ms - a.ms).slice(0, 24)) {
     console.error(`  ${ms.toFixed(3)} ms  ${operator.padEnd(18)} ${kernel.padEnd(28)} ${name}`);
   }
-}
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted.length === 0 ? NaN : sorted[sorted.length >> 1];
 }
 
 /**

@@ -4,14 +4,12 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const rounds = 5;
 
 /** @typedef {(bench: string, row: string, value: number, unit: string, judged: { target: string, holds: boolean }) => void} Record */
-
-/** @param {number[]} values */
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 
 /**
  * The page itself in a fresh browser context each time: no cache is warm.

@@ -25,6 +25,7 @@ import * as large from './bench-memory.mjs';
 import * as whole from './bench-models.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
+import { median } from './median.mjs';
 import { serve } from './serve.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -51,13 +52,6 @@ function required(name) {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: call this through \`make bench\``);
   return value;
-}
-
-/** @param {number[]} values */
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 /** @type {Row[]} */

@@ -196,8 +196,8 @@ impl Session {
         let kept: u64 = bytes.iter().sum();
         // One run is where it holds most. Those begun with it come near that, too: they are taken five eighths of the way
         // from what is usual. One that has ended holds what it remembers until that is taken over.
-        let half_way = outline.peak.midpoint(outline.usual);
-        let other = outline.peak.midpoint(half_way).midpoint(half_way).max(kept);
+        let beyond = outline.peak.saturating_sub(outline.usual);
+        let other = (outline.usual + beyond * 5 / 8).max(kept);
         let runs = outline.peak + (at_once - 1) * other;
         let ranges = outline.remembered + (at_once - 1) * kept;
         // Samples wait as files, and give those up when they begin. While the first ones run most wait, but nothing is
@@ -206,15 +206,16 @@ impl Session {
             let left = job.samples.saturating_sub(begun).min(job.ahead);
             files * (left as u64).saturating_sub(at_once)
         };
-        let (at_first, later) = (waiting(0), kept + waiting(job.threads));
-        let more = job.samples > job.threads && later > at_first;
+        let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), kept));
+        let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
+        let (samples, put_together) = if more { later } else { at_first };
         let parts = Parts {
             before,
             planned: after.saturating_sub(decoded),
             live: runs.saturating_sub(ranges),
-            ranges: ranges.min(runs) + if more { kept } else { 0 },
+            ranges: ranges.min(runs) + put_together,
             kept,
-            samples: if more { later - kept } else { at_first },
+            samples,
         };
         let written = self.written(graph, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
