@@ -6,7 +6,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import exact
 import numpy as np
+import onnx
 import onnxruntime
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -14,14 +16,17 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def session(path, optimize=True):
-    """A session on one thread. Without optimisation, QDQ is computed literally."""
+def session(model, optimize=True):
+    """A session of a file or a model on one thread, exact on any processor. Without optimisation, QDQ is computed literally."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     if not optimize:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    if exact.saturates():
+        model = exact.unsigned(model)
+    given = model.SerializeToString() if isinstance(model, onnx.ModelProto) else str(model)
+    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
 
 
 def run(path, samples, optimize=True):

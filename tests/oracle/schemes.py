@@ -7,9 +7,9 @@ import json
 import subprocess
 import zlib
 
+import judge
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 
 def weight(name, *shape, scale=0.2):
@@ -68,11 +68,7 @@ def feeds(model, seed=3):
 
 
 def run(model, inputs, optimized=False):
-    options = ort.SessionOptions()
-    level = ort.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return session.run(None, inputs)
+    return judge.session(model, optimized).run(None, inputs)
 
 
 def constants(model):

@@ -67,21 +67,13 @@ def mean_outputs(prepared, wanted, samples):
             model.graph.initializer.append(numpy_helper.from_array(wanted[name].astype(np.float32), probe.input[1]))
             model.graph.node.append(probe)
             model.graph.output.append(helper.make_tensor_value_info(probe.output[0], TensorProto.FLOAT, None))
-    it = session_of(model)
+    it = session(model, optimize=False)
     names = [output.name for output in it.get_outputs()]
     sums = {name: 0.0 for name in names}
     for sample in samples:
         for name, values in zip(names, it.run(names, sample)):
             sums[name] = sums[name] + values.astype(np.float64).mean(tuple(i for i in range(values.ndim) if i != 1))
     return {name.removesuffix("__errors"): total / len(samples) for name, total in sums.items()}
-
-
-def session_of(model):
-    import tempfile
-
-    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
-        onnx.save(model, file.name)
-        return session(file.name, optimize=False)
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "efficientnet_lite0", "centerface"])

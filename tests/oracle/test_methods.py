@@ -12,9 +12,8 @@ from functools import cache
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
-from judge import load_samples
+from judge import load_samples, session
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod
 from onnxruntime.quantization.calibrate import CalibrationDataReader, create_calibrator
@@ -31,14 +30,6 @@ class Reader(CalibrationDataReader):
         return next(self._samples, None)
 
 
-def session(model, optimize=False):
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    if not optimize:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-
-
 def record(path, samples):
     """Some of the float tensors inside a model, from all over it, for each sample."""
     model = onnx.shape_inference.infer_shapes(onnx.load(path))
@@ -48,7 +39,7 @@ def record(path, samples):
     floats = [name for name in floats if name not in constants]
     floats = floats[:: max(1, len(floats) // TENSORS)][:TENSORS]
     model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in floats)
-    it = session(model)
+    it = session(model, optimize=False)
     return [dict(zip(floats, it.run(floats, sample))) for sample in samples]
 
 

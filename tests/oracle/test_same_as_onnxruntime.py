@@ -13,9 +13,9 @@ import os
 import subprocess
 from unittest import mock
 
+import judge
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 import same_models
 from onnx import TensorProto, helper, numpy_helper
@@ -43,10 +43,7 @@ def find_ranges(model, seed=0, samples=2):
     probe = onnx.ModelProto.FromString(model.SerializeToString())
     present = {o.name for o in probe.graph.output}
     probe.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in made if n not in present)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = ort.InferenceSession(probe.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = judge.session(probe, optimize=False)
     random, ranges = np.random.default_rng(seed), {}
     for _ in range(samples):
         feeds = {}
