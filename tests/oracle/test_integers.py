@@ -337,6 +337,20 @@ def sixteen_bits(p):
     p.output("y")
 
 
+def sixteen_tables(p):
+    """Chains of float operators from 16 bits to 16 and to 8, of signed integers and unsigned; two readers of one value."""
+    x = p.pair(p.input("x", [1, 6, 9, 8]))
+    y = p.pair(p.node("Conv", [x, p.weight([6, 6, 1, 1])]), 0.0004, -2000, np.int16)
+    half, one = p.constant(np.float32(0.5)), p.constant(np.float32(1))
+    gate = p.node("Add", [p.node("Erf", [p.node("Mul", [y, p.constant(np.float32(0.7))])]), one])
+    gelu = p.pair(p.node("Mul", [p.node("Mul", [y, gate]), half]), 0.0002, 3000, np.uint16)
+    swish = p.pair(p.node("Mul", [y, p.node("Sigmoid", [y])]), 0.0003, 900, np.uint16)
+    p.pair(p.node("Tanh", [gelu]), 1 / 128, 128, output="y")
+    p.pair(p.node("Relu", [p.node("Sub", [swish, half])]), 0.03, 20, output="z")
+    p.output("y")
+    p.output("z")
+
+
 def sixteen_between(p):
     """The first layers of SqueezeNet as our guard writes them: products of 8 bits into 16, a pool, and back."""
     x = p.pair(p.input("x", [2, 3, 13, 11]))
@@ -486,7 +500,8 @@ OTHERS = {
     "there and back": (there_and_back, ("CumSum",)),
     "bytes in and out": (bytes_in_and_out, ()),
     "two scales": (two_scales, ()),
-    "16 bits": (sixteen_bits, ("Relu",)),
+    "16 bits": (sixteen_bits, ()),
+    "16 bits tables": (sixteen_tables, ()),
     "16 bits between": (sixteen_between, ()),
     "16 bits depthwise": (sixteen_depthwise, ("CumSum",)),
     "16 bits hard swish": (sixteen_hard_swish, ()),

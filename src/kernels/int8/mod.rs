@@ -49,7 +49,7 @@ pub use resize::{
     Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
 };
 pub use shape::{Image, Rows, Window};
-pub use table::{Table, copy_rows};
+pub use table::{Table, WideTable, copy_rows};
 pub use turn::{
     dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
 };

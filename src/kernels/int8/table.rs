@@ -1,8 +1,9 @@
-//! Any function of one value: 256 answers, computed once.
+//! Any function of one value: 256 answers, or 65,536 of an integer of 16 bits, computed once.
 
 use super::convert::Scale;
 use super::error::{Error, at_least, equal, span};
 use super::moves;
+use super::wide::Grid;
 
 /// What each byte becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +68,74 @@ impl Table {
             *value = self.0[usize::from(*value)];
         }
     }
+}
+
+/// How many integers of 16 bits there are.
+const INTEGERS: usize = 1 << 16;
+
+/// Integers that are computed before their answers are looked up.
+const RUN: usize = 64;
+
+/// What each integer of 16 bits becomes, given as the real that it stands for: a byte, or another real.
+#[derive(Clone, Debug)]
+pub struct WideTable<T> {
+    of: Grid,
+    answers: Box<[T; INTEGERS]>,
+}
+
+impl<T: Copy> WideTable<T> {
+    /// The table of a function of a grid's reals, whose answers are given from the least integer on.
+    pub fn new(of: Grid, answers: Vec<T>) -> Result<WideTable<T>, Error> {
+        equal("the answers of a table", INTEGERS, answers.len())?;
+        let answers = answers.try_into().map_err(|_| Error::Zero {
+            what: "the answers of a table",
+        })?;
+        Ok(WideTable { of, answers })
+    }
+
+    /// The answers, from that of the least integer on.
+    pub fn answers(&self) -> &[T] {
+        &self.answers[..]
+    }
+
+    /// Looks one value up.
+    pub fn answer(&self, value: f32) -> T {
+        self.answers[usize::from(self.of.integer(value))]
+    }
+}
+
+// Not generic: a function of one type is compiled here, for speed, and not in the crate that calls it.
+impl WideTable<f32> {
+    /// Looks every value up; what lies between two reals of the grid is what it is rounded to.
+    pub fn apply(&self, values: &[f32], output: &mut [f32]) -> Result<(), Error> {
+        look_up(self.of, &self.answers, values, output)
+    }
+}
+
+impl WideTable<u8> {
+    /// Looks every value up; what lies between two reals of the grid is what it is rounded to.
+    pub fn apply(&self, values: &[f32], output: &mut [u8]) -> Result<(), Error> {
+        look_up(self.of, &self.answers, values, output)
+    }
+}
+
+fn look_up<T: Copy>(
+    of: Grid,
+    answers: &[T; INTEGERS],
+    values: &[f32],
+    output: &mut [T],
+) -> Result<(), Error> {
+    equal("the output", values.len(), output.len())?;
+    let mut integers = [0; RUN];
+    for (values, output) in values.chunks(RUN).zip(output.chunks_mut(RUN)) {
+        for (integer, &value) in integers.iter_mut().zip(values) {
+            *integer = of.integer(value);
+        }
+        for (to, &integer) in output.iter_mut().zip(&integers) {
+            *to = answers[usize::from(integer)];
+        }
+    }
+    Ok(())
 }
 
 /// Copies `count` rows of `width` values from one stride to another, through a table if there is one: a part

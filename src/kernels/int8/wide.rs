@@ -23,33 +23,46 @@ pub struct Grid {
     pub high: u16,
 }
 
+/// 1.5 · 2²³: from half of it to a third more an f32 holds integers only, and its bits count them.
+const INTEGERS_ONLY: f32 = 12_582_912.0;
+
 impl Grid {
-    /// Steps from zero of a real: divided by the scale, kept between the ends, rounded half to even. NaN counts as zero.
+    /// Steps from zero of a real, counted from [`INTEGERS_ONLY`] on: divided by the scale, kept between the ends, rounded
+    /// half to even. NaN counts as zero.
     ///
-    /// Rounding adds and takes off 1.5 · 2²³, where an f32 holds integers only. It comes after the ends, which are
-    /// integers, so that the sum can't leave that range. (A rounding instruction is a call in some builds.)
+    /// Adding that number rounds. It comes after the ends, which are integers, so that the sum can't leave the range where
+    /// it does. (A rounding instruction is a call in some builds, and a cast to an integer is not done in vectors.)
     #[inline(always)]
-    fn steps(self, value: f32) -> f32 {
-        const INTEGERS_ONLY: f32 = 12_582_912.0;
+    fn counted(self, value: f32) -> f32 {
         let zero = f32::from(self.zero_point);
         let (low, high) = (f32::from(self.low) - zero, f32::from(self.high) - zero);
         let steps = value / self.scale;
         let steps = if steps.is_nan() { 0.0 } else { steps };
         let steps = if steps < low { low } else { steps };
         let steps = if steps > high { high } else { steps };
-        (steps + INTEGERS_ONLY) - INTEGERS_ONLY
+        steps + INTEGERS_ONLY
     }
 
     /// The real nearest to a value.
     #[inline(always)]
     pub fn value(self, value: f32) -> f32 {
-        self.steps(value) * self.scale
+        (self.counted(value) - INTEGERS_ONLY) * self.scale
     }
 
     /// The integer of a value.
-    #[inline]
+    #[inline(always)]
     pub fn integer(self, value: f32) -> u16 {
-        (self.steps(value) + f32::from(self.zero_point)) as u16
+        let steps = self
+            .counted(value)
+            .to_bits()
+            .wrapping_sub(INTEGERS_ONLY.to_bits());
+        steps.wrapping_add(u32::from(self.zero_point)) as u16
+    }
+
+    /// The real that an integer stands for.
+    #[inline]
+    pub fn real(self, integer: u16) -> f32 {
+        (f32::from(integer) - f32::from(self.zero_point)) * self.scale
     }
 
     /// The zero point of a plane.
@@ -98,7 +111,7 @@ pub fn plane(values: &[f32], of: Grid, which: Plane, output: &mut [u8]) -> Resul
         Plane::Low => 0,
     };
     for (output, &value) in output.iter_mut().zip(values) {
-        *output = ((of.steps(value) as i32 + i32::from(of.zero_point)) >> shift) as u8;
+        *output = (of.integer(value) >> shift) as u8;
     }
     Ok(())
 }
@@ -304,9 +317,9 @@ mod tests {
 
     #[test]
     fn the_real_of_every_integer_is_that_integer_again_and_its_bytes_make_it() {
-        let reals: Vec<f32> = (0..=u16::MAX)
-            .map(|q| (f32::from(q) - 20_000.0) * GRID.scale)
-            .collect();
+        let reals: Vec<f32> = (0..=u16::MAX).map(|q| GRID.real(q)).collect();
+        assert_eq!(reals[20_000], 0.0);
+        assert_eq!(reals[30_000], 10_000.0 * GRID.scale);
         let mut high = vec![0; reals.len()];
         let mut low = vec![0; reals.len()];
         plane(&reals, GRID, Plane::High, &mut high).unwrap();

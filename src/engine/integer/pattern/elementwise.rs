@@ -1,15 +1,17 @@
-//! Functions of one integer as tables of 256 entries, and arithmetic of two.
+//! Functions of one integer as tables of all there are, and arithmetic of two.
 //!
 //! A table holds what the float nodes between a DequantizeLinear and a QuantizeLinear make of each of the 256
-//! integers: tract itself computes it, so any elementwise operator that tract has can be in it, and a chain of
-//! them costs what one costs.
+//! integers, or of the 65,536 that 16 bits have: tract itself computes it, so any elementwise operator that tract
+//! has can be in it, and a chain of them costs what one costs.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::end::End;
 use super::network::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::weighted::Found;
-use octet_kernels::int8::Arithmetic;
+use octet_kernels::int8::{Arithmetic, WideTable};
 
 use crate::engine::Engine;
 use crate::graph::{Dim, Model, TensorType};
@@ -17,8 +19,6 @@ use crate::onnx::schema::{
     DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 use crate::tensor::{Tensor, Values};
-
-use super::super::quantization::Quantization;
 
 /// Chains of more nodes than this stay float.
 const LONGEST: usize = 32;
@@ -87,7 +87,7 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             continue;
         }
         if reader.dequantizer(&value).is_some() {
-            let operand = reader.operand(&value)?;
+            let operand = reader.operand_or_wide(&value)?;
             let shape = reader.shape(&value)?;
             match &root {
                 None => root = Some((operand, shape)),
@@ -140,13 +140,62 @@ fn same(a: &Operand, b: &Operand) -> bool {
     a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
 }
 
-/// What a chain of nodes makes of each of 256 integers.
-pub(super) fn reals(
+/// What a chain of nodes makes of each integer of its operand, in the form that its end wants.
+pub(super) fn table(
     real: &str,
     nodes: &[usize],
-    from: Quantization,
+    operand: &Operand,
+    end: &End,
     reader: &Reader,
-) -> Result<[f32; 256], Reason> {
+) -> Result<Operation, Reason> {
+    let given: Vec<f32> = match operand {
+        Operand::Wide(_, wide) => (0..=u16::MAX).map(|q| wide.grid.real(q)).collect(),
+        _ => {
+            let from = operand.quantization().ok_or("its input is float")?;
+            (0..=u8::MAX).map(|q| from.real(q)).collect()
+        }
+    };
+    let reals = reals(real, nodes, given, reader)?;
+    const SHORT: &str = "it makes no 256 reals";
+    let long = |error: octet_kernels::int8::Error| error.to_string();
+    Ok(match end {
+        End::Integers {
+            quantization,
+            bounds: [low, high],
+            ..
+        } => {
+            let integer = |real: &f32| quantization.integer(*real).clamp(*low, (*high).max(*low));
+            let answers: Vec<u8> = reals.iter().map(integer).collect();
+            match operand {
+                Operand::Wide(_, from) => {
+                    let table = WideTable::new(from.grid, answers).map_err(long)?;
+                    Operation::WideToBytes(Arc::new(table))
+                }
+                _ => Operation::Table(answers.try_into().map_err(|_| SHORT)?),
+            }
+        }
+        End::Wide { wide, .. } => {
+            let answers: Vec<f32> = reals.iter().map(|&real| wide.grid.value(real)).collect();
+            match operand {
+                Operand::Wide(_, from) => {
+                    let table = WideTable::new(from.grid, answers).map_err(long)?;
+                    Operation::WideTable(Arc::new(table))
+                }
+                _ => Operation::RealTable(answers.try_into().map_err(|_| SHORT)?),
+            }
+        }
+        End::Floats(reason) => return Err(reason.clone()),
+    })
+}
+
+/// What a chain of nodes makes of each of some reals.
+fn reals(
+    real: &str,
+    nodes: &[usize],
+    given: Vec<f32>,
+    reader: &Reader,
+) -> Result<Vec<f32>, Reason> {
+    let count = given.len();
     let mut sorted = nodes.to_vec();
     sorted.sort_unstable();
     let chain: Vec<NodeProto> = sorted
@@ -160,7 +209,7 @@ pub(super) fn reals(
     let one = |name: &str| {
         let of = TensorType {
             element: DataType::Float,
-            shape: Some(vec![Dim::Known(256)]),
+            shape: Some(vec![Dim::Known(count)]),
         };
         ValueInfoProto::of(name, &of)
     };
@@ -186,14 +235,14 @@ pub(super) fn reals(
     };
     let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
         .map_err(|error| error.to_string())?;
-    let reals: Vec<f32> = (0..=255).map(|integer| from.real(integer)).collect();
-    let sample = Tensor::new(vec![256], Values::F32(reals)).ok_or("no table")?;
+    let sample = Tensor::new(vec![count], Values::F32(given)).ok_or("no table")?;
     let outputs = Engine::new(model, Vec::new())
         .run(&vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;
     let values = outputs.first().and_then(Tensor::as_f32);
+    let values = values.filter(|values| values.len() == count);
     values
-        .and_then(|values| values.try_into().ok())
+        .map(<[f32]>::to_vec)
         .ok_or_else(|| "it makes no floats".into())
 }
 

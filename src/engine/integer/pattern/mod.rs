@@ -224,29 +224,22 @@ impl<'a> Matcher<'a> {
             End::Floats(reason) => self.wide_end(real).ok_or(reason)?,
             end => end,
         };
-        let chained = elementwise::chain(real, &self.reader);
-        let (operation, inputs, chain) = match (chained, &end) {
-            (Ok((chain, operand)), _) => {
-                let from = operand.quantization().ok_or("its input is float")?;
-                let reals = elementwise::reals(real, &chain, from, &self.reader)?;
-                let table = match &end {
-                    End::Integers {
-                        quantization,
-                        bounds: [low, high],
-                        ..
-                    } => Operation::Table(Box::new(
-                        reals.map(|real| quantization.integer(real).clamp(*low, (*high).max(*low))),
-                    )),
-                    End::Wide { wide, .. } => {
-                        Operation::RealTable(Box::new(reals.map(|real| wide.grid.value(real))))
+        let wide = matches!(end, End::Wide { .. });
+        let arithmetic = || elementwise::binary(node, wide, &self.reader);
+        let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
+            Ok((chain, operand)) => {
+                // One sum or product with a number is computed in less time than looked up among 65,536.
+                let single = chain.len() == 1 && matches!(operand, Operand::Wide(..));
+                match single.then(arithmetic) {
+                    Some(Ok((operation, inputs))) => (operation, inputs, Vec::new()),
+                    _ => {
+                        let table = elementwise::table(real, &chain, &operand, &end, &self.reader)?;
+                        (table, vec![operand], chain)
                     }
-                    End::Floats(reason) => return Err(reason.clone()),
-                };
-                (table, vec![operand], chain)
+                }
             }
-            (Err(reason), _) => {
-                let wide = matches!(end, End::Wide { .. });
-                let (operation, inputs) = elementwise::binary(node, wide, &self.reader)
+            Err(reason) => {
+                let (operation, inputs) = arithmetic()
                     .map_err(|other| if node.input.len() == 2 { other } else { reason })?;
                 (operation, inputs, Vec::new())
             }

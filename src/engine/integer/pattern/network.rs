@@ -1,8 +1,9 @@
 //! What matching finds: steps on eight-bit integers, and of every other node why it stays float.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use octet_kernels::int8::{Arithmetic, Between, BlockOrder, Window};
+use octet_kernels::int8::{Arithmetic, Between, BlockOrder, WideTable, Window};
 
 use super::super::quantization::{Quantization, Wide};
 
@@ -188,6 +189,10 @@ pub(in super::super) enum Operation {
     Reals(Arithmetic),
     /// A function of one integer that makes reals.
     RealTable(Box<[f32; 256]>),
+    /// A function of one integer of 16 bits that makes reals.
+    WideTable(Arc<WideTable<f32>>),
+    /// The same that makes bytes.
+    WideToBytes(Arc<WideTable<u8>>),
     /// A function of one integer, with the shape kept.
     Table(Box<[u8; 256]>),
     /// The same for each channel of its own.
@@ -273,6 +278,8 @@ impl Operation {
             Operation::Reals(_) => "arithmetic on 16 bits",
             Operation::Table(_) => "table",
             Operation::RealTable(_) => "table to 16 bits",
+            Operation::WideTable(_) => "table of 16 bits",
+            Operation::WideToBytes(_) => "table from 16 bits",
             Operation::ChannelTables(_) => "table for each channel",
             Operation::Concat { .. } => "join",
             Operation::MaxPool(_) => "maximum pooling",

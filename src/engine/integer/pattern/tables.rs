@@ -1,112 +1,192 @@
 //! Tables of tables: what is a function of one integer, step after step, is one table.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use octet_kernels::int8::WideTable;
 
 use super::network::{Operand, Operation, Step};
 
-/// A function of one integer: the integers it makes, or the reals of 16 bits.
+/// A function of one integer, of eight bits or sixteen: what it makes of each that there is.
 #[derive(Clone)]
-enum Table {
-    Bytes(Box<[u8; 256]>),
-    Reals(Box<[f32; 256]>),
+struct Function {
+    of: Operand,
+    answers: Answers,
 }
+
+/// The integers that come out, or the reals of 16 bits.
+#[derive(Clone)]
+enum Answers {
+    Bytes(Vec<u8>),
+    Reals(Vec<f32>),
+}
+
+/// The functions that steps before are, by what they make.
+type Known = HashMap<String, Arc<Function>>;
 
 /// Arithmetic of a value and tables of itself is a table of it: x · sigmoid(x), whatever is quantized in
 /// between.
 pub(super) fn merge(steps: &mut [Step]) {
-    let mut tables: HashMap<String, (Operand, Table)> = HashMap::new();
+    let mut known = Known::new();
     for step in steps {
-        let made = match (&step.operation, &step.inputs[..]) {
-            (Operation::Table(table), [input]) => through(input, &tables)
-                .map(|(root, before)| (root, Table::Bytes(Box::new(chained(table, &before))))),
-            (Operation::RealTable(table), [input]) => through(input, &tables)
-                .map(|(root, before)| (root, Table::Reals(Box::new(chained(table, &before))))),
+        let found = match (&step.operation, &step.inputs[..]) {
+            (Operation::Table(table), [input]) => of_bytes(input, &known)
+                .map(|(of, before)| (of, Answers::Bytes(looked_up(&table[..], &before)))),
+            (Operation::RealTable(table), [input]) => of_bytes(input, &known)
+                .map(|(of, before)| (of, Answers::Reals(looked_up(&table[..], &before)))),
+            (Operation::WideTable(table), [input]) => {
+                of_reals(input, table, &known).map(|(of, reals)| (of, Answers::Reals(reals)))
+            }
+            (Operation::WideToBytes(table), [input]) => {
+                of_reals(input, table, &known).map(|(of, bytes)| (of, Answers::Bytes(bytes)))
+            }
             (Operation::Binary(binary), [left, right]) => {
                 let how = binary.arithmetic();
-                both(left, right, &tables).and_then(|(root, pairs)| {
-                    Some((root, ended(step, pairs.map(|(a, b)| how.of(a, b)))?))
+                both(left, right, &known).and_then(|(of, pairs)| {
+                    Some((of, ended(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?))
                 })
             }
             (Operation::Reals(how), [left, right]) => {
-                both(left, right, &tables).and_then(|(root, pairs)| {
-                    Some((root, ended(step, pairs.map(|(a, b)| how.of(a, b)))?))
+                both(left, right, &known).and_then(|(of, pairs)| {
+                    Some((of, ended(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?))
                 })
             }
             _ => None,
         };
-        if let Some((root, table)) = made {
-            step.inputs = vec![root.clone()];
-            step.operation = match table.clone() {
-                Table::Bytes(table) => Operation::Table(table),
-                Table::Reals(table) => Operation::RealTable(table),
-            };
-            step.bounds = [0, 255];
-            tables.insert(step.output.clone(), (root, table));
-        }
+        let Some((of, answers)) = found else { continue };
+        let Some(operation) = table(&of, &answers) else {
+            continue;
+        };
+        step.inputs = vec![of.clone()];
+        step.operation = operation;
+        step.bounds = [0, 255];
+        known.insert(step.output.clone(), Arc::new(Function { of, answers }));
     }
 }
 
-fn chained<T: Copy>(table: &[T; 256], before: &[u8; 256]) -> [T; 256] {
-    before.map(|at| table[usize::from(at)])
+/// The step that a function is.
+fn table(of: &Operand, answers: &Answers) -> Option<Operation> {
+    Some(match (of, answers) {
+        (Operand::Wide(_, wide), Answers::Bytes(bytes)) => {
+            Operation::WideToBytes(Arc::new(WideTable::new(wide.grid, bytes.clone()).ok()?))
+        }
+        (Operand::Wide(_, wide), Answers::Reals(reals)) => {
+            Operation::WideTable(Arc::new(WideTable::new(wide.grid, reals.clone()).ok()?))
+        }
+        (_, Answers::Bytes(bytes)) => Operation::Table(bytes.clone().try_into().ok()?),
+        (_, Answers::Reals(reals)) => Operation::RealTable(reals.clone().try_into().ok()?),
+    })
+}
+
+fn looked_up<T: Copy>(table: &[T], before: &[u8]) -> Vec<T> {
+    before.iter().map(|&at| table[usize::from(at)]).collect()
 }
 
 /// The value that a value of bytes is a function of, itself where it is none, and that function.
-fn through(
-    operand: &Operand,
-    tables: &HashMap<String, (Operand, Table)>,
-) -> Option<(Operand, [u8; 256])> {
+fn of_bytes(operand: &Operand, known: &Known) -> Option<(Operand, Vec<u8>)> {
     operand.quantization()?;
-    match tables.get(operand.value()?) {
-        Some((root, Table::Bytes(table))) => Some((root.clone(), **table)),
-        Some((_, Table::Reals(_))) => None,
-        None => Some((operand.clone(), std::array::from_fn(|at| at as u8))),
+    match known.get(operand.value()?).map(Arc::as_ref) {
+        Some(Function {
+            of,
+            answers: Answers::Bytes(bytes),
+        }) => Some((of.clone(), bytes.clone())),
+        Some(_) => None,
+        None => Some((operand.clone(), (0..=u8::MAX).collect())),
     }
+}
+
+/// The same of a value of 16 bits that a table is looked up by.
+fn of_reals<T: Copy>(
+    operand: &Operand,
+    table: &WideTable<T>,
+    known: &Known,
+) -> Option<(Operand, Vec<T>)> {
+    match known.get(operand.value()?).map(Arc::as_ref) {
+        Some(Function {
+            of,
+            answers: Answers::Reals(reals),
+        }) => Some((
+            of.clone(),
+            reals.iter().map(|&real| table.answer(real)).collect(),
+        )),
+        Some(_) => None,
+        None => Some((operand.clone(), table.answers().to_vec())),
+    }
+}
+
+/// One side of an arithmetic: a number, or the reals that a function of one integer has for each.
+enum Side {
+    Number(f32),
+    Of(Operand, Vec<f32>),
+}
+
+fn side(operand: &Operand, known: &Known) -> Option<Side> {
+    Some(match operand {
+        Operand::Reals(_, values) => match values[..] {
+            [number] => Side::Number(number),
+            _ => return None,
+        },
+        Operand::Constant(constant) => match constant.integers[..] {
+            [integer] => Side::Number(constant.quantization.real(integer)),
+            _ => return None,
+        },
+        Operand::Wide(name, wide) => match known.get(name).map(Arc::as_ref) {
+            Some(Function {
+                of,
+                answers: Answers::Reals(reals),
+            }) => Side::Of(of.clone(), reals.clone()),
+            Some(_) => return None,
+            None => {
+                let reals = (0..=u16::MAX).map(|integer| wide.grid.real(integer));
+                Side::Of(operand.clone(), reals.collect())
+            }
+        },
+        _ => {
+            let (of, bytes) = of_bytes(operand, known)?;
+            let from = operand.quantization()?;
+            Side::Of(
+                of,
+                bytes.iter().map(|&integer| from.real(integer)).collect(),
+            )
+        }
+    })
 }
 
 /// The one value that both sides are functions of, and the reals they have for each of its integers. A side may be
 /// one constant number.
-fn both(
-    left: &Operand,
-    right: &Operand,
-    tables: &HashMap<String, (Operand, Table)>,
-) -> Option<(Operand, [(f32, f32); 256])> {
-    let side = |operand: &Operand| -> Option<(Option<Operand>, [f32; 256])> {
-        match operand {
-            Operand::Reals(_, values) => match values[..] {
-                [number] => Some((None, [number; 256])),
-                _ => None,
-            },
-            Operand::Wide(name, _) => match tables.get(name)? {
-                (root, Table::Reals(table)) => Some((Some(root.clone()), **table)),
-                _ => None,
-            },
-            _ => {
-                let (root, table) = through(operand, tables)?;
-                let of = operand.quantization()?;
-                Some((Some(root), table.map(|integer| of.real(integer))))
-            }
-        }
-    };
-    let ((a, left), (b, right)) = (side(left)?, side(right)?);
-    let root = match (a, b) {
-        (Some(a), Some(b)) => {
+fn both(left: &Operand, right: &Operand, known: &Known) -> Option<(Operand, Vec<(f32, f32)>)> {
+    // 16 bits that no table made are computed with in less time than looked up.
+    let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
+    let made = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
+    if [left, right].into_iter().any(wide) && ![left, right].into_iter().any(made) {
+        return None;
+    }
+    let pairs = |left: Vec<f32>, right: Vec<f32>| left.into_iter().zip(right).collect();
+    match (side(left, known)?, side(right, known)?) {
+        (Side::Of(a, left), Side::Of(b, right)) => {
             let same = a.value() == b.value() && a.quantization() == b.quantization();
-            same.then_some(a)?
+            same.then(|| (a, pairs(left, right)))
         }
-        (one, other) => one.or(other)?,
-    };
-    Some((root, std::array::from_fn(|at| (left[at], right[at]))))
+        (Side::Of(of, left), Side::Number(number)) => {
+            let right = vec![number; left.len()];
+            Some((of, pairs(left, right)))
+        }
+        (Side::Number(number), Side::Of(of, right)) => {
+            let left = vec![number; right.len()];
+            Some((of, pairs(left, right)))
+        }
+        (Side::Number(_), Side::Number(_)) => None,
+    }
 }
 
 /// What a step makes of its reals.
-fn ended(step: &Step, reals: [f32; 256]) -> Option<Table> {
+fn ended(step: &Step, reals: impl Iterator<Item = f32>) -> Option<Answers> {
     if let Some(wide) = step.wide {
-        return Some(Table::Reals(Box::new(
-            reals.map(|real| wide.grid.value(real)),
-        )));
+        let reals = reals.map(|real| wide.grid.value(real));
+        return Some(Answers::Reals(reals.collect()));
     }
     let to = step.quantization?;
     let [low, high] = step.bounds;
     let integer = |real| to.integer(real).clamp(low, high.max(low));
-    Some(Table::Bytes(Box::new(reals.map(integer))))
+    Some(Answers::Bytes(reals.map(integer).collect()))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{
     Arithmetic, Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Form, Grid, Scale,
-    Table, Target, TransposedWeights, Weights, Window,
+    Table, Target, TransposedWeights, Weights, WideTable, Window,
 };
 
 /// Where an instruction reads from.
@@ -150,6 +150,8 @@ pub(super) enum Work {
         to: Option<Grid>,
     },
     RealTable(Box<[f32; 256]>),
+    WideTable(Arc<WideTable<f32>>),
+    WideToBytes(Arc<WideTable<u8>>),
     MaxPoolOfReals(Window, [Plane; 2]),
     /// The mean over the middle of [middle, inner].
     MeanOfReals([usize; 2]),

@@ -45,19 +45,22 @@ impl<'a> Compiler<'a> {
             Operation::Binary(binary) => self.binary(step, *binary, output, wish)?,
             Operation::Reals(how) => self.arithmetic(step, *how, output, wish)?,
             Operation::RealTable(table) => {
-                let layout = self.lies(first, wish);
-                let source = self.operand(first, layout)?;
                 let work = Work::RealTable(table.clone());
-                let made = self.add(work, vec![source], Element::Float, output);
-                self.put(step, layout, made);
+                self.each(step, (work, Element::Float), output, wish)?;
+            }
+            Operation::WideTable(table) => {
+                let work = Work::WideTable(table.clone());
+                self.each(step, (work, Element::Float), output, wish)?;
+            }
+            Operation::WideToBytes(table) => {
+                let work = Work::WideToBytes(table.clone());
+                self.each(step, (work, Element::Byte), output, wish)?;
             }
             Operation::Snap | Operation::Unsnap => self.on_reals(step, shape, output, wish)?,
             _ if on_reals => self.on_reals(step, shape, output, wish)?,
             Operation::Table(table) => {
-                let layout = self.lies(first, wish);
-                let source = self.operand(first, layout)?;
-                let made = self.bytes(Work::Table(Table(**table)), vec![source], output);
-                self.put(step, layout, made);
+                let work = Work::Table(Table(**table));
+                self.each(step, (work, Element::Byte), output, wish)?;
             }
             Operation::ChannelTables(tables) => {
                 let layout = self.lies(first, wish);
@@ -217,6 +220,22 @@ impl<'a> Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
+    /// What looks at one element at a time is done as its input lies.
+    fn each(
+        &mut self,
+        step: &'a Step,
+        (work, element): (Work, Element),
+        output: &[usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let first = step.inputs.first().ok_or(MISSING)?;
+        let layout = self.lies(first, wish);
+        let source = self.operand(first, layout)?;
+        let made = self.add(work, vec![source], element, output);
+        self.put(step, layout, made);
+        Ok(())
+    }
+
     /// Floats that lie in a layout to integers, turned on the way if that is wished. `None` for a scale that comes beside them.
     pub(super) fn quantize(
         &mut self,

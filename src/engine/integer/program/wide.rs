@@ -210,6 +210,12 @@ pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Resu
                 kernels::join_bytes(&high[part.clone()], &low[part], *to, output)
             })
         }
+        Work::WideToBytes(table) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
+                table.apply(&reals[part], output)
+            })
+        }
         _ => Err(Error::Zero {
             what: "the integer form of what makes floats",
         }),
@@ -258,6 +264,12 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
                     *output = table[usize::from(byte)];
                 }
                 Ok(())
+            })
+        }
+        Work::WideTable(table) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, 1, length, |part, output| {
+                table.apply(&reals[part], output)
             })
         }
         Work::MaxPoolOfReals(window, [from, to]) => {

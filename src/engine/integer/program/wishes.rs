@@ -29,6 +29,8 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             | Operation::Binary(_)
             | Operation::Reals(_)
             | Operation::RealTable(_)
+            | Operation::WideTable(_)
+            | Operation::WideToBytes(_)
             | Operation::Snap
             | Operation::Unsnap
             | Operation::Concat { .. }

@@ -1,7 +1,7 @@
 //! Kernels that look at values one by one or a few at a time: against the definition, written out here.
 
 use octet_kernels::int8::{
-    Average, Image, Operand, Scale, Target, Window, add, average_pool, dequantize,
+    Average, Grid, Image, Operand, Scale, Target, WideTable, Window, add, average_pool, dequantize,
     dequantize_to_channels_first, dynamic_quantize, dynamic_scale, global_average_pool, max_pool,
     multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
     to_channels_last,
@@ -26,6 +26,7 @@ pub fn elementwise(random: &mut Random) {
     conversions(random);
     ranges(random);
     pools(random);
+    wide_tables(random);
 }
 
 fn target(random: &mut Random) -> Target {
@@ -181,6 +182,37 @@ fn conversions(random: &mut Random) {
             (i32::from(byte) - i32::from(scale.zero_point)) as f32 * scale.scale
         );
     }
+}
+
+/// Each value by itself: the nearest integer, and what stands there.
+fn wide_tables(random: &mut Random) {
+    let of = Grid {
+        scale: random.floats(1, 0.01)[0].abs() + 1e-4,
+        zero_point: random.within(0, 65_535) as u16,
+        low: 0,
+        high: u16::MAX,
+    };
+    let answers: Vec<f32> = (0..=u16::MAX).map(f32::from).collect();
+    let mut values: Vec<f32> = (0..random.within(0, 200))
+        .map(|_| (random.within(0, 80_000) as f32 - 40_000.0) * of.scale * 1.3)
+        .collect();
+    values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0]);
+    let mut found = vec![0.0; values.len()];
+    let table = WideTable::new(of, answers.clone()).unwrap();
+    table.apply(&values, &mut found).unwrap();
+    for (&value, &found) in values.iter().zip(&found) {
+        let steps = value / of.scale;
+        let steps = if steps.is_nan() {
+            0.0
+        } else {
+            f64::from(steps)
+        };
+        let integer = steps.round_ties_even() + f64::from(of.zero_point);
+        let at = integer.clamp(0.0, 65_535.0) as usize;
+        assert_eq!(found, answers[at], "{value} of {of:?}");
+    }
+    assert!(WideTable::new(of, vec![0u8; 65_535]).is_err());
+    assert!(table.apply(&values, &mut found[1..]).is_err());
 }
 
 fn pools(random: &mut Random) {
