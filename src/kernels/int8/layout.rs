@@ -1,6 +1,7 @@
 //! Moving values without changing them: transposes, selections, blocks.
 
 use super::error::{Error, at_least, equal, product};
+use super::moves;
 
 /// Transposes a dense tensor of any rank: output axis i is input axis `order[i]`.
 pub fn permute<T: Copy>(
@@ -203,12 +204,12 @@ pub enum BlockOrder {
 }
 
 /// DepthToSpace of an image [height, width, channels].
-pub fn depth_to_space<T: Copy>(
-    values: &[T],
+pub fn depth_to_space(
+    values: &[u8],
     [height, width, channels]: [usize; 3],
     block: usize,
     order: BlockOrder,
-    output: &mut [T],
+    output: &mut [u8],
 ) -> Result<(), Error> {
     let area = product("the block", &[block, block])?;
     if area == 0 {
@@ -217,12 +218,10 @@ pub fn depth_to_space<T: Copy>(
     equal("channels, over the block", channels / area * area, channels)?;
     let inner = channels / area;
     match order {
-        BlockOrder::BlockFirst => permute(
-            values,
-            &[height, width, block, block, inner],
-            &[0, 2, 1, 3, 4],
-            output,
-        ),
+        BlockOrder::BlockFirst => {
+            let run = product("a block's row", &[block, inner])?;
+            swapped(values, [height, width, block], run, output)
+        }
         BlockOrder::ChannelFirst => permute(
             values,
             &[height, width, inner, block, block],
@@ -233,21 +232,61 @@ pub fn depth_to_space<T: Copy>(
 }
 
 /// SpaceToDepth of an image [height, width, channels].
-pub fn space_to_depth<T: Copy>(
-    values: &[T],
+pub fn space_to_depth(
+    values: &[u8],
     [height, width, channels]: [usize; 3],
     block: usize,
-    output: &mut [T],
+    output: &mut [u8],
 ) -> Result<(), Error> {
     if block == 0 {
         return Err(Error::Zero { what: "the block" });
     }
     equal("height, over the block", height / block * block, height)?;
     equal("width, over the block", width / block * block, width)?;
-    permute(
-        values,
-        &[height / block, block, width / block, block, channels],
-        &[0, 2, 1, 3, 4],
-        output,
-    )
+    let run = product("a block's row", &[block, channels])?;
+    swapped(values, [height / block, block, width / block], run, output)
+}
+
+/// Runs of so many bytes, [outer, a, b] of them, as [outer, b, a].
+fn swapped(
+    values: &[u8],
+    [outer, a, b]: [usize; 3],
+    run: usize,
+    output: &mut [u8],
+) -> Result<(), Error> {
+    let count = product("the image", &[outer, a, b, run])?;
+    at_least("the input", values.len(), count)?;
+    at_least("the output", output.len(), count)?;
+    let block = a * b * run;
+    if block == 0 {
+        return Ok(());
+    }
+    let blocks = values[..count]
+        .chunks_exact(block)
+        .zip(output[..count].chunks_exact_mut(block));
+    for (values, output) in blocks {
+        for (at, row) in output.chunks_exact_mut(a * run).enumerate() {
+            // The shortest are moved as one number each.
+            match run {
+                1 => every::<1>(values, [at, b], row),
+                2 => every::<2>(values, [at, b], row),
+                4 => every::<4>(values, [at, b], row),
+                _ => {
+                    let runs = values.chunks_exact(run).skip(at).step_by(b);
+                    for (from, to) in runs.zip(row.chunks_exact_mut(run)) {
+                        moves::copy(from, to);
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each so many-th run from one on.
+fn every<const RUN: usize>(values: &[u8], [first, step]: [usize; 2], output: &mut [u8]) {
+    let (runs, output) = (values.as_chunks::<RUN>().0, output.as_chunks_mut::<RUN>().0);
+    for (from, to) in runs.iter().skip(first).step_by(step).zip(output) {
+        *to = *from;
+    }
 }

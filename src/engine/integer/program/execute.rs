@@ -318,12 +318,20 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         } => {
             let given = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * from.count());
+            // Rows of the input that make rows of the output by themselves.
+            let at_once = if to_space.is_some() { 1 } else { *block };
+            let row = at_once * from.width * from.channels;
             for (given, output) in images(given, output, from.count(), from.count()) {
-                let sizes = [from.height, from.width, from.channels];
-                match to_space {
-                    Some(order) => kernels::depth_to_space(given, sizes, *block, *order, output)?,
-                    None => kernels::space_to_depth(given, sizes, *block, output)?,
-                }
+                share(output, row, length, |part, output| {
+                    let given = &given[part.start * row..part.end * row];
+                    let sizes = [part.len() * at_once, from.width, from.channels];
+                    match to_space {
+                        Some(order) => {
+                            kernels::depth_to_space(given, sizes, *block, *order, output)
+                        }
+                        None => kernels::space_to_depth(given, sizes, *block, output),
+                    }
+                })?;
             }
             Ok(())
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use octet_kernels::int8::{
-    ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane, Target,
-    TransposedWeights, Weights as Packed, Window,
+    BlockOrder, ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane,
+    Target, TransposedWeights, Weights as Packed, Window,
 };
 
 use super::compile::{Compiler, MISSING, ratio, target};
@@ -184,6 +184,11 @@ impl<'a> Compiler<'a> {
             return Err(MISSING);
         };
         let first = step.inputs.first().ok_or(MISSING)?;
+        if *transposed && *groups == 1 && step.quantization.is_some() {
+            if let Some(block) = block_of(window, shape, output) {
+                return self.blocks(step, (weights, bias), block, [shape, output]);
+            }
+        }
         let weighted = self.images(weights, (window, *groups, *transposed), [shape, output])?;
         let factors = Factors {
             scales: &weights.scales,
@@ -199,6 +204,52 @@ impl<'a> Compiler<'a> {
             layout = Layout::Plain;
         }
         self.put(step, layout, made);
+        Ok(())
+    }
+
+    /// A transposed convolution that makes a block of each pixel: a product of pixels by themselves, with a channel for
+    /// each place of the block, which then become these places.
+    fn blocks(
+        &mut self,
+        step: &'a Step,
+        (weights, bias): (&Weights, &[i32]),
+        block: usize,
+        [shape, output]: [&'a [usize]; 2],
+    ) -> Result<(), Error> {
+        let first = step.inputs.first().ok_or(MISSING)?;
+        let (inputs, outputs) = (shape[1], output[1]);
+        let area = block * block;
+        // [in, out, place] becomes [place, out, in].
+        let integer = |at: usize| {
+            let (column, input) = (at / inputs.max(1), at % inputs.max(1));
+            let (place, channel) = (column / outputs, column % outputs);
+            weights.integers[(input * outputs + channel) * area + place]
+        };
+        let each = weights.scales.len() > 1;
+        let of_pixels = Weights {
+            shape: vec![area * outputs, inputs, 1, 1],
+            integers: (0..weights.integers.len()).map(integer).collect(),
+            scales: weights.scales.repeat(if each { area } else { 1 }),
+            zero_points: weights.zero_points.repeat(area),
+        };
+        let made = [shape[0], area * outputs, shape[2], shape[3]];
+        let weighted = self.images(&of_pixels, (&Window::PIXEL, 1, false), [shape, &made])?;
+        let factors = Factors {
+            scales: &of_pixels.scales,
+            other: 1.0,
+            columns: area * outputs,
+        };
+        let lying = Layout::ChannelsLast;
+        let bias = bias.repeat(area);
+        let channels = self.summed(step, first, lying, &made, (&bias, factors), weighted)?;
+        let work = Work::Blocks {
+            images: output[0],
+            from: plane_of(&made),
+            block,
+            to_space: Some(BlockOrder::BlockFirst),
+        };
+        let made = self.bytes(work, vec![channels], output);
+        self.put(step, lying, made);
         Ok(())
     }
 
@@ -255,6 +306,18 @@ impl Factors<'_> {
             to,
         }
     }
+}
+
+/// The side of the square that a transposed convolution makes of each pixel, where its window moves by its own size.
+fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
+    let [block, width] = window.kernel;
+    let whole = block == width
+        && window.strides == window.kernel
+        && window.dilations == [1, 1]
+        && window.pads == [0; 4]
+        && shape.len() == 4
+        && output[2..] == [shape[2] * block, shape[3] * block];
+    (whole && block > 1 && shape[1] > 0 && output[1] > 0).then_some(block)
 }
 
 fn element_of(step: &Step) -> Element {
