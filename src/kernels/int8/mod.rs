@@ -55,5 +55,5 @@ pub use turn::{
 };
 pub use wide::{
     Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, layer_norm_reals, mean, plane,
-    snap,
+    snap, snap_in_place,
 };

@@ -103,6 +103,13 @@ pub fn snap(values: &[f32], to: Grid, output: &mut [f32]) -> Result<(), Error> {
     Ok(())
 }
 
+/// The same where they are.
+pub fn snap_in_place(values: &mut [f32], to: Grid) {
+    for value in values {
+        *value = to.value(*value);
+    }
+}
+
 /// One byte of the integer of each value.
 pub fn plane(values: &[f32], of: Grid, which: Plane, output: &mut [u8]) -> Result<(), Error> {
     equal("the output", values.len(), output.len())?;

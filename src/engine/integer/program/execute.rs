@@ -13,7 +13,7 @@ use super::slices::{
     turned_to_last, view,
 };
 use super::threads::share;
-use super::wide;
+use super::{stripes, wide};
 
 /// Runs one instruction.
 pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(), Error> {
@@ -87,9 +87,13 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *zero_point);
-            product(weighted, given, bias.as_deref(), (output, epilogue), floats)
+            let (given, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
+            match epilogue.snap {
+                Some(to) => stripes::snapped(weighted, given, bias, (output, epilogue), to),
+                None => product(weighted, given, bias, (output, epilogue), floats),
+            }
         }
+        Work::WideProduct(product) => stripes::to_floats(product, inputs, output),
         Work::Measured(work) => measured(work, inputs, output, floats),
         Work::Ends => {
             let floats = floats_of(inputs, 0)?;
@@ -167,6 +171,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let output = (output, epilogue);
             product(weighted, given, bias.as_deref(), output, requantized)
         }
+        Work::WideProduct(product) => stripes::to_bytes(product, inputs, output),
         Work::ZeroOfEnds => {
             output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
             Ok(())

@@ -52,6 +52,8 @@ pub(super) struct Epilogue {
     pub(super) bias: Option<Arc<[f32]>>,
     /// `None` where floats come out.
     pub(super) to: Option<Target>,
+    /// The reals of 16 bits that these floats are brought to.
+    pub(super) snap: Option<Grid>,
 }
 
 /// A convolution of several images of one size.
@@ -79,6 +81,23 @@ pub(super) struct Measured {
     /// Of each column, without that scale.
     pub(super) factors: Vec<f32>,
     pub(super) bias: Option<Arc<[f32]>>,
+}
+
+/// A product of integers of 16 bits, whose two bytes it reads: two products, brought together.
+pub(super) struct WideProduct {
+    pub(super) weighted: Weighted,
+    pub(super) bias: Option<Vec<i32>>,
+    /// Zero points and factors of both bytes, the high one first.
+    pub(super) zero_points: [u8; 2],
+    pub(super) epilogues: [Epilogue; 2],
+    pub(super) to: Joined,
+}
+
+/// What becomes of the two products' sum.
+pub(super) enum Joined {
+    Bytes(Target),
+    Reals,
+    Snapped(Grid),
 }
 
 /// An image's sizes.
@@ -140,9 +159,6 @@ pub(super) enum Work {
     Snap(Grid),
     /// One byte of the 16-bit integers of reals.
     Plane(Grid, octet_kernels::int8::Plane),
-    /// The products of both bytes together: as bytes, or as reals.
-    JoinBytes(Target),
-    Join(Option<Grid>),
     /// Arithmetic of reals, each side repeated so often.
     Arithmetic {
         how: Arithmetic,
@@ -168,12 +184,13 @@ pub(super) enum Work {
     /// Bytes as they are.
     Copy,
     Product {
-        /// Two instructions may share it: products of both bytes of 16-bit integers.
-        weighted: Arc<Weighted>,
+        weighted: Weighted,
         bias: Option<Vec<i32>>,
         zero_point: u8,
         epilogue: Epilogue,
     },
+    /// The same of 16-bit integers, from both their bytes.
+    WideProduct(Box<WideProduct>),
     Measured(Box<Measured>),
     /// Products of stacks of matrices: [rows, depth] times [depth, columns].
     Pair {
@@ -256,6 +273,7 @@ impl Work {
     pub(super) fn form(&self) -> Option<&'static str> {
         Some(match self {
             Work::Product { weighted, .. } => weighted.form().name(),
+            Work::WideProduct(product) => product.weighted.form().name(),
             Work::Measured(measured) => measured.weighted.form().name(),
             Work::Pair { .. } => Form::best().name(),
             _ => return None,

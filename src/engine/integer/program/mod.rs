@@ -15,6 +15,7 @@ mod places;
 mod products;
 mod slices;
 mod steps;
+mod stripes;
 mod team;
 mod threads;
 mod weighted;

@@ -1,9 +1,11 @@
 //! Products with weights and of two values, rows shared out among the threads.
 
+use std::ops::Range;
+
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
 
-use super::instruction::{Convolution, Epilogue, Kernel, Measured, Weighted, Work};
-use super::slices::{Slice, bytes_of, floats_of, images, one, view};
+use super::instruction::{Epilogue, Kernel, Measured, Weighted, Work};
+use super::slices::{Slice, bytes_of, floats_of, one, view};
 use super::threads::{cost_of_product, share};
 use crate::engine::integer::quantization::SIGN;
 
@@ -50,13 +52,13 @@ pub(super) fn product<T: Send>(
     weighted: &Weighted,
     given: (&[u8], u8),
     bias: Option<&[i32]>,
-    output: (&mut [T], &Epilogue),
+    (output, epilogue): (&mut [T], &Epilogue),
     sink: Written<T>,
 ) -> Result<(), Error> {
-    match weighted {
-        Weighted::Rows(count, weights) => multiply(*count, given, weights, bias, output, sink),
-        Weighted::Convolution(convolution) => convolve(convolution, given, bias, output, sink),
-    }
+    let width = weighted.width();
+    weighted.share(output, |image, rows, output| {
+        weighted.run(given, image, rows, bias, sink(output, width, epilogue))
+    })
 }
 
 /// The same where zero point and scale are among the inputs.
@@ -78,89 +80,105 @@ pub(super) fn measured<T: Send>(
         factors: measured.factors.iter().map(|own| scale * own).collect(),
         bias: measured.bias.clone(),
         to: None,
+        snap: None,
     };
     let given = (bytes_of(inputs, 0)?, zero_point);
     product(&measured.weighted, given, None, (output, &epilogue), sink)
 }
 
-fn convolve<T: Send>(
-    convolution: &Convolution,
-    (given, zero_point): (&[u8], u8),
-    bias: Option<&[i32]>,
-    (output, epilogue): (&mut [T], &Epilogue),
-    sink: Written<T>,
-) -> Result<(), Error> {
-    let Convolution {
-        kernel,
-        window,
-        from,
-        to,
-        ..
-    } = convolution;
-    let taps = window.kernel[0] * window.kernel[1];
-    // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
-    let depth = match kernel {
-        Kernel::Dense(weights) => weights.shape().inputs / weights.shape().groups.max(1),
-        Kernel::Transposed(_) => from.channels,
-        Kernel::Depthwise(_) => 4,
-    };
-    debug_assert_eq!(output.len(), convolution.images * to.count());
-    for (image, output) in images(given, output, from.count(), to.count()) {
-        let image = view(image, from, zero_point);
-        share(
-            output,
-            to.width * to.channels,
-            cost_of_product(to.count() * taps * depth),
-            |rows, output| {
-                let sink = sink(output, to.channels, epilogue);
-                match kernel {
-                    Kernel::Dense(weights) => {
-                        kernels::conv(&image, window, weights, bias, rows, sink)
-                    }
-                    Kernel::Depthwise(weights) => {
-                        kernels::depthwise(&image, window, weights, bias, rows, sink)
-                    }
-                    Kernel::Transposed(weights) => {
-                        let size = [to.height, to.width];
-                        kernels::transposed(&image, size, weights, bias, rows, sink)
-                    }
-                }
-            },
-        )?;
+/// Rows of a product, as it is cut among threads: rows of a matrix, or of an image's pixels.
+impl Weighted {
+    /// Values of a row's row or pixel.
+    pub(super) fn width(&self) -> usize {
+        match self {
+            Weighted::Rows(_, weights) => weights.columns(),
+            Weighted::Convolution(convolution) => convolution.to.channels,
+        }
     }
-    Ok(())
-}
 
-fn multiply<T: Send>(
-    rows: usize,
-    (given, zero_point): (&[u8], u8),
-    weights: &Weights,
-    bias: Option<&[i32]>,
-    (output, epilogue): (&mut [T], &Epilogue),
-    sink: Written<T>,
-) -> Result<(), Error> {
-    let depth = weights.depth();
-    share(
-        output,
-        weights.columns(),
-        cost_of_product(rows * depth * weights.columns()),
-        |part, output| {
-            let rows = Rows {
-                values: given
-                    .get(part.start * depth..part.end * depth)
-                    .unwrap_or_default(),
-                count: part.len(),
-                stride: depth,
-                zero_point,
-            };
-            kernels::gemm(
-                &rows,
-                weights,
-                bias,
-                sink(output, weights.columns(), epilogue),
-            )
-        },
-    )
+    /// Values of a row.
+    pub(super) fn row(&self) -> usize {
+        match self {
+            Weighted::Rows(_, weights) => weights.columns(),
+            Weighted::Convolution(convolution) => convolution.to.width * convolution.to.channels,
+        }
+    }
+
+    /// Shares the output's rows out: the image, the rows of it, and their part of the output.
+    pub(super) fn share<T: Send>(
+        &self,
+        output: &mut [T],
+        part: impl Fn(usize, Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        match self {
+            Weighted::Rows(count, weights) => {
+                let cost = cost_of_product(count * weights.depth() * weights.columns());
+                share(output, self.row(), cost, |rows, output| {
+                    part(0, rows, output)
+                })
+            }
+            Weighted::Convolution(convolution) => {
+                let to = &convolution.to;
+                debug_assert_eq!(output.len(), convolution.images * to.count());
+                let window = &convolution.window.kernel;
+                // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
+                let depth = match &convolution.kernel {
+                    Kernel::Dense(weights) => {
+                        weights.shape().inputs / weights.shape().groups.max(1)
+                    }
+                    Kernel::Transposed(_) => convolution.from.channels,
+                    Kernel::Depthwise(_) => 4,
+                };
+                let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
+                for (image, output) in output.chunks_exact_mut(to.count().max(1)).enumerate() {
+                    share(output, self.row(), cost, |rows, output| {
+                        part(image, rows, output)
+                    })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Some rows.
+    pub(super) fn run(
+        &self,
+        (given, zero_point): (&[u8], u8),
+        image: usize,
+        rows: Range<usize>,
+        bias: Option<&[i32]>,
+        output: Output,
+    ) -> Result<(), Error> {
+        let convolution = match self {
+            Weighted::Rows(_, weights) => {
+                let depth = weights.depth();
+                let rows = Rows {
+                    values: given
+                        .get(rows.start * depth..rows.end * depth)
+                        .unwrap_or_default(),
+                    count: rows.len(),
+                    stride: depth,
+                    zero_point,
+                };
+                return kernels::gemm(&rows, weights, bias, output);
+            }
+            Weighted::Convolution(convolution) => convolution,
+        };
+        let (window, from, to) = (&convolution.window, &convolution.from, &convolution.to);
+        let first = image * from.count();
+        let given = given.get(first..first + from.count()).unwrap_or_default();
+        let image = view(given, from, zero_point);
+        match &convolution.kernel {
+            Kernel::Dense(weights) => kernels::conv(&image, window, weights, bias, rows, output),
+            Kernel::Depthwise(weights) => {
+                kernels::depthwise(&image, window, weights, bias, rows, output)
+            }
+            Kernel::Transposed(weights) => {
+                let size = [to.height, to.width];
+                kernels::transposed(&image, size, weights, bias, rows, output)
+            }
+        }
+    }
 }
 
 pub(super) fn pair(work: &Work, left: &[u8], right: &[u8], output: &mut [u8]) -> Result<(), Error> {

@@ -1,14 +1,14 @@
 //! Compiling products: weights packed, factors brought together.
 
-use std::sync::Arc;
-
 use octet_kernels::int8::{
     BlockOrder, ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane,
     Target, TransposedWeights, Weights as Packed, Window,
 };
 
 use super::compile::{Compiler, MISSING, ratio, target};
-use super::instruction::{Convolution, Element, Epilogue, Kernel, Source, Weighted, Work};
+use super::instruction::{
+    Convolution, Element, Epilogue, Joined, Kernel, Source, Weighted, WideProduct, Work,
+};
 use super::layout::{Layout, coincide};
 use super::steps::plane_of;
 use crate::engine::integer::pattern::{Operand, Operation, Step, Weights};
@@ -123,7 +123,7 @@ impl<'a> Compiler<'a> {
         Ok(self.add(work, vec![made], element, output))
     }
 
-    /// Products with weights: one of bytes, or for 16 bits one of each of their two, brought together.
+    /// Products with weights, of bytes or of 16 bits.
     fn summed(
         &mut self,
         step: &'a Step,
@@ -133,38 +133,39 @@ impl<'a> Compiler<'a> {
         (bias, factors): (&[i32], Factors),
         weighted: Weighted,
     ) -> Result<Source, Error> {
-        let weighted = Arc::new(weighted);
-        let work = |bias, zero_point, epilogue| Work::Product {
-            weighted: weighted.clone(),
-            bias,
-            zero_point,
-            epilogue,
-        };
         let bias = (!bias.is_empty()).then(|| bias.to_vec());
         if let Operand::Wide(_, wide) = first {
             let sources = self.planes(first, layout)?;
-            let scale = wide.grid.scale;
-            let mut products = Vec::new();
-            for (plane, source) in [Plane::High, Plane::Low].into_iter().zip(sources) {
-                // Counted once, where a step is the accumulator's.
-                let bias = bias.clone().filter(|_| plane == Plane::Low);
-                let epilogue = factors.epilogue(step, &[scale, plane.weight()], None);
-                let work = work(bias, wide.grid.zero_of(plane), epilogue);
-                products.push(self.add(work, vec![source], Element::Float, output));
-            }
-            let [high, low] = [products[0].clone(), products[1].clone()];
-            return Ok(self.joined(step, [high, low], output));
+            let (grid, planes) = (wide.grid, [Plane::High, Plane::Low]);
+            let product = WideProduct {
+                weighted,
+                bias,
+                zero_points: planes.map(|plane| grid.zero_of(plane)),
+                epilogues: planes
+                    .map(|plane| factors.epilogue(step, &[grid.scale, plane.weight()], None)),
+                to: match (step.quantization, step.wide) {
+                    (Some(to), _) => Joined::Bytes(target(to, step.bounds)),
+                    (None, Some(wide)) => Joined::Snapped(wide.grid),
+                    (None, None) => Joined::Reals,
+                },
+            };
+            let work = Work::WideProduct(Box::new(product));
+            return Ok(self.add(work, sources.to_vec(), element_of(step), output));
         }
         let source = self.operand(first, layout)?;
         let from = first.quantization().ok_or(MISSING)?;
         let to = step.quantization.map(|to| target(to, step.bounds));
-        let epilogue = factors.epilogue(step, &[from.scale], to);
-        let work = work(bias, from.zero_point, epilogue);
-        let made = self.add(work, vec![source], element_of(step), output);
-        Ok(match step.wide {
-            Some(wide) => self.add(Work::Snap(wide.grid), vec![made], Element::Float, output),
-            None => made,
-        })
+        let epilogue = Epilogue {
+            snap: step.wide.map(|wide| wide.grid),
+            ..factors.epilogue(step, &[from.scale], to)
+        };
+        let work = Work::Product {
+            weighted,
+            bias,
+            zero_point: from.zero_point,
+            epilogue,
+        };
+        Ok(self.add(work, vec![source], element_of(step), output))
     }
 
     pub(super) fn convolution(
@@ -304,6 +305,7 @@ impl Factors<'_> {
             factors: (0..self.columns).map(factor).collect(),
             bias: None,
             to,
+            snap: None,
         }
     }
 }

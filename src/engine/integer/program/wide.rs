@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{self as kernels, Affine, Error, Image, Plane, Reals};
 
-use super::compile::{Compiler, MISSING, scale, target};
+use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, coincide};
 use super::slices::{Slice, bytes_of, floats_of, images, turned_to_last};
@@ -31,23 +31,6 @@ impl<'a> Compiler<'a> {
             .map(|plane| self.bytes(Work::Plane(wide.grid, plane), vec![source.clone()], shape));
         self.planes.insert((name, layout), planes.clone());
         Ok(planes)
-    }
-
-    /// The products of both bytes brought together as the step wants them.
-    pub(super) fn joined(
-        &mut self,
-        step: &'a Step,
-        products: [Source; 2],
-        shape: &[usize],
-    ) -> Source {
-        let products = products.to_vec();
-        match step.quantization {
-            Some(to) => self.bytes(Work::JoinBytes(target(to, step.bounds)), products, shape),
-            None => {
-                let grid = step.wide.map(|wide| wide.grid);
-                self.add(Work::Join(grid), products, Element::Float, shape)
-            }
-        }
     }
 
     /// Reals brought to what the step's output holds.
@@ -204,12 +187,6 @@ pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Resu
                 kernels::plane(&reals[part], *grid, *plane, output)
             })
         }
-        Work::JoinBytes(to) => {
-            let (high, low) = (floats_of(inputs, 0)?, floats_of(inputs, 1)?);
-            share(output, 1, length, |part, output| {
-                kernels::join_bytes(&high[part.clone()], &low[part], *to, output)
-            })
-        }
         Work::WideToBytes(table) => {
             let reals = floats_of(inputs, 0)?;
             share(output, 1, length, |part, output| {
@@ -236,12 +213,6 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
             let reals = floats_of(inputs, 0)?;
             share(output, 1, length, |part, output| {
                 kernels::snap(&reals[part], *grid, output)
-            })
-        }
-        Work::Join(grid) => {
-            let (high, low) = (floats_of(inputs, 0)?, floats_of(inputs, 1)?);
-            share(output, 1, length, |part, output| {
-                kernels::join(&high[part.clone()], &low[part], *grid, output)
             })
         }
         Work::Arithmetic { how, each, to } => {

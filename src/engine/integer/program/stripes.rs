@@ -1,0 +1,109 @@
+//! Products that read or make tensors of 16 bits, a stripe of rows at a time: what lies between stays in a near cache.
+
+use std::ops::Range;
+
+use octet_kernels::int8::{self as kernels, Error};
+
+use super::instruction::{Epilogue, Joined, Weighted, WideProduct};
+use super::products::floats;
+use super::slices::{Slice, bytes_of};
+
+/// Floats of a stripe: three of them, two products and what they make together, are 96 KiB.
+const STRIPE: usize = 1 << 13;
+
+/// The stripes of some rows: each with its rows and its part of the output.
+fn stripes<T>(
+    weighted: &Weighted,
+    rows: Range<usize>,
+    output: &mut [T],
+    mut each: impl FnMut(Range<usize>, &mut [T]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let row = weighted.row().max(1);
+    let at_once = (STRIPE / row).max(1);
+    let mut first = rows.start;
+    for output in output.chunks_mut(at_once * row) {
+        let next = (first + at_once).min(rows.end);
+        each(first..next, output)?;
+        first = next;
+    }
+    Ok(())
+}
+
+/// A product of bytes whose floats are brought to the reals of 16 bits.
+pub(super) fn snapped(
+    weighted: &Weighted,
+    given: (&[u8], u8),
+    bias: Option<&[i32]>,
+    (output, epilogue): (&mut [f32], &Epilogue),
+    grid: kernels::Grid,
+) -> Result<(), Error> {
+    let width = weighted.width();
+    weighted.share(output, |image, rows, output| {
+        stripes(weighted, rows, output, |rows, output| {
+            let sink = floats(output, width, epilogue);
+            weighted.run(given, image, rows, bias, sink)?;
+            kernels::snap_in_place(output, grid);
+            Ok(())
+        })
+    })
+}
+
+/// The products of both bytes, and what `join` makes of them.
+fn joined<T: Send>(
+    product: &WideProduct,
+    inputs: &[Slice],
+    output: &mut [T],
+    join: impl Fn([&[f32]; 2], &mut [T]) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let weighted = &product.weighted;
+    let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+    // Counted once, where a step is the accumulator's.
+    let biases = [None, product.bias.as_deref()];
+    let width = weighted.width();
+    weighted.share(output, |image, rows, output| {
+        let mut reals = [Vec::new(), Vec::new()];
+        stripes(weighted, rows, output, |rows, output| {
+            for (at, reals) in reals.iter_mut().enumerate() {
+                reals.resize(output.len(), 0.0);
+                let given = (given[at], product.zero_points[at]);
+                let sink = floats(reals, width, &product.epilogues[at]);
+                weighted.run(given, image, rows.clone(), biases[at], sink)?;
+            }
+            join([&reals[0], &reals[1]], output)
+        })
+    })
+}
+
+pub(super) fn to_bytes(
+    product: &WideProduct,
+    inputs: &[Slice],
+    output: &mut [u8],
+) -> Result<(), Error> {
+    let Joined::Bytes(to) = product.to else {
+        return Err(Error::Zero {
+            what: "the bytes of what makes reals",
+        });
+    };
+    joined(product, inputs, output, |[high, low], output| {
+        kernels::join_bytes(high, low, to, output)
+    })
+}
+
+pub(super) fn to_floats(
+    product: &WideProduct,
+    inputs: &[Slice],
+    output: &mut [f32],
+) -> Result<(), Error> {
+    let grid = match product.to {
+        Joined::Snapped(grid) => Some(grid),
+        Joined::Reals => None,
+        Joined::Bytes(_) => {
+            return Err(Error::Zero {
+                what: "the reals of what makes bytes",
+            });
+        }
+    };
+    joined(product, inputs, output, |[high, low], output| {
+        kernels::join(high, low, grid, output)
+    })
+}
