@@ -418,10 +418,10 @@ def test_a_quantized_lstm_runs_with_its_weights_as_floats(whose, directions, per
 
 # --- real models -----------------------------------------------------------------------------------------------------
 
-# The least signal over noise of each output against ONNX Runtime on the same file, in dB. MiniLM has 53 to 133 in most samples; where a
-# float kernel in between, which is the processor's, brings one integer to its neighbour, the last hidden state has 32. What quantizing
-# itself does to it is 14.
-REAL = {"minilm": 28, "squeezenet": 40}
+# The least signal over noise of each output against ONNX Runtime on the same file, in dB. ONNX Runtime's MiniLM has 53 to 133 in
+# most samples; where a float kernel in between, which is the processor's, brings one integer to its neighbour, the last hidden state has 32 (on
+# a Zen 3). What quantizing itself does to it is 14.
+REAL = {"minilm": {"octet": 40, "theirs": 28}, "squeezenet": {"octet": 40, "theirs": 40}}
 
 
 @pytest.mark.parametrize("whose", ["octet", "theirs"])
@@ -442,4 +442,4 @@ def test_a_dynamic_model_runs_on_our_kernels(name, whose, corpus, program, tmp_p
         for output, values in expected.items():
             apart = judge.sqnr([values], [found[output]])
             print(f"{name} {whose} {output}: {apart:.1f} dB")
-            assert apart > REAL[name], f"{output}: {apart:.1f} dB"
+            assert apart > REAL[name][whose], f"{output}: {apart:.1f} dB"

@@ -5,13 +5,13 @@
 //! has can be in it, and a chain of them costs what one costs.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::end::End;
 use super::network::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
+use super::tables::{self, Answers};
 use super::weighted::Found;
-use octet_kernels::int8::{Arithmetic, WideTable};
+use octet_kernels::int8::Arithmetic;
 
 use crate::engine::Engine;
 use crate::graph::{Dim, Model, TensorType};
@@ -155,37 +155,17 @@ pub(super) fn table(
             (0..=u8::MAX).map(|q| from.real(q)).collect()
         }
     };
-    let reals = reals(real, nodes, given, reader)?;
-    const SHORT: &str = "it makes no 256 reals";
-    let long = |error: octet_kernels::int8::Error| error.to_string();
-    Ok(match end {
+    let reals = reals(real, nodes, given, reader)?.into_iter();
+    let answers = match end {
         End::Integers {
             quantization,
-            bounds: [low, high],
+            bounds,
             ..
-        } => {
-            let integer = |real: &f32| quantization.integer(*real).clamp(*low, (*high).max(*low));
-            let answers: Vec<u8> = reals.iter().map(integer).collect();
-            match operand {
-                Operand::Wide(_, from) => {
-                    let table = WideTable::new(from.grid, answers).map_err(long)?;
-                    Operation::WideToBytes(Arc::new(table))
-                }
-                _ => Operation::Table(answers.try_into().map_err(|_| SHORT)?),
-            }
-        }
-        End::Wide { wide, .. } => {
-            let answers: Vec<f32> = reals.iter().map(|&real| wide.grid.value(real)).collect();
-            match operand {
-                Operand::Wide(_, from) => {
-                    let table = WideTable::new(from.grid, answers).map_err(long)?;
-                    Operation::WideTable(Arc::new(table))
-                }
-                _ => Operation::RealTable(answers.try_into().map_err(|_| SHORT)?),
-            }
-        }
+        } => Answers::bytes(reals, *quantization, *bounds),
+        End::Wide { wide, .. } => Answers::reals(reals, *wide),
         End::Floats(reason) => return Err(reason.clone()),
-    })
+    };
+    tables::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
 }
 
 /// What a chain of nodes makes of each of some reals.

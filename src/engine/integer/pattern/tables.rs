@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use octet_kernels::int8::WideTable;
 
+use super::super::quantization::{Quantization, Wide};
 use super::network::{Operand, Operation, Step};
 
 /// A function of one integer, of eight bits or sixteen: what it makes of each that there is.
@@ -16,9 +17,26 @@ struct Function {
 
 /// The integers that come out, or the reals of 16 bits.
 #[derive(Clone)]
-enum Answers {
+pub(super) enum Answers {
     Bytes(Vec<u8>),
     Reals(Vec<f32>),
+}
+
+impl Answers {
+    /// The integers of reals, between bounds.
+    pub(super) fn bytes(
+        reals: impl Iterator<Item = f32>,
+        to: Quantization,
+        [low, high]: [u8; 2],
+    ) -> Answers {
+        let integer = |real| to.integer(real).clamp(low, high.max(low));
+        Answers::Bytes(reals.map(integer).collect())
+    }
+
+    /// The reals of 16 bits nearest to reals.
+    pub(super) fn reals(reals: impl Iterator<Item = f32>, to: Wide) -> Answers {
+        Answers::Reals(reals.map(|real| to.grid.value(real)).collect())
+    }
 }
 
 /// The functions that steps before are, by what they make.
@@ -54,7 +72,7 @@ pub(super) fn merge(steps: &mut [Step]) {
             _ => None,
         };
         let Some((of, answers)) = found else { continue };
-        let Some(operation) = table(&of, &answers) else {
+        let Some(operation) = operation(&of, &answers) else {
             continue;
         };
         step.inputs = vec![of.clone()];
@@ -64,8 +82,8 @@ pub(super) fn merge(steps: &mut [Step]) {
     }
 }
 
-/// The step that a function is.
-fn table(of: &Operand, answers: &Answers) -> Option<Operation> {
+/// The step that a function is; nothing where it has not an answer for each integer.
+pub(super) fn operation(of: &Operand, answers: &Answers) -> Option<Operation> {
     Some(match (of, answers) {
         (Operand::Wide(_, wide), Answers::Bytes(bytes)) => {
             Operation::WideToBytes(Arc::new(WideTable::new(wide.grid, bytes.clone()).ok()?))
@@ -181,12 +199,8 @@ fn both(left: &Operand, right: &Operand, known: &Known) -> Option<(Operand, Vec<
 
 /// What a step makes of its reals.
 fn ended(step: &Step, reals: impl Iterator<Item = f32>) -> Option<Answers> {
-    if let Some(wide) = step.wide {
-        let reals = reals.map(|real| wide.grid.value(real));
-        return Some(Answers::Reals(reals.collect()));
+    match step.wide {
+        Some(wide) => Some(Answers::reals(reals, wide)),
+        None => Some(Answers::bytes(reals, step.quantization?, step.bounds)),
     }
-    let to = step.quantization?;
-    let [low, high] = step.bounds;
-    let integer = |real| to.integer(real).clamp(low, high.max(low));
-    Some(Answers::Bytes(reals.map(integer).collect()))
 }

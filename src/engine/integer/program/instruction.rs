@@ -96,8 +96,8 @@ pub(super) struct WideProduct {
 /// What becomes of the two products' sum.
 pub(super) enum Joined {
     Bytes(Target),
-    Reals,
-    Snapped(Grid),
+    /// Brought to a grid if there is one.
+    Reals(Option<Grid>),
 }
 
 /// An image's sizes.

@@ -94,14 +94,10 @@ pub(super) fn to_floats(
     inputs: &[Slice],
     output: &mut [f32],
 ) -> Result<(), Error> {
-    let grid = match product.to {
-        Joined::Snapped(grid) => Some(grid),
-        Joined::Reals => None,
-        Joined::Bytes(_) => {
-            return Err(Error::Zero {
-                what: "the reals of what makes bytes",
-            });
-        }
+    let Joined::Reals(grid) = product.to else {
+        return Err(Error::Zero {
+            what: "the reals of what makes bytes",
+        });
     };
     joined(product, inputs, output, |[high, low], output| {
         kernels::join(high, low, grid, output)

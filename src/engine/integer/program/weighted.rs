@@ -143,10 +143,9 @@ impl<'a> Compiler<'a> {
                 zero_points: planes.map(|plane| grid.zero_of(plane)),
                 epilogues: planes
                     .map(|plane| factors.epilogue(step, &[grid.scale, plane.weight()], None)),
-                to: match (step.quantization, step.wide) {
-                    (Some(to), _) => Joined::Bytes(target(to, step.bounds)),
-                    (None, Some(wide)) => Joined::Snapped(wide.grid),
-                    (None, None) => Joined::Reals,
+                to: match step.quantization {
+                    Some(to) => Joined::Bytes(target(to, step.bounds)),
+                    None => Joined::Reals(step.wide.map(|wide| wide.grid)),
                 },
             };
             let work = Work::WideProduct(Box::new(product));
@@ -185,10 +184,12 @@ impl<'a> Compiler<'a> {
             return Err(MISSING);
         };
         let first = step.inputs.first().ok_or(MISSING)?;
-        if *transposed && *groups == 1 && step.quantization.is_some() {
-            if let Some(block) = block_of(window, shape, output) {
-                return self.blocks(step, (weights, bias), block, [shape, output]);
-            }
+        if *transposed
+            && *groups == 1
+            && step.quantization.is_some()
+            && let Some(block) = block_of(window, shape, output)
+        {
+            return self.blocks(step, (weights, bias), block, [shape, output]);
         }
         let weighted = self.images(weights, (window, *groups, *transposed), [shape, output])?;
         let factors = Factors {
