@@ -35,21 +35,12 @@ def octet(model, samples, out, *options):
 
 
 def theirs(source, samples, method, folder, ours_prepared):
-    """ONNX Runtime's model; where it can't load what it wrote itself, that from our prepared model."""
-    prepared, out = folder / "prepared.onnx", folder / "theirs.onnx"
-
-    def of_its_own_preparation():
-        judge.ort_prepare(source, prepared)
-        return prepared
-
-    for model, mark in [(of_its_own_preparation, ""), (lambda: ours_prepared, " †")]:
-        try:
-            judge.ort_quantize(model(), out, samples, method)
-            judge.session(out)
-            return out, mark
-        except Exception:  # whatever it is that it fails by
-            continue
-    return None, ""
+    """ONNX Runtime's model and its mark; none where it fails with our prepared model, too."""
+    out = folder / "theirs.onnx"
+    try:
+        return out, "" if judge.ort_quantize_or_prepared(source, ours_prepared, out, samples, method) else " †"
+    except Exception:
+        return None, ""
 
 
 def cells(name, corpus, options):

@@ -5,7 +5,7 @@
 //! standard output as JSON, with the milliseconds of each run where `--time` asks for them. The oracle
 //! (`tests/oracle/test_integers.py`) holds the results against ONNX Runtime.
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use std::{env, error::Error, fs};
@@ -16,6 +16,7 @@ use octet::prepare::prepare;
 use octet::samples::{Encoded, InputSpec, Settings, decode};
 use octet::tensor::{Tensor, Values};
 use octet_kernels::int8::Form;
+use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -92,9 +93,10 @@ fn files(input: &Path, output: &Path) -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn
 }
 
 fn write(path: &Path, names: &[String], made: &[Tensor]) -> Result<(), Box<dyn Error>> {
-    let mut archive = zip::ZipWriter::new(fs::File::create(path)?);
+    let mut archive = zip::ZipWriter::new(BufWriter::new(fs::File::create(path)?));
+    let plain = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
     for (name, tensor) in names.iter().zip(made) {
-        archive.start_file(format!("{name}.npy"), SimpleFileOptions::default())?;
+        archive.start_file(format!("{name}.npy"), plain)?;
         archive.write_all(&npy(tensor))?;
     }
     archive.finish()?;

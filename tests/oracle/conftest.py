@@ -11,9 +11,22 @@ import onnxruntime
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import judge  # noqa: E402
 from corpus import Corpus  # noqa: E402
+from corpus_manifest import MODELS  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)
+
+
+def pytest_collection_modifyitems(items):
+    """Two workers share the tests; those of one model go to the same, which keeps what it made of the model."""
+    for item in items:
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        for name in (value for value in values if isinstance(value, str) and value in MODELS):
+            item.add_marker(pytest.mark.xdist_group(name))
+            break
+    # The longest first: nobody waits for it in the end.
+    items.sort(key=lambda item: "sam2" not in item.name)
 
 
 def octet():
@@ -31,6 +44,7 @@ class Quantized:
     source: Path
     samples: Path
     model: Path
+    prepared: Path
     report: Path
     status: int
     errors: str
@@ -56,10 +70,23 @@ def quantized(corpus, program, tmp_path_factory):
         if not any(samples.glob("*.npz")):
             samples = corpus.samples("ppocr_rec")  # for a model that is refused before any sample is read
         folder = tmp_path_factory.mktemp(name)
-        model, report = folder / "quantized.onnx", folder / "report.yaml"
+        model, prepared, report = folder / "quantized.onnx", folder / "prepared.onnx", folder / "report.yaml"
+        made = ["--out", model, "--save-prepared", prepared, "--report", report]
         done = subprocess.run(
-            [program, "quantize", source, "--calib", samples, "--out", model, "--report", report, "--threads", "2"],
-            capture_output=True, text=True, check=False)
-        return Quantized(source, samples, model, report, done.returncode, done.stderr)
+            [program, "quantize", source, "--calib", samples, *made, "--threads", "2"], capture_output=True, text=True, check=False)
+        return Quantized(source, samples, model, prepared, report, done.returncode, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def ort_quantized(corpus, quantized, tmp_path_factory):
+    """A function from a model's name to ONNX Runtime's quantization of it by two samples, run once."""
+
+    @cache
+    def run(name):
+        out, samples = tmp_path_factory.mktemp(name) / "theirs.onnx", judge.load_samples(corpus.samples(name))
+        judge.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, out, samples[:2])
+        return out
 
     return run

@@ -98,3 +98,20 @@ def ort_quantize(path, out, samples, method="minmax"):
     quantize_static(
         str(path), str(out), _Reader(samples), quant_format=QuantFormat.QDQ, per_channel=True,
         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=method)
+
+
+def ort_quantize_or_prepared(source, prepared, out, samples, method="minmax"):
+    """ONNX Runtime's model of `source`; of `prepared` where it can't load what it writes of that (operator set below 13).
+    Whether it is of `source`."""
+    own = out.with_name("prepared by ONNX Runtime.onnx")
+    try:
+        ort_prepare(source, own)
+        ort_quantize(own, out, samples, method)
+        session(out)
+        return True
+    except Exception:  # whatever it is that it fails by
+        ort_quantize(prepared, out, samples, method)
+        session(out)
+        return False
+    finally:
+        own.unlink(missing_ok=True)

