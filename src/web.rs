@@ -364,9 +364,9 @@ fn not_comparing() -> JsValue {
     )
 }
 
-/// Runs everything once on a little model, so that the browser compiles what a person will wait for.
+/// The file of a little model to go the whole way with, so that the browser compiles what a person will wait for.
 #[wasm_bindgen(js_name = warmUp)]
-pub fn warm_up() -> Result<(), JsValue> {
+pub fn warm_up() -> Result<Vec<u8>, JsValue> {
     session::warm_up().map_err(error)
 }
 

@@ -17,7 +17,7 @@ const ahead = 2;
 const interval = 100;
 
 /** How long the engine warms up once it is loaded, in milliseconds, if nobody wants anything of it. */
-const warmth = 1000;
+const warmth = 1600;
 
 const scope = /** @type {DedicatedWorkerGlobalScope} */ (/** @type {unknown} */ (self));
 
@@ -286,20 +286,30 @@ function ended(before) {
 }
 
 /**
- * Has the engine work on a little model of its own until the browser has compiled what a person will wait for, or a call comes.
+ * Has the engine go the whole way with a little model, again and again, until the browser has compiled what a person will wait for, or a
+ * call comes.
  */
-function warmUp() {
+async function warmUp() {
   const until = performance.now() + warmth;
-  const round = () => {
-    if (waiting > 0 || performance.now() > until) return;
-    try {
-      loaded().warmUp();
-    } catch (cause) {
-      return console.warn('The engine could not warm up:', cause); // nothing depends on it
+  const [key, quiet, no] = [0, () => {}, async () => false]; // the page counts from 1
+  /** @type {NamedFile[]} */
+  let files = [];
+  const way = [
+    () => calls.open({ key, name: 'warm-up', blob: new Blob([/** @type {BlobPart} */ (loaded().warmUp())]) }, quiet, no),
+    () => (files = /** @type {NamedFile[]} */ (calls.demoSamples({ key, count: 4, seed: 0 }, quiet, no))),
+    () => calls.calibrate({ key, files, method: 'minmax', samples: {} }, quiet, no),
+    () => calls.quantize({ key, settings: {} }, quiet, no),
+  ];
+  try {
+    for (let at = 0; performance.now() < until; at += 1) {
+      await delivered();
+      if (waiting > 0) break;
+      await way[at % way.length]();
     }
-    setTimeout(round);
-  };
-  setTimeout(round);
+  } catch (cause) {
+    console.warn('The engine could not warm up:', cause); // nothing depends on it
+  }
+  calls.close({ key }, quiet, no);
 }
 
 function memory() {
@@ -356,6 +366,6 @@ scope.addEventListener('message', (event) => {
     }
     sufficed.delete(id);
     waiting -= 1;
-    if (call === 'start' && wasm) warmUp();
+    if (call === 'start' && wasm) line = line.then(warmUp);
   });
 });
