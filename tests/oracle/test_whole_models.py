@@ -10,17 +10,14 @@ import judge
 import numpy as np
 import onnx
 import pytest
-from corpus_manifest import MODELS
+from corpus_manifest import FILES
 from test_integers import run, steps_apart
 
-# Already quantized, with ranges of each run: test_dynamic_integers.
-NAMES = [name for name, model in MODELS.items() if not model.quantized]
 # An error that is a hundredth of the signal is far below what quantizing itself did to any of them (10 to 56 dB).
 ENOUGH = 40.0
 
 
-@pytest.mark.parametrize("whose", ["octet", "theirs"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name, whose", FILES)
 def test_a_whole_model_ends_as_near_as_onnx_runtimes_own_kernels(name, whose, corpus, quantized, ort_quantized, tmp_path):
     path = quantized(name).model if whose == "octet" else ort_quantized(name)
     samples, model = judge.load_samples(corpus.samples(name))[:4], onnx.load(path)
