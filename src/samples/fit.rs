@@ -185,6 +185,7 @@ fn allows_but_batch(wanted: &[Dim], given: &[usize]) -> bool {
     matches!(wanted.first(), Some(Dim::Known(1))) && fits(&given[1..], &wanted[1..])
 }
 
+#[inline(never)] // as what reads them, in `npy`
 fn finite(array: &Array) -> Result<(), Problem> {
     let bad = match array.tensor.values() {
         Values::F32(v) => v

@@ -175,6 +175,8 @@ fn row_major(data: &[u8], size: usize, shape: &[usize]) -> Vec<u8> {
     out
 }
 
+// By itself: in a browser a loop inside of a long function waits until all of that is compiled well.
+#[inline(never)]
 fn values(code: u8, size: usize, bytes: &[u8]) -> (&'static str, Values) {
     macro_rules! read {
         ($kind:ident, $type:ty) => {
