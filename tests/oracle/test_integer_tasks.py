@@ -12,8 +12,8 @@ from test_integers import run_all
 
 # A sample of it takes ONNX Runtime three seconds and a half without its optimisation.
 JUDGED = {"captcha_crnn": 12}
-# A text is right if each of its letters is. In one of sixty, two letters have the same integer for a score, or neighbours: which of them is
-# ahead is no more certain in ONNX Runtime (in two of three such lines, its answer with optimisation is ours, without it another).
+# A text is right if each of its letters is. In one of sixty, ONNX Runtime itself gives two letters the same integer for a score, with
+# optimisation or without, and the first in the list wins (in two of three such lines, its answer with optimisation is ours, without it another).
 TEXTS = ("ppocr_det", "ppocr_rec", "captcha_crnn", "ddddocr")
 
 
