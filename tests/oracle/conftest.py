@@ -90,3 +90,17 @@ def ort_quantized(corpus, quantized, tmp_path_factory):
         return out
 
     return run
+
+
+@pytest.fixture(scope="session")
+def file_by(quantized, ort_quantized):
+    """A function from a model's name and whose quantizer it is, "octet" or "theirs", to the quantized file."""
+
+    def find(name, whose):
+        if whose == "theirs":
+            return ort_quantized(name)
+        result = quantized(name)
+        assert result.status == 0, result.errors
+        return result.model
+
+    return find
