@@ -182,17 +182,7 @@ mod tests {
     use crate::calibrate::Method;
     use crate::quantize::Settings;
     use crate::samples;
-    use crate::session::{Event, Session, Source, Watch};
-
-    struct Unwatched;
-
-    impl Watch for Unwatched {
-        fn event(&self, _: &Event) {}
-
-        fn cancelled(&self) -> bool {
-            false
-        }
-    }
+    use crate::session::{Session, Source};
 
     #[test]
     fn the_little_model_goes_the_whole_way() {
@@ -202,7 +192,7 @@ mod tests {
             .begin_calibration(samples::Settings::default())
             .unwrap();
         let sample = session.demo_sample(0, 0).unwrap();
-        session.feed(vec![sample], &Unwatched).unwrap();
+        session.feed(vec![sample], &()).unwrap();
         session.finish_calibration(Method::default()).unwrap();
         let outcome = session.quantize(&Settings::default()).unwrap();
         assert!(outcome.summary.nodes.iter().all(|node| node.quantized));
