@@ -10,8 +10,11 @@ import { slot } from './slot.js';
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */
 /** @typedef {import('../pkg/threads/octet.js').Session} Session */
 
-/** So many samples are handed over for each thread: one to run and one to go on with. */
-const ahead = 2;
+/**
+ * A sample with files of up to so many bytes is handed over before a thread is free, one for each: they run for moments. A larger one
+ * runs long enough for the next to be handed over once it has ended, and then one sample waits, whatever the number of threads.
+ */
+const light = 1 << 18;
 
 /** Memory is told this often while samples run, in milliseconds. */
 const interval = 100;
@@ -120,8 +123,9 @@ const calls = {
     const all = samplesOf(files);
     const [first] = all;
     if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
-    // One portion runs while the files of the next are read.
-    return await session(key).forecast(first.name, first.files, samples, all.length, threads === 1 ? 1 : ahead * threads, method, settings);
+    // While some run the files of the next are read.
+    const ahead = threads === 1 ? 1 : underWay(first) + 1;
+    return await session(key).forecast(first.name, first.files, samples, all.length, ahead, method, settings);
   },
 
   /** @param {{ key: number, settings: QuantizeSettings }} given @param {Report} report */
@@ -249,21 +253,15 @@ async function feed(open, all, stage, report, enough) {
   try {
     for (let at = 0; coming; at += 1) {
       const sample = await coming;
-      // Where there is one thread, nothing is read while a sample runs.
-      coming = threads === 1 ? null : read(at + 1);
-      await free(ahead * threads);
+      await free(underWay(all[at]));
       if (at > 0 && await enough()) {
-        // What was read and is not wanted any more.
-        sample.free();
-        coming?.then((unread) => unread.free(), () => {});
+        sample.free(); // read and not wanted any more
         break;
       }
       begun = at + 1;
       if (!open.beginSample(sample)) break;
-      if (threads === 1) {
-        tell();
-        coming = read(at + 1);
-      }
+      if (threads === 1) tell();
+      coming = read(at + 1);
     }
   } finally {
     await free(1);
@@ -271,6 +269,16 @@ async function feed(open, all, stage, report, enough) {
   open.settle();
   tell();
   return begun;
+}
+
+/**
+ * How many samples are handed over at once, those that run included, where they are like this one.
+ *
+ * @param {{ files: NamedFile[] }} sample
+ */
+function underWay({ files }) {
+  const bytes = files.reduce((sum, { blob }) => sum + blob.size, 0);
+  return threads > 1 && bytes <= light ? 2 * threads : threads;
 }
 
 /**

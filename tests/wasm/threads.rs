@@ -35,3 +35,16 @@ async fn the_pool_has_the_threads_that_were_asked_for() {
     alone.observe(&values);
     assert_eq!(total.into_inner().expect("no thread panicked"), alone);
 }
+
+#[wasm_bindgen_test]
+async fn threads_take_and_give_back_large_blocks_and_nobody_writes_into_anothers() {
+    pool::started().await;
+    (0..600u32).into_par_iter().for_each(|turn| {
+        let sizes = [20_000, 200_000, 50_000, 400_000].map(|size| size + 97 * (turn as usize % 50));
+        let mut blocks = sizes.map(|size| vec![turn; size]);
+        blocks[0].resize(sizes[0] * 3, turn);
+        blocks[1].truncate(sizes[1] / 2);
+        blocks[1].shrink_to_fit();
+        assert!(blocks.iter().flatten().all(|&value| value == turn));
+    });
+}
