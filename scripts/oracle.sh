@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The oracle: the corpus through `octet` and ONNX Runtime. Arguments go to pytest; `-n 0 -s` prints what is measured.
+# The oracle: the corpus through `octet` and ONNX Runtime. Arguments go to pytest; `-n 0 -s` prints what is measured, a file of tests/oracle
+# runs that alone.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 python=$(scripts/venv.sh)
-exec "$python" -m pytest -q -rsf --numprocesses 2 --dist loadgroup tests/oracle "$@"
+case " $* " in *" tests/oracle/"*) ;; *) set -- tests/oracle "$@" ;; esac
+exec "$python" -m pytest -q -rsf --numprocesses 2 --dist loadscope --no-loadscope-reorder "$@"
