@@ -95,7 +95,8 @@ impl Profiler {
             late: false,
             records: vec![],
         };
-        profiler.note("Start".into());
+        // What the memory grew by for the file is told behind it.
+        profiler.records.push(profiler.watch.moment("Start".into()));
         profiler
     }
 
@@ -211,9 +212,8 @@ impl Profiler {
     }
 
     fn note(&mut self, step: String) {
-        let record = self.watch.moment(step);
         self.records.extend(self.watch.growth());
-        self.records.push(record);
+        self.records.push(self.watch.moment(step));
     }
 }
 
