@@ -68,7 +68,8 @@ export class Engine {
 
   /**
    * Its one report says that the engine is loaded and the threads are next. Only then does the clock run: a slow network is no
-   * reason to do without threads. (Seen in Firefox on a busy machine: a thread of the pool never answers.)
+   * reason to do without threads. (Seen in Firefox where a test drives it, in one of twenty starts: `new Worker` does not return in the
+   * worker that starts the pool. Undriven it did in 61 of 61.)
    *
    * @param {'threads' | 'baseline'} variant
    * @param {number} threads

@@ -3,16 +3,28 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { inBrowsers, model, out, photos } from './walk.mjs';
 
 inBrowsers('the page', (visit, name) => {
-  for (const plain of [false, true]) {
-    test(`a model and photos become an int8 model and a report, ${plain ? 'plain' : 'isolated'}`, async () => {
-      await visit({ plain }, async (visit) => {
-        const engine = await visit.tab.$$eval('summary', (all) => all[1].textContent ?? '');
-        assert.match(engine, plain ? /1 thread$/ : /build/);
+  const several = availableParallelism() > 1;
+  const kinds = {
+    isolated: { build: 'threads', engine: several ? /^Full build, \d+ threads$/ : /^Full build, 1 thread$/ },
+    plain: { build: 'threads', engine: /^Full build, 1 thread$/ },
+    older: { build: 'baseline', engine: /^Baseline build, 1 thread$/ },
+  };
+  for (const [kind, { build, engine }] of Object.entries(kinds)) {
+    test(`a model and photos become an int8 model and a report, ${kind}`, async () => {
+      await visit({ plain: kind === 'plain', older: kind === 'older' }, async (visit) => {
+        const said = await visit.tab.$$eval('summary', (all) => all[1].textContent ?? '');
+        const why = await visit.tab.$eval('.abilities li:last-child', (item) => item.textContent ?? '');
+        // Firefox does not start a worker in one of twenty pages that are driven (www/engine.js).
+        if (name !== 'firefox' || !/did not start/.test(why)) assert.match(said, engine);
+        assert.equal(await visit.tab.evaluate(() => crossOriginIsolated), kind !== 'plain');
+        const loaded = visit.requests.filter((url) => url.endsWith('.wasm')).map((url) => new URL(url).pathname);
+        assert.deepEqual([...new Set(loaded)], [`/pkg/${build}/octet_bg.wasm`]);
         assert.equal(await visit.tab.$('#run'), null);
         await visit.ready(4);
         await visit.quantize();
@@ -22,7 +34,7 @@ inBrowsers('the page', (visit, name) => {
         assert.match(report, /Calibration Start/);
         assert.match(report, /total_quantization_time_seconds/);
         assert.ok(report.includes(createHash('sha256').update(readFileSync(model)).digest('hex')), 'the checksum of the model');
-        const stem = `efficientnet_lite0-${name}-${plain ? 'plain' : 'isolated'}`;
+        const stem = `efficientnet_lite0-${name}-${kind}`;
         writeFileSync(join(out, `${stem}.onnx`), result);
         writeFileSync(join(out, `${stem}.yaml`), report);
       });

@@ -10,13 +10,20 @@ import { inBrowsers } from './walk.mjs';
 const shape = [1, 3, 4, 4];
 const values = Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1);
 const good = npy(values, shape);
-const withNaN = npy(values.with(17, NaN), shape);
+const withNaN = npy(values.map((value, at) => (at === 17 ? NaN : value)), shape);
+
+/** Takes the samples away. @param {Visit} visit */
+async function emptied(visit) {
+  if (!await visit.tab.$('.names')) return;
+  await visit.press('Remove all');
+  await visit.tab.waitForFunction(() => !document.querySelector('.names'));
+}
 
 /** A good model and a good sample, over whatever is on the page. @param {Visit} visit */
 async function works(visit) {
   await visit.drop({ 'good.onnx': convolution() });
   await visit.says('.file', /good\.onnx/);
-  if (await visit.tab.$('.names')) await visit.press('Remove all');
+  await emptied(visit);
   await visit.says('#run-why', /at least one sample/);
   await visit.drop({ 'good.npy': good });
   await visit.says('#run-why', /Nothing is changed/);
@@ -31,101 +38,106 @@ function holds(said, words) {
 }
 
 inBrowsers('what cannot be used', (visit) => {
-  const whole = convolution();
-  /** @type {[string, Uint8Array, RegExp[]][]} */
-  const noModels = [
-    ['empty.onnx', Buffer.from(''), [/empty/, /choose .* again/]],
-    ['cut.onnx', whole.subarray(0, whole.length / 2), [/damaged|cut short/, /again/]],
-    ['page.onnx', Buffer.from('<!doctype html><html><body>404</body></html>'), [/HTML/, /not an ONNX model/]],
-    ['noise.onnx', Buffer.alloc(300, 0xff), [/again/]],
-  ];
-  for (const [file, bytes, words] of noModels) {
-    test(`no model: ${file}`, () => visit({}, async (visit) => {
-      await visit.drop({ [file]: bytes });
-      await visit.says('.problem h2', new RegExp(`^${file} could not be opened`));
-      holds(await visit.text('.problem .said'), words);
+  test('each of these is said, and a good run works after it', (t) => visit({}, async (visit) => {
+    // One page takes it all: whatever was wrong before, the next model and the next sample are taken.
+    /** @param {string} what @param {() => Promise<void>} walk */
+    const then = (what, walk) => t.test(what, async () => {
+      await emptied(visit);
+      await walk();
       await works(visit);
-    }));
-  }
+    });
 
-  test('a file of another kind', () => visit({}, async (visit) => {
-    await visit.drop({ 'good.onnx': convolution(), 'notes.txt': Buffer.from('hi') });
-    await visit.says('.problem', /notes\.txt/);
-    holds(await visit.text('.problem .said'), [/not a sample/, /give .*\.npy/]);
-    await works(visit);
-  }));
+    const whole = convolution();
+    /** @type {[string, Uint8Array, RegExp[]][]} */
+    const noModels = [
+      ['empty.onnx', Buffer.from(''), [/empty/, /choose .* again/]],
+      ['cut.onnx', whole.subarray(0, whole.length / 2), [/damaged|cut short/, /again/]],
+      ['page.onnx', Buffer.from('<!doctype html><html><body>404</body></html>'), [/HTML/, /not an ONNX model/]],
+      ['noise.onnx', Buffer.alloc(300, 0xff), [/again/]],
+    ];
+    for (const [file, bytes, words] of noModels) {
+      await then(`no model: ${file}`, async () => {
+        await visit.drop({ [file]: bytes });
+        await visit.says('.problem h2', new RegExp(`^${file} could not be opened`));
+        holds(await visit.text('.problem .said'), words);
+      });
+    }
 
-  test('an operator nobody knows', () => visit({}, async (visit) => {
-    await visit.drop({ 'odd.onnx': unknownOperator(), 'good.npy': good });
-    await visit.says('#run-why', /Nothing is changed/);
-    await visit.tab.click('#run');
-    await visit.says('.problem h2', /The run stopped/);
-    holds(await visit.text('.problem .said'), [/Frobnicate/, /frob\b/, /export it with standard/]);
-    await works(visit);
-  }));
+    await then('a file of another kind', async () => {
+      await visit.drop({ 'good.onnx': convolution(), 'notes.txt': Buffer.from('hi') });
+      await visit.says('.problem', /notes\.txt/);
+      holds(await visit.text('.problem .said'), [/not a sample/, /give .*\.npy/]);
+    });
 
-  test('a model that is quantized already', () => visit({}, async (visit) => {
-    await visit.drop({ 'int8.onnx': alreadyQuantized(), 'good.npy': good });
-    await visit.says('#run-why', /quantized already; open the float model/);
-    holds(await visit.text('#panel-overview .callout'), [/quantized already/, /use the float model/]);
-    await visit.tab.click('#run');
-    assert.equal(await visit.tab.$('#progress-title'), null);
-    await works(visit);
-  }));
+    await then('an operator nobody knows', async () => {
+      await visit.drop({ 'odd.onnx': unknownOperator(), 'good.npy': good });
+      await visit.says('.file', /odd\.onnx/);
+      await visit.says('#run-why', /Nothing is changed/);
+      await visit.tab.click('#run');
+      await visit.says('.problem h2', /The run stopped/);
+      holds(await visit.text('.problem .said'), [/Frobnicate/, /frob\b/, /export it with standard/]);
+    });
 
-  test('external data that is missing is asked for by name, and taken from a drop', () => visit({}, async (visit) => {
-    await visit.drop({ 'beside.onnx': withExternalData('weights.bin') });
-    await visit.tab.waitForSelector('#choose-external');
-    assert.match(await visit.text('.asks'), /weights\.bin/);
-    assert.match(await visit.text('#run-why'), /weights\.bin/);
-    await visit.drop({ 'weights.bin': Buffer.alloc(15) });
-    await visit.says('.problem .said', /weights\.bin/);
-    holds(await visit.text('.problem .said'), [/15|16/]);
-    await visit.drop({ 'weights.bin': Buffer.alloc(16) });
-    await visit.tab.waitForFunction(() => !document.querySelector('#choose-external'));
-    assert.match(await visit.text('#run-why'), /at least one sample/);
-    await works(visit);
-  }));
-
-  /** @type {[string, Uint8Array, RegExp[]][]} */
-  const badSamples = [
-    ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" wants \[1, 3, 4, 4\]/]],
-    ['a shape without its batch axis', npy(new Float32Array(48), [3, 4, 4]), [/shape \[3, 4, 4\]/, /batch axis/]],
-    ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" wants float32/]],
-    ['a value that is not a number', withNaN, [/NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]],
-    ['no content', Buffer.from(''), [/empty|no \.npy file/]],
-    ['cut off content', good.subarray(0, 100), [/header announces|ends inside/, /again/]],
-  ];
-  for (const [what, bytes, words] of badSamples) {
-    test(`a first sample with ${what} is refused before the run`, () => visit({}, async (visit) => {
-      await visit.drop({ 'good.onnx': convolution(), 'bad.npy': bytes });
-      await visit.says('.sample .callout.bad', /bad\.npy/);
-      holds(await visit.text('.sample .callout.bad'), words);
-      assert.match(await visit.text('#run-why'), /The first sample cannot be used/);
+    await then('a model that is quantized already', async () => {
+      await visit.drop({ 'int8.onnx': alreadyQuantized(), 'good.npy': good });
+      await visit.says('#run-why', /quantized already; open the float model/);
+      holds(await visit.text('#panel-overview .callout'), [/quantized already/, /use the float model/]);
       await visit.tab.click('#run');
       assert.equal(await visit.tab.$('#progress-title'), null);
-      await works(visit);
-    }));
-  }
+    });
 
-  test('a later sample that is bad stops the run by its name, and is mended by adding it again', () => visit({}, async (visit) => {
-    await visit.drop({ 'good.onnx': convolution(), 'a.npy': good, 'b.npy': withNaN, 'c.npy': good });
-    await visit.says('#run-why', /Nothing is changed/);
-    await visit.tab.click('#run');
-    await visit.says('.problem h2', /The run stopped/);
-    holds(await visit.text('.problem .said'), [/b\.npy/, /NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]);
-    // The mended file has the name and size of the bad one.
-    await visit.drop({ 'b.npy': good });
-    await visit.tab.waitForFunction(() => !document.querySelector('.problem'));
-    await visit.quantize();
-    await works(visit);
-  }));
+    await then('external data that is missing is asked for by name, and taken from a drop', async () => {
+      await visit.drop({ 'beside.onnx': withExternalData('weights.bin') });
+      await visit.tab.waitForSelector('#choose-external');
+      assert.match(await visit.text('.asks'), /weights\.bin/);
+      assert.match(await visit.text('#run-why'), /weights\.bin/);
+      await visit.drop({ 'weights.bin': Buffer.alloc(15) });
+      await visit.says('.problem .said', /weights\.bin/);
+      holds(await visit.text('.problem .said'), [/15|16/]);
+      await visit.drop({ 'weights.bin': Buffer.alloc(16) });
+      await visit.tab.waitForFunction(() => !document.querySelector('#choose-external'));
+      assert.match(await visit.text('#run-why'), /at least one sample/);
+    });
 
-  test('a run without samples is not begun', () => visit({}, async (visit) => {
-    await visit.drop({ 'good.onnx': convolution() });
-    await visit.says('#run-why', /at least one sample/);
-    await visit.tab.click('#run');
-    assert.equal(await visit.tab.$('#progress-title'), null);
-    await works(visit);
+    /** @type {[string, Uint8Array, RegExp[]][]} */
+    const badSamples = [
+      ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" wants \[1, 3, 4, 4\]/]],
+      ['a shape without its batch axis', npy(new Float32Array(48), [3, 4, 4]), [/shape \[3, 4, 4\]/, /batch axis/]],
+      ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" wants float32/]],
+      ['a value that is not a number', withNaN, [/NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]],
+      ['no content', Buffer.from(''), [/empty|no \.npy file/]],
+      ['cut off content', good.subarray(0, 100), [/header announces|ends inside/, /again/]],
+    ];
+    for (const [what, bytes, words] of badSamples) {
+      await then(`a first sample with ${what} is refused before the run`, async () => {
+        await visit.drop({ 'good.onnx': convolution(), 'bad.npy': bytes });
+        await visit.says('.sample .callout.bad', /bad\.npy/);
+        holds(await visit.text('.sample .callout.bad'), words);
+        assert.match(await visit.text('#run-why'), /The first sample cannot be used/);
+        await visit.tab.click('#run');
+        assert.equal(await visit.tab.$('#progress-title'), null);
+      });
+    }
+
+    await then('a later sample that is bad stops the run by its name, and is mended by adding it again', async () => {
+      await visit.drop({ 'good.onnx': convolution(), 'a.npy': good, 'b.npy': withNaN, 'c.npy': good });
+      await visit.says('#left', /3 samples/);
+      await visit.says('#run-why', /Nothing is changed/);
+      await visit.tab.click('#run');
+      await visit.says('.problem h2', /The run stopped/);
+      holds(await visit.text('.problem .said'), [/b\.npy/, /NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]);
+      // The mended file has the name and size of the bad one.
+      await visit.drop({ 'b.npy': good });
+      await visit.tab.waitForFunction(() => !document.querySelector('.problem'));
+      await visit.quantize();
+    });
+
+    await then('a run without samples is not begun', async () => {
+      await visit.drop({ 'alone.onnx': convolution() });
+      await visit.says('.file', /alone\.onnx/);
+      await visit.says('#run-why', /at least one sample/);
+      await visit.tab.click('#run');
+      assert.equal(await visit.tab.$('#progress-title'), null);
+    });
   }));
 });

@@ -57,6 +57,16 @@ export function silentThreads() {
   return folder;
 }
 
+/** Runs in the page before its own scripts: a browser that knows no relaxed SIMD. */
+function withoutRelaxedSimd() {
+  const validate = WebAssembly.validate;
+  WebAssembly.validate = (source) => {
+    const bytes = ArrayBuffer.isView(source) ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
+    const relaxed = bytes.some((byte, at) => byte === 0xfd && bytes[at + 1] === 0x80 && bytes[at + 2] === 0x02);
+    return !relaxed && validate(source);
+  };
+}
+
 /** @param {'chromium' | 'firefox'} name */
 export function launch(name) {
   if (name === 'firefox') {
@@ -82,8 +92,8 @@ export function launch(name) {
   });
 }
 
-/** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string> }} ServerOptions */
-/** @typedef {(options: ServerOptions, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
+/** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string>, older?: boolean }} Options of server and browser */
+/** @typedef {(options: Options, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
 
 /**
  * The same tests in each browser. `visit` opens the page, walks it, and then holds it against what is promised of every walk: no
@@ -126,11 +136,12 @@ export class Visit {
   /** What the policy stopped, told by the browser itself: of the page, its workers and their threads. @type {Record<string, unknown>[]} */
   violations = [];
 
-  /** @param {import('puppeteer-core').Browser} browser @param {ServerOptions} [options] */
-  static async begin(browser, options = {}) {
+  /** @param {import('puppeteer-core').Browser} browser @param {Options} [options] */
+  static async begin(browser, { older, ...options } = {}) {
     const visit = new Visit();
     visit.server = await serve({ port: 0, onViolation: (violation) => visit.violations.push(violation), ...options });
     visit.page = await browser.newPage();
+    if (older) await visit.page.evaluateOnNewDocument(withoutRelaxedSimd);
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(120_000);
     // Requests of the worker and its threads are seen here too; blobs never leave the browser.
