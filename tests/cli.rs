@@ -297,10 +297,10 @@ fn no_samples_and_foreign_files_are_refused() {
     let folder = prepared("no-samples");
     fs::create_dir(folder.join("none")).unwrap();
     let with = |path: &'static str| ["quantize", "m.onnx", "--calib", path, "--out", "q.onnx"];
-    refused(&folder, &with("none"), &["no samples", ".npz"]);
+    refused(&folder, &with("none"), &["none: no samples", ".npz"]);
     refused(&folder, &with("gone"), &["gone", "check the path"]);
     fs::write(folder.join("none/labels.csv"), "a,b").unwrap();
-    refused(&folder, &with("none"), &["no samples", ".npz"]);
+    refused(&folder, &with("none"), &["none: no samples", ".npz"]);
     refused(
         &folder,
         &with("none/labels.csv"),
@@ -372,6 +372,23 @@ fn the_model_is_never_overwritten_by_its_result() {
         &["folder does not exist"],
     );
     assert_eq!(before, fs::read(folder.join("m.onnx")).unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_printed_is_said() {
+    let folder = prepared("unprinted");
+    let output = Command::new(env!("CARGO_BIN_EXE_octet"))
+        .args(["inspect", "m.onnx"])
+        .current_dir(&folder)
+        .stdout(fs::File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    let said = refusal(&output);
+    assert!(
+        said.contains("standard output: no space left on device; make room"),
+        "{said}"
+    );
 }
 
 #[cfg(target_os = "linux")]

@@ -13,7 +13,6 @@ use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
-use super::run::print;
 use super::samples::Samples;
 use super::{Failure, files, open, threads};
 
@@ -98,7 +97,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     float.finish_comparison(&comparison);
     options.files.write(&float)?;
-    print(&match options.json {
+    files::print(&match options.json {
         true => serde_json::to_string_pretty(&comparison)? + "\n",
         false => text(&comparison, options.top)?,
     })

@@ -147,6 +147,20 @@ fn write_beside(target: &Path, pieces: &[impl AsRef<[u8]>]) -> io::Result<()> {
     moved
 }
 
+/// Prints what was asked for.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // The reader of a pipe may leave early.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| {
+            let why = plain(&error);
+            Failure(format!(
+                "can't print the answer to standard output: {why}; make room, or send it elsewhere"
+            ))
+        }),
+    }
+}
+
 /// The system's words without its error number.
 fn plain(error: &io::Error) -> String {
     let text = error.to_string();

@@ -1,13 +1,12 @@
 //! `octet inspect`: what is in a model and what of it can be quantized.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use octet::session::Card;
 
-use super::{Failure, open};
+use super::{Failure, files, open};
 
 #[derive(Args)]
 pub struct Options {
@@ -27,11 +26,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     } else {
         text(card)?
     };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // The reader of a pipe may leave early.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
+    files::print(&text)
 }
 
 fn text(card: &Card) -> Result<String, Failure> {

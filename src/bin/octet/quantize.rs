@@ -10,7 +10,6 @@ use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
-use super::run::print;
 use super::samples::Samples;
 use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges, threads};
@@ -125,7 +124,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
         if options.forecast {
             progress.clear();
-            return print(&match options.json {
+            return files::print(&match options.json {
                 true => serde_json::to_string_pretty(forecast)? + "\n",
                 false => told(forecast),
             });
@@ -199,9 +198,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let share = 100.0 * after as f64 / before.max(1) as f64;
     if options.json {
         let done = serde_json::json!({ "forecast": forecast, "summary": outcome.summary });
-        return print(&(serde_json::to_string_pretty(&done)? + "\n"));
+        return files::print(&(serde_json::to_string_pretty(&done)? + "\n"));
     }
-    print(&format!(
+    files::print(&format!(
         "{}: {after} bytes, {share:.0} % of {before}\n",
         options.out.display()
     ))

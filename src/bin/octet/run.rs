@@ -1,7 +1,6 @@
 //! `octet run`: one inference, and what each layer of it took.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -14,7 +13,7 @@ use octet::tensor::Tensor;
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
 use super::samples::Samples;
-use super::{Failure, open, threads};
+use super::{Failure, files, open, threads};
 
 #[derive(Args)]
 pub struct Options {
@@ -90,7 +89,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(pairs) = options.overhead {
         let runner = session.runner().map_err(named)?.by(kernels);
         let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
-        return print(&format!(
+        return files::print(&format!(
             "measuring adds {:.2} % to a run, the middle of {pairs} pairs\n",
             share * 100.0
         ));
@@ -101,7 +100,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             .runner()
             .and_then(|runner| runner.by(kernels).run(&inputs, &()))
             .map_err(named)?;
-        return print(&described(&outputs)?);
+        return files::print(&described(&outputs)?);
     }
     let repeats = Repeats {
         runs: options.runs.into(),
@@ -116,7 +115,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     out.push_str(&text::rows(&rows(options, &profile.table)));
     writeln!(out)?;
     out.push_str(&text::summary(&profile.table));
-    print(&out)
+    files::print(&out)
 }
 
 fn rows(options: &Options, table: &LayerTable) -> Vec<octet::profile::Layer> {
@@ -143,13 +142,4 @@ fn described(outputs: &[(String, Tensor)]) -> Result<String, Failure> {
         writeln!(out)?;
     }
     Ok(out)
-}
-
-/// Prints what was asked for.
-pub fn print(text: &str) -> Result<(), Failure> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // The reader of a pipe may leave early.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use octet::samples::{Encoded, SampleRef, group};
+use octet::samples::{Encoded, SampleError, SampleRef, group};
 use octet::session::Session;
 
 use super::{Failure, files};
@@ -22,7 +22,21 @@ impl Samples {
         Ok(match demo {
             Some(count) => Samples::Demo(count),
             None if paths.is_empty() => Samples::Files(Vec::new()),
-            None => Samples::Files(group(&files::expand(paths)?)?),
+            None => {
+                let found = files::expand(paths)?;
+                if found.is_empty() {
+                    let places: Vec<_> = paths
+                        .iter()
+                        .map(|path| path.display().to_string())
+                        .collect();
+                    return Err(Failure(format!(
+                        "{}: {}",
+                        places.join(", "),
+                        SampleError::None
+                    )));
+                }
+                Samples::Files(group(&found)?)
+            }
         })
     }
 
