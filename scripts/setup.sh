@@ -12,7 +12,10 @@ need() { # need PROGRAM PACKAGE...
 }
 
 need cc gcc libc6-dev
-need node nodejs
+if ! have node || ! node -e 'process.exit(process.versions.node.split(".")[0] < 18)'; then
+    missing+=("node 18 or newer")
+    packages+=(nodejs)
+fi
 need npm npm
 if [ "$purpose" = test ]; then
     # rustup leaves a rustfmt that can't run where it has no toolchain
@@ -23,8 +26,8 @@ if [ "$purpose" = test ]; then
     need chromium chromium
     need chromedriver chromium-driver
     need firefox-esr firefox-esr
-    if ! have python3 || ! python3 -c 'import ensurepip, venv' 2>/dev/null; then
-        missing+=("python3 with venv")
+    if ! have python3 || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        missing+=("python3 3.11 or newer with venv")
         packages+=(python3 python3-venv)
     fi
 fi
