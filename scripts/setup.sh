@@ -12,7 +12,7 @@ need() { # need PROGRAM PACKAGE...
 }
 
 need cc gcc libc6-dev
-if ! have node || ! node -e 'process.exit(process.versions.node.split(".")[0] < 18)'; then
+if ! have node || ! node -e 'process.exit(parseInt(process.version.slice(1)) < 18 ? 1 : 0)'; then
     missing+=("node 18 or newer")
     packages+=(nodejs)
 fi
