@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use models::{convolution, npy, npz};
-use octet::onnx::schema::ModelProto;
+use octet::onnx::schema::{ModelProto, TensorProto};
 use prost::Message;
 
 /// An empty folder of that test's own.
@@ -62,18 +62,22 @@ fn save(folder: &Path, name: &str, model: &ModelProto) {
     fs::write(folder.join(name), model.encode_to_vec()).unwrap();
 }
 
+/// The values of a sample.
+fn sample(i: usize) -> Vec<f32> {
+    (0..48)
+        .map(|k| ((k * 7 + i * 5) % 19) as f32 / 9.0 - 1.0)
+        .collect()
+}
+
 /// A folder with `m.onnx`, four samples in `data` and nothing else.
 fn prepared(test: &str) -> PathBuf {
     let folder = folder(test);
     save(&folder, "m.onnx", &convolution());
     fs::create_dir(folder.join("data")).unwrap();
     for i in 0..4 {
-        let values: Vec<f32> = (0..48)
-            .map(|k| ((k * 7 + i * 5) % 19) as f32 / 9.0 - 1.0)
-            .collect();
         fs::write(
             folder.join(format!("data/s{i}.npz")),
-            npz("x", &[1, 3, 4, 4], &values),
+            npz("x", &[1, 3, 4, 4], &sample(i)),
         )
         .unwrap();
     }
@@ -372,6 +376,67 @@ fn the_model_is_never_overwritten_by_its_result() {
         &["folder does not exist"],
     );
     assert_eq!(before, fs::read(folder.join("m.onnx")).unwrap());
+}
+
+#[test]
+fn samples_of_every_kind_of_tensor_file_make_the_same_model() {
+    let folder = prepared("kinds");
+    let made = |calib: &str, out: &str| {
+        let output = octet(
+            &folder,
+            &["quantize", "m.onnx", "--calib", calib, "--out", out],
+        );
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        fs::read(folder.join(out)).unwrap()
+    };
+    let wanted = made("data", "npz.onnx");
+    fs::create_dir(folder.join("arrays")).unwrap();
+    for i in 0..4 {
+        let values = sample(i);
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        fs::write(
+            folder.join(format!("arrays/s{i}.npy")),
+            npy("<f4", "(1, 3, 4, 4)", &bytes),
+        )
+        .unwrap();
+        let set = folder.join(format!("sets/test_data_set_{i}"));
+        fs::create_dir_all(&set).unwrap();
+        let tensor = TensorProto::from_f32("x", &[1, 3, 4, 4], &values);
+        fs::write(set.join("input_0.pb"), tensor.encode_to_vec()).unwrap();
+    }
+    assert!(made("arrays", "npy.onnx") == wanted);
+    assert!(made("sets", "pb.onnx") == wanted);
+}
+
+#[test]
+fn pictures_are_samples_and_png_and_jpeg_may_be_mixed() {
+    let folder = prepared("pictures");
+    fs::create_dir(folder.join("pictures")).unwrap();
+    for (index, name) in ["a.png", "b.png", "c.jpg"].iter().enumerate() {
+        let shade = |x: u32, y: u32| image::Rgb([(x * 60) as u8, (y * 60) as u8, 80 * index as u8]);
+        let picture = image::RgbImage::from_fn(8, 6, shade);
+        picture.save(folder.join("pictures").join(name)).unwrap();
+    }
+    let output = octet(
+        &folder,
+        &[
+            "quantize", "m.onnx", "--calib", "pictures", "--out", "q.onnx", "--report", "r.yaml",
+        ],
+    );
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
+    assert!(report.contains("samples: 3"), "{report}");
 }
 
 #[cfg(target_os = "linux")]

@@ -19,12 +19,22 @@ from corpus_manifest import MODELS  # noqa: E402
 onnxruntime.set_default_logger_severity(3)
 
 
+# What takes longest comes first, the many that take a moment last: in the end no worker waits for the other.
+LONGEST = ["sam2_image_encoder_dynshape", "captcha_crnn", "ppocr_det", "ppocr_rec", "ddddocr_det", "ddddocr", "resnet50"]
+LONGEST += [name for name in MODELS if name not in LONGEST]
+
+
+def model_of(nodeid):
+    """The model of the corpus that a test is about, by its parameters."""
+    _, _, parameters = nodeid.rstrip("]").rpartition("[")
+    return next((name for name in parameters.split("-") if name in MODELS), None)
+
+
 class ByModel(LoadScopeScheduling):
     """Two workers share the tests; those of one model go to the same, which keeps what it made of the model."""
 
     def _split_scope(self, nodeid):
-        _, _, parameters = nodeid.rstrip("]").rpartition("[")
-        return next((name for name in parameters.split("-") if name in MODELS), nodeid)
+        return model_of(nodeid) or nodeid
 
 
 def pytest_xdist_make_scheduler(config, log):
@@ -33,8 +43,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """The longest first: nobody waits for it in the end."""
-    items.sort(key=lambda item: "sam2" not in item.name)
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(model_of(item.nodeid), len(rank)))
 
 
 def octet():
