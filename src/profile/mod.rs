@@ -4,10 +4,12 @@
 //! reads theirs reads ours, then sections of our own. It can be written at any moment of a run and is
 //! whole each time, so a run that is killed leaves what it had got to.
 
-#[cfg(any(test, target_family = "wasm"))]
+#[cfg(target_family = "wasm")]
 mod blocks;
 pub mod clock;
 pub mod columns;
+#[cfg(any(test, target_family = "wasm"))]
+mod holes;
 pub mod layers;
 pub mod macs;
 pub mod memory;

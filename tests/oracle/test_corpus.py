@@ -11,11 +11,9 @@ import judge
 import numpy as np
 import onnx
 import pytest
-from corpus_manifest import MODELS
+from corpus_manifest import FLOAT, HUGE, MODELS
 
-FLOAT = [name for name, model in MODELS.items() if not model.quantized]
 SKELETONS = [name for name in FLOAT if MODELS[name].make == "inflate"]
-HUGE = ["sam2_image_encoder_dynshape"]  # 15 GB of activations an inference: run once, and not in the browser's runtime
 
 # model → output → (least SQNR in dB, least agreement of the largest entry); [ORT's own figures]
 NEAR = {
@@ -127,7 +125,7 @@ def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_pat
     assert ours == 1.0 and ort < 0.7, f"agreement {ours:.3f}, ONNX Runtime's {ort:.3f}"
 
 
-@pytest.mark.parametrize("name", HUGE)
+@pytest.mark.parametrize("name", HUGE)  # run once, and not in the browser's runtime
 def test_the_largest_model_runs(outputs, name):
     before, after = outputs(name)
     for reference, found in zip(before, after):

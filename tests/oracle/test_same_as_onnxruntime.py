@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import pytest
 import same_models
-from corpus_manifest import MODELS
+from corpus_manifest import FLOAT, HUGE
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.calibrate import TensorData, TensorsData
@@ -164,10 +164,7 @@ def test_a_random_network_comes_out_the_same(seed, tmp_path):
     check_same(same_models.random_network(seed), SETTINGS[seed % len(SETTINGS)], tmp_path, seed)
 
 
-# All of the corpus that is not quantized already; the largest has 15 GB of activations.
-REAL = [name for name, model in MODELS.items() if not model.quantized and not name.startswith("sam2")]
-
-
+REAL = [name for name in FLOAT if name not in HUGE]
 # Two in both types, the others in turns.
 CASES = [(name, settings) for index, name in enumerate(REAL) for turn, settings in enumerate(SETTINGS[:2])
          if turn == index % 2 or name in ("efficientnet_lite0", "squeezenet")]

@@ -1,0 +1,234 @@
+//! Where large blocks lie in the memory of wasm, which never shrinks. An allocator for all sizes fits the first small block into the
+//! hole that a large one left, and the next large one must grow the memory: what a run takes is then a matter of chance, and of
+//! how often chance is asked. Here the largest come from one end of the free memory and the others from the other end, so that the
+//! activations of many samples use the same places again. docs/benches.md has the figures.
+
+/// Blocks are whole grains: as much as a cache line, so that one never shares one with another.
+pub const GRAIN: usize = 64;
+
+/// Of so many holes the smallest is forgotten. The list is then half of what would be kept in such a block itself.
+const MOST: usize = 2048;
+
+/// Blocks from here on are ours, smaller ones the system's.
+pub const LARGE: usize = 32 << 10;
+
+/// Blocks from here on come from the end of the free memory.
+const LARGEST: usize = 1 << 20;
+
+/// Free memory, in grains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Hole {
+    at: u32,
+    len: u32,
+}
+
+impl Hole {
+    fn end(self) -> u32 {
+        self.at + self.len
+    }
+}
+
+/// Whole grains for so many bytes.
+fn grains(bytes: usize) -> u32 {
+    bytes.div_ceil(GRAIN) as u32
+}
+
+/// The free memory between large blocks: holes in the order of their addresses, no two of which touch.
+#[derive(Debug, Default)]
+pub struct Holes(Vec<Hole>);
+
+impl Holes {
+    /// No free memory.
+    pub const fn new() -> Self {
+        Holes(Vec::new())
+    }
+
+    /// Takes a block and says where it begins, if there is a hole for it.
+    pub fn take(&mut self, bytes: usize) -> Option<usize> {
+        let len = grains(bytes);
+        let fits = |hole: &Hole| hole.len >= len;
+        let at = if bytes < LARGEST {
+            let index = self.0.iter().position(fits)?;
+            let at = self.0[index].at;
+            self.shorten(index, at + len, len);
+            at
+        } else {
+            let index = self.0.iter().rposition(fits)?;
+            let hole = self.0[index];
+            self.shorten(index, hole.at, len);
+            hole.end() - len
+        };
+        Some(at as usize * GRAIN)
+    }
+
+    /// Makes a block longer or shorter where it lies, if the hole behind it is long enough.
+    pub fn resize(&mut self, at: usize, old: usize, new: usize) -> bool {
+        let (first, before, after) = (grains(at), grains(old), grains(new));
+        if after <= before {
+            if after < before {
+                self.put(
+                    (first + after) as usize * GRAIN,
+                    (before - after) as usize * GRAIN,
+                );
+            }
+            return true;
+        }
+        let (end, more) = (first + before, after - before);
+        match self.0.binary_search_by_key(&end, |hole| hole.at) {
+            Ok(index) if self.0[index].len >= more => {
+                self.shorten(index, end + more, more);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A hole is so much shorter and begins here.
+    fn shorten(&mut self, index: usize, at: u32, by: u32) {
+        let hole = &mut self.0[index];
+        *hole = Hole {
+            at,
+            len: hole.len - by,
+        };
+        if hole.len == 0 {
+            self.0.remove(index);
+        }
+    }
+
+    /// Gives a block back, or memory that is new.
+    pub fn put(&mut self, at: usize, bytes: usize) {
+        let mut new = Hole {
+            at: (at / GRAIN) as u32,
+            len: grains(bytes),
+        };
+        let mut index = self.0.partition_point(|hole| hole.at < new.at);
+        if let Some(next) = self
+            .0
+            .get(index)
+            .copied()
+            .filter(|next| next.at == new.end())
+        {
+            new.len += next.len;
+            self.0.remove(index);
+        }
+        if let Some(last) = index
+            .checked_sub(1)
+            .map(|before| self.0[before])
+            .filter(|last| last.end() == new.at)
+        {
+            new = Hole {
+                at: last.at,
+                len: last.len + new.len,
+            };
+            index -= 1;
+            self.0.remove(index);
+        }
+        self.0.insert(index, new);
+        if self.0.len() == MOST {
+            let smallest = (0..MOST).min_by_key(|&index| self.0[index].len);
+            smallest.map(|index| self.0.remove(index));
+        }
+    }
+
+    /// How long the hole is that ends here, in bytes.
+    pub fn before(&self, end: u64) -> usize {
+        let last = self
+            .0
+            .last()
+            .filter(|last| u64::from(last.end()) * GRAIN as u64 == end);
+        last.map_or(0, |last| last.len as usize * GRAIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KIB: usize = 1 << 10;
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn the_largest_come_from_the_end_and_what_is_given_back_is_one_hole_again() {
+        let mut holes = Holes::new();
+        assert_eq!(holes.take(LARGE), None);
+        holes.put(MIB, 8 * MIB);
+        assert_eq!(holes.take(64 * KIB), Some(MIB));
+        assert_eq!(holes.take(2 * MIB), Some(7 * MIB));
+        assert_eq!(holes.take(64 * KIB), Some(MIB + 64 * KIB));
+        assert_eq!(holes.take(6 * MIB), None);
+        holes.put(MIB, 64 * KIB);
+        holes.put(7 * MIB, 2 * MIB);
+        holes.put(MIB + 64 * KIB, 64 * KIB);
+        assert_eq!(
+            holes.0,
+            [Hole {
+                at: grains(MIB),
+                len: grains(8 * MIB)
+            }]
+        );
+        assert_eq!(
+            (holes.before(9 << 20), holes.before(10 << 20)),
+            (8 * MIB, 0)
+        );
+    }
+
+    #[test]
+    fn a_block_grows_into_the_hole_behind_it_and_leaves_one_when_it_shrinks() {
+        let mut holes = Holes::new();
+        holes.put(0, MIB);
+        let at = holes.take(100 * KIB).unwrap();
+        let next = holes.take(100 * KIB).unwrap();
+        assert!(
+            !holes.resize(at, 100 * KIB, 101 * KIB),
+            "something lies behind it"
+        );
+        assert!(holes.resize(next, 100 * KIB, 200 * KIB));
+        assert!(!holes.resize(next, 200 * KIB, MIB));
+        assert!(holes.resize(next, 200 * KIB, 50 * KIB));
+        assert_eq!(
+            holes.0,
+            [Hole {
+                at: grains(150 * KIB),
+                len: grains(MIB - 150 * KIB)
+            }]
+        );
+    }
+
+    proptest! {
+        /// Whatever is taken, given back and resized: no two blocks share a byte, none leaves the memory, and in the end all is one hole.
+        #[test]
+        fn blocks_never_overlap_and_nothing_is_lost(steps in prop::collection::vec((0..3u8, 1..3 * MIB, any::<prop::sample::Index>()), 1..200)) {
+            let memory = 16 * MIB;
+            let mut holes = Holes::new();
+            holes.put(0, memory);
+            let mut blocks: Vec<(usize, usize)> = Vec::new();
+            for (what, bytes, which) in steps {
+                match what {
+                    0 => blocks.extend(holes.take(bytes).map(|at| (at, bytes))),
+                    _ if blocks.is_empty() => {}
+                    1 => {
+                        let (at, bytes) = blocks.swap_remove(which.index(blocks.len()));
+                        holes.put(at, bytes);
+                    }
+                    _ => {
+                        let block = which.index(blocks.len());
+                        let (at, old) = blocks[block];
+                        if holes.resize(at, old, bytes) {
+                            blocks[block].1 = bytes;
+                        }
+                    }
+                }
+                let mut sorted = blocks.clone();
+                sorted.sort_unstable();
+                prop_assert!(sorted.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
+                prop_assert!(sorted.last().is_none_or(|last| last.0 + last.1 <= memory));
+                prop_assert!(holes.0.windows(2).all(|pair| pair[0].end() < pair[1].at));
+            }
+            for (at, bytes) in blocks {
+                holes.put(at, bytes);
+            }
+            prop_assert_eq!(holes.0, [Hole { at: 0, len: grains(memory) }]);
+        }
+    }
+}
