@@ -13,11 +13,13 @@ export OCTET=$OCTET_CACHE/target/release/octet
 export CARGO_TARGET_DIR=$OCTET_CACHE/target   # the native build; the wasm variants have folders inside it
 mkdir -p "$OCTET_CACHE" "$OCTET_E2E_OUT"
 
-# All of tract stands on src/fourier, and cargo goes by the times of files, which are new in every checkout: tract would be compiled
-# again in each. So these files get the time at which the cache last saw them change.
-fourier=$(cat "$checkout"/src/fourier/* | sha256sum)
-[ "$(cat "$OCTET_CACHE/fourier" 2>/dev/null || true)" = "$fourier" ] || printf '%s\n' "$fourier" >"$OCTET_CACHE/fourier"
-touch -r "$OCTET_CACHE/fourier" "$checkout"/src/fourier/*
+# All of tract stands on these packages, and cargo goes by the times of files, which are new in every checkout: tract would be compiled
+# again in each. So their files get the time at which the cache last saw them change.
+for package in fourier inventory; do
+    content=$(cat "$checkout/src/$package"/* | sha256sum)
+    [ "$(cat "$OCTET_CACHE/$package" 2>/dev/null || true)" = "$content" ] || printf '%s\n' "$content" >"$OCTET_CACHE/$package"
+    touch -r "$OCTET_CACHE/$package" "$checkout/src/$package"/*
+done
 
 # The oldest compiler that builds this crate and its dependencies.
 minimum_rust=1.91

@@ -63,7 +63,7 @@ alone() { declare_step "$2"; step "$@"; }
 declare_step() { steps+=("$1"); }
 
 wasm() { node scripts/wasm.mjs "$@"; }
-native() { cargo test --release --locked --features cli --package octet --package octet-kernels --package rustfft "$@"; }
+native() { cargo test --release --locked --features cli --package octet --package octet-kernels --package inventory --package rustfft "$@"; }
 
 # What the other steps stand on. The builds come first, since they take longest when the cache is empty.
 beside tests "native tests" native
