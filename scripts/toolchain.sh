@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Chooses the compiler once and remembers it, since another compiler means building everything again.
 #
+#   rustup   the person's own rustup, where it has the library sources and the wasm target, or can download them
 #   debian   Debian's rustc-web with its library sources: what a closed network with a Debian mirror has
-#   rustup   the person's own rustup, where it can fetch the library sources
 #
-# A set that is complete is used as it is; else rustup is asked to complete itself; else Debian's packages
-# are wanted, and scripts/setup.sh gets them. `OCTET_TOOLCHAIN=debian|rustup` overrules.
+# In this order; where neither is complete Debian's packages are wanted, and scripts/setup.sh gets them.
+# `OCTET_TOOLCHAIN=debian|rustup` overrules.
 . "$(dirname "$0")/environment.sh"
 
 debian_complete() {
@@ -32,10 +32,10 @@ case $OCTET_TOOLCHAIN in
 debian) debian_complete || exit 3 ;;
 rustup) rustup_complete || complete_rustup || fail "rustup can't fetch what the wasm builds need; try OCTET_TOOLCHAIN=debian" ;;
 '')
-    if debian_complete; then
-        OCTET_TOOLCHAIN=debian
-    elif rustup_complete || complete_rustup; then
+    if rustup_complete || complete_rustup; then
         OCTET_TOOLCHAIN=rustup
+    elif debian_complete; then
+        OCTET_TOOLCHAIN=debian
     elif [ -e /etc/debian_version ]; then
         exit 3 # Debian's packages are wanted
     else

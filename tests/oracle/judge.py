@@ -53,14 +53,23 @@ def run_web(path, sample):
             file = Path(folder) / f"input_{index}.bin"
             file.write_bytes(np.ascontiguousarray(array).tobytes())
             inputs.append({"name": name, "type": array.dtype.name, "dims": array.shape, "file": str(file)})
-        job = Path(folder) / "job.json"
-        job.write_text(json.dumps({"model": str(path), "inputs": inputs, "folder": folder}))
-        script = CHECKOUT / "tests" / "oracle" / "run_web.mjs"
-        done = subprocess.run(["node", script, job], capture_output=True, text=True, check=False, cwd=CHECKOUT)
-        assert done.returncode == 0, f"onnxruntime-web refused {path}:\n{done.stderr[-3000:]}"
-        told = json.loads(done.stdout.strip().splitlines()[-1])
         return {output["name"]: np.fromfile(output["file"], output["type"]).reshape(output["dims"])
-                for output in told["outputs"]}
+                for output in _web(path, inputs, folder)}
+
+
+def load_web(path):
+    """The names of the outputs of a model that onnxruntime-web has loaded, in node."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [output["name"] for output in _web(path, None, folder)]
+
+
+def _web(path, inputs, folder):
+    job = Path(folder) / "job.json"
+    job.write_text(json.dumps({"model": str(path), "inputs": inputs, "folder": folder}))
+    script = CHECKOUT / "tests" / "oracle" / "run_web.mjs"
+    done = subprocess.run(["node", script, job], capture_output=True, text=True, check=False, cwd=CHECKOUT)
+    assert done.returncode == 0, f"onnxruntime-web refused {path}:\n{done.stderr[-3000:]}"
+    return json.loads(done.stdout.strip().splitlines()[-1])["outputs"]
 
 
 def sqnr(reference, found):

@@ -1,7 +1,8 @@
 // One inference in onnxruntime-web, in node, on one thread: node run_web.mjs JOB.json
 //
 // JOB.json holds { model, inputs: [{ name, type, dims, file }], folder }: raw little-endian tensors in, raw
-// tensors out into `folder`, and their names, types and shapes as JSON on standard output.
+// tensors out into `folder`, and their names, types and shapes as JSON on standard output. With `inputs: null`
+// the model is loaded only, and the names of its outputs are told.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,6 +22,10 @@ const job = JSON.parse(await readFile(process.argv[2], 'utf8'));
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = 'error';
 const session = await ort.InferenceSession.create(new Uint8Array(await readFile(job.model)), { executionProviders: ['wasm'] });
+if (job.inputs === null) {
+  console.log(JSON.stringify({ outputs: session.outputNames.map((name) => ({ name })) }));
+  process.exit();
+}
 
 /** @type {Record<string, any>} */
 const feeds = {};
