@@ -51,13 +51,15 @@
  * @property {boolean} [reduce_range]
  * @property {boolean} [power_of_two]
  * @property {boolean} [per_channel]
+ * @property {number} [minimum_range]
+ * @property {boolean} [snap_zero]
  * @property {string} [method]
  * @property {[number, number]} [range]
  * @property {number} [scale]
  * @property {number} [zero_point]
  */
 
-/** @typedef {{ float?: boolean, activations?: TensorSettings, weights?: TensorSettings }} LayerSettings */
+/** @typedef {{ float?: boolean, float_output?: boolean, constant_only?: boolean, always?: boolean, activations?: TensorSettings, weights?: TensorSettings }} LayerSettings */
 
 /** @typedef {'static' | 'dynamic' | 'weights' | 'blocks' | 'float16'} Scheme all but `static` need no calibration */
 
@@ -66,8 +68,10 @@
  * @property {Scheme} [scheme]
  * @property {'qdq' | 'qoperator' | 'simulated'} [format]
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
- * @property {boolean} [guard] whether tensors whose integers would be too coarse get 16 bits, or stay float
+ * @property {boolean | Record<string, boolean | number>} [guard] what may be made finer, so that nothing is ruined
  * @property {boolean} [bias_correction] whether biases make up for what rounding the weights adds in the mean
+ * @property {boolean} [quantize_bias] whether biases become integers of 32 bits
+ * @property {boolean} [fit_bias] whether the scale of a weight grows where its bias would not fit 32 bits
  * @property {number} [fine_first] how many of the first values behind the first Conv get 16 bits at most
  * @property {TensorSettings} [activations]
  * @property {TensorSettings} [weights]

@@ -12,4 +12,4 @@ mod vectors;
 
 pub use count::{count, count_within};
 pub use ends::Ends;
-pub use sum::sum;
+pub use sum::{sum, sum_of_squares};

@@ -5,7 +5,6 @@
 //! ranges into the model with QuantizeLinear/DequantizeLinear pairs. Treatment, arithmetic and names
 //! are those of ONNX Runtime's `quantize_static`, so that the same ranges give the same integers.
 
-mod beginning;
 mod bias;
 mod blocks;
 mod composed;
@@ -44,8 +43,8 @@ pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
 pub use settings::{
-    ElementType, Format, LayerSettings, Operators, Scheme, Settings, SettingsError, TensorSettings,
-    target_of,
+    ElementType, Format, GuardSettings, LayerSettings, Operators, Scheme, Settings, SettingsError,
+    TensorSettings, target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};

@@ -1,6 +1,7 @@
 //! Which operators can be quantized, and the treatment each gets.
 
 use crate::graph::Model;
+use crate::onnx::schema::NodeProto;
 
 /// How the inputs and outputs of an operator are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,16 @@ pub(super) enum WeightAxis {
     Fixed(usize),
     /// 0 if the attribute transB is set, else 1.
     OfGemm,
+}
+
+impl WeightAxis {
+    /// The axis at this node.
+    pub(super) fn of(self, node: &NodeProto) -> usize {
+        match self {
+            WeightAxis::Fixed(axis) => axis,
+            WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),
+        }
+    }
 }
 
 /// The treatment of an operator; `None` where it stays float.

@@ -114,6 +114,23 @@ pub struct QuantizationParameters {
     pub zero_points: Vec<i32>,
 }
 
+/// Scale and zero point for reals from `min` to `max` where zero is the lowest integer, or in the middle where there are negative values.
+/// `minimum` is the least that all integers reach over.
+pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32) {
+    let (min, minimum) = (f64::from(min.min(0.0)), f64::from(minimum));
+    let max = f64::from(max.max(0.0)).max(min + minimum);
+    let all = f64::from(span.high - span.low);
+    let middle = (span.low + span.high + 1) / 2;
+    let (scale, zero_point) = if min < 0.0 {
+        let below = -min / f64::from(middle - span.low);
+        let above = max / f64::from(span.high - middle);
+        (below.max(above), middle)
+    } else {
+        (if max > 0.0 { max / all } else { 1.0 / all }, span.low)
+    };
+    (scale.max(minimum / all) as f32, zero_point)
+}
+
 /// Scale and zero point for reals from `min` to `max`. Zero is always among the reals, so that it has
 /// an integer of its own.
 pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bool) -> (f32, i32) {

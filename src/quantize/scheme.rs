@@ -1,9 +1,10 @@
 //! From the settings document to the scheme it names.
 
-use super::beginning::refine_beginning;
-use super::guard::{guard, refine_outputs};
+use super::guard::{Guarded, guard};
 use super::operators::is_onnx_runtimes;
-use super::settings::{ElementType, Format, Layers, Operators, Scheme, Settings, without_effect};
+use super::settings::{
+    ElementType, Format, Layers, Operators, Scheme, Settings, without_effect, without_meaning,
+};
 use super::{
     DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, Ranges, WeightSettings,
     quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
@@ -25,6 +26,7 @@ pub fn apply(
 ) -> Result<Quantized, QuantizeError> {
     let mut quantized = by_scheme(model, settings, ranges)?;
     quantized.notes.extend(without_effect(settings, model));
+    quantized.notes.extend(without_meaning(settings));
     Ok(quantized)
 }
 
@@ -51,6 +53,9 @@ fn by_scheme(
         Scheme::Weights => {
             let (keep_float, operators) = selected(model, settings)?;
             let weights = WeightSettings {
+                element: weights.element.unwrap_or(ElementType::I8),
+                symmetric: weights.symmetric,
+                reduce_range: weights.reduce_range.unwrap_or(false),
                 per_channel,
                 keep_float,
                 operators,
@@ -58,7 +63,12 @@ fn by_scheme(
             quantize_weights(model, &weights)
         }
         Scheme::Float16 => {
-            let (keep_float, _) = selected(model, settings)?;
+            let (mut keep_float, operators) = selected(model, settings)?;
+            if let Some(operators) = operators {
+                let nodes = model.graph.nodes.iter();
+                let others = nodes.filter(|node| !operators.contains(&node.operator()));
+                keep_float.extend(others.map(|node| node.title().to_string()));
+            }
             let half = HalfSettings {
                 keep_float,
                 ..HalfSettings::default()
@@ -85,21 +95,16 @@ fn quantize_static(
     };
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
-    let (mut guarded, mut refined) = (Vec::new(), Vec::new());
-    if settings.guard {
-        guarded.extend(guard(model, &mut plan, &found, ranges));
-        if auto {
-            refined.extend(refine_outputs(model, &mut plan, &found));
-        }
-        if auto || settings.fine_first.is_some() {
-            refined.extend(refine_beginning(model, settings, &mut plan, &found, ranges));
-        }
-    }
+    let guarded = guard(model, settings, &mut plan, &found, ranges)?;
     let mut quantized = quantize(model, &plan, ranges)?;
-    quantized.guarded = guarded.len();
-    quantized
-        .notes
-        .splice(0..0, guarded.into_iter().chain(refined));
+    quantized.guarded = guarded.kept.len();
+    let Guarded {
+        kept,
+        refined,
+        declined,
+    } = guarded;
+    let notes = kept.into_iter().chain(refined).chain(declined);
+    quantized.notes.splice(0..0, notes);
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }

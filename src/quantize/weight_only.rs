@@ -17,6 +17,12 @@ use crate::onnx::schema::{AttributeProto, NodeProto};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WeightSettings {
+    /// The integer type: i8 or u8.
+    pub element: ElementType,
+    /// Zero in the middle of the integers; where nothing is said, of the signed ones.
+    pub symmetric: Option<bool>,
+    /// One bit less.
+    pub reduce_range: bool,
     /// One scale for each output channel of a weight, instead of one for all.
     pub per_channel: bool,
     /// Names of nodes that stay float.
@@ -28,6 +34,9 @@ pub struct WeightSettings {
 impl Default for WeightSettings {
     fn default() -> WeightSettings {
         WeightSettings {
+            element: ElementType::I8,
+            symmetric: None,
+            reduce_range: false,
             per_channel: true,
             keep_float: Vec::new(),
             operators: None,
@@ -40,6 +49,13 @@ pub fn quantize_weights(
     model: &Model,
     settings: &WeightSettings,
 ) -> Result<Quantized, QuantizeError> {
+    if settings.element.bits() != 8 {
+        return Err(QuantizeError::Setting {
+            setting: "weights",
+            given: settings.element.data_type().name().into(),
+            wanted: "i8 or u8 for this scheme, or the scheme blocks for less bits",
+        });
+    }
     let opset = model.opset();
     if settings.per_channel && opset < FIRST_OPSET_WITH_AXIS {
         return Err(QuantizeError::Opset { opset });
@@ -48,10 +64,10 @@ pub fn quantize_weights(
     let mut written = HashMap::new();
     rewriter.run(|graph, node| {
         let form = Form {
-            element: ElementType::I8,
+            element: settings.element,
             axis: channels(graph, node).filter(|_| settings.per_channel),
-            symmetric: true,
-            reduce_range: false,
+            symmetric: settings.symmetric.unwrap_or(settings.element.is_signed()),
+            reduce_range: settings.reduce_range,
         };
         match node.operator().as_str() {
             "Gather" => {

@@ -1,6 +1,7 @@
 //! Constants: their scales from their own values, and their integers.
 
 use bytes::Bytes;
+use octet_kernels::sum_of_squares;
 
 use super::scale::{Encoder, QuantizationParameters, quantize_value, span};
 use super::settings::Representation;
@@ -38,6 +39,11 @@ pub(super) fn parameters(
         })?,
     }
     let used = span(element, symmetric, represented.reduce_range);
+    // Where zero stands counts for what is computed only.
+    let represented = &Representation {
+        snap_zero: false,
+        ..represented.clone()
+    };
     let (scales, zero_points) = ranges
         .into_iter()
         .map(|(min, max)| if min > max { (0.0, 0.0) } else { (min, max) })
@@ -49,6 +55,38 @@ pub(super) fn parameters(
         scales,
         zero_points,
     })
+}
+
+/// The square of what rounding is expected to add to a channel, against its own, in the mean of the channels along `axis`: a twelfth of a
+/// squared step for each number, and all of it where that is more. A channel of (almost) nothing has nothing to lose.
+pub(super) fn relative_error(
+    tensor: &TensorProto,
+    parameters: &QuantizationParameters,
+    axis: usize,
+) -> Result<f64, TensorError> {
+    const ALMOST_NOTHING: f64 = 1e-6;
+    let shape = tensor.shape()?;
+    let channels = Channels::of(&shape, Some(axis));
+    let mut squares = vec![0.0; channels.count];
+    channels.each_run(tensor, |channel, run| {
+        squares[channel] += sum_of_squares(run);
+    })?;
+    let numbers = shape.iter().product::<usize>() as f64 / channels.count.max(1) as f64;
+    let largest = squares.iter().copied().fold(0.0, f64::max);
+    let (mut errors, mut counted) = (0.0, 0.0);
+    for (channel, square) in squares.into_iter().enumerate() {
+        if square > ALMOST_NOTHING * largest {
+            let own = if parameters.axis.is_some() {
+                channel
+            } else {
+                0
+            };
+            let step = f64::from(parameters.scales[own]);
+            errors += (numbers * step * step / 12.0 / square).min(1.0);
+            counted += 1.0;
+        }
+    }
+    Ok(if counted > 0.0 { errors / counted } else { 0.0 })
 }
 
 /// The integers of a constant.
@@ -151,6 +189,38 @@ mod tests {
             assert!(found.zero_points.iter().all(|&z| z == 0));
             let bytes = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
             assert_eq!(bytes.iter().map(|&b| b as i8).collect::<Vec<_>>(), integers);
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_weight_is_what_its_integers_are_off_by() {
+        let values: Vec<f32> = (0..4096).map(|i| (i as f32 * 0.37).sin()).collect();
+        let mut large = values.clone();
+        // One channel a thousand times as large: with one scale for all, nothing is left of the others.
+        large[..64].iter_mut().for_each(|value| *value *= 1000.0);
+        for (values, axis) in [
+            (&values, Some(0)),
+            (&values, None),
+            (&large, Some(0)),
+            (&large, None),
+        ] {
+            let tensor = TensorProto::from_f32("w", &[64, 64], values);
+            let found = by_default(&tensor, axis);
+            let expected = relative_error(&tensor, &found, 0).unwrap();
+            let integers = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
+            let mut errors = 0.0;
+            for channel in 0..64 {
+                let scale = found.scales[if axis.is_some() { channel } else { 0 }];
+                let (mut error, mut all) = (0.0, 0.0);
+                for place in channel * 64..(channel + 1) * 64 {
+                    let back = f32::from(integers[place] as i8) * scale;
+                    error += f64::from(values[place] - back).powi(2);
+                    all += f64::from(values[place]).powi(2);
+                }
+                errors += error / all / 64.0;
+            }
+            let ratio = expected / errors;
+            assert!((0.8..1.25).contains(&ratio), "{axis:?}: {ratio}");
         }
     }
 

@@ -25,8 +25,17 @@ def session(model, optimize=True):
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if exact.saturates():
         model = exact.unsigned(model)
+    if not optimize and many_small(model):
+        options.enable_mem_reuse = False
     given = model.SerializeToString() if isinstance(model, onnx.ModelProto) else str(model)
     return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+
+
+def many_small(model):
+    """Whether it is thousands of nodes of little: an unrolled LSTM. ONNX Runtime takes seconds to plan which memory these use again, and
+    does not need to."""
+    model = model if isinstance(model, onnx.ModelProto) else onnx.load(model)
+    return len(model.graph.node) > 2000 and model.ByteSize() < 20 << 20
 
 
 def run(path, samples, optimize=True):

@@ -10,8 +10,6 @@ import pytest
 from tasks import TASKS
 from test_integers import run_all
 
-# A sample of it takes ONNX Runtime three seconds and a half without its optimisation.
-JUDGED = {"captcha_crnn": 12}
 # A text is right if each of its letters is. In one of sixty, ONNX Runtime itself gives two letters the same integer for a score, with
 # optimisation or without, and the first in the list wins (in two of three such lines, its answer with optimisation is ours, without it another).
 TEXTS = ("ppocr_det", "ppocr_rec", "captcha_crnn", "ddddocr")
@@ -31,8 +29,7 @@ def task(request, corpus, program, tmp_path_factory):
     options = ["--out", ours, "--save-prepared", prepared, "--calib", samples, "--threads", "2"]
     subprocess.run([program, "quantize", corpus.model(name), *options], check=True, capture_output=True)
     judge.ort_quantize_or_prepared(corpus.model(name), prepared, theirs, fold.calibration)
-    judged, truths = (part[: JUDGED.get(name)] for part in (fold.judged, fold.truths))
-    return name, judged, truths, made.right, {"octet": ours, "theirs": theirs}
+    return name, fold.judged, fold.truths, made.right, {"octet": ours, "theirs": theirs}
 
 
 @pytest.mark.parametrize("whose", ["octet", "theirs"])

@@ -23,7 +23,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.calibrate import TensorData, TensorsData
 
-ACTIVATIONS = {"u8": QuantType.QUInt8, "i8": QuantType.QInt8}
+TYPES = {"u8": QuantType.QUInt8, "i8": QuantType.QInt8, "u16": QuantType.QUInt16, "i16": QuantType.QInt16,
+         "u4": QuantType.QUInt4, "i4": QuantType.QInt4}  # fmt: skip
 # As a person would set them: (activations, symmetric activations, per channel, reduce range)
 SETTINGS = [
     ("u8", False, True, False),
@@ -63,8 +64,8 @@ def find_ranges(model, seed=0, samples=None):
     return ranges
 
 
-def theirs(model, ranges, settings, path, form=QuantFormat.QDQ):
-    """What ONNX Runtime makes of the model."""
+def theirs(model, ranges, settings, path, form=QuantFormat.QDQ, weights="i8", **extra):
+    """What ONNX Runtime makes of the model; `extra` are more of its options."""
     activations, symmetric, per_channel, reduce_range = settings
     tensors = {
         name: TensorData(lowest=np.float32(low), highest=np.float32(high)) for name, (low, high) in ranges.items()
@@ -75,8 +76,8 @@ def theirs(model, ranges, settings, path, form=QuantFormat.QDQ):
     with mock.patch("onnxruntime.quantization.quantize.create_calibrator", return_value=calibrator):
         quantize_static(
             onnx.ModelProto.FromString(model.SerializeToString()), path, mock.Mock(), quant_format=form,
-            activation_type=ACTIVATIONS[activations], weight_type=QuantType.QInt8, per_channel=per_channel,
-            reduce_range=reduce_range, extra_options={"ActivationSymmetric": symmetric},
+            activation_type=TYPES[activations], weight_type=TYPES[weights], per_channel=per_channel,
+            reduce_range=reduce_range, extra_options={"ActivationSymmetric": symmetric, **extra},
         )  # fmt: skip
     return onnx.load(path)
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use octet::calibrate::Method;
-use octet::quantize::{ElementType, Format, Operators, Scheme, Settings};
+use octet::quantize::{ElementType, Format, GuardSettings, Operators, Scheme, Settings};
 
 use super::images::one_of;
 use super::{Failure, files};
@@ -28,7 +28,7 @@ pub struct SettingsOptions {
     /// qoperator (operators on integers) or simulated (the same numbers, weights readable) [default: qdq]
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// The integers of activations: u8, i8, u16 or i16 [default: u8]
+    /// The integers of activations: u8, i8, u16, i16, u4 or i4 [default: u8]
     #[arg(long, value_name = "TYPE")]
     activations: Option<String>,
     /// The integers of weights: i8, u8, i16, u16, i4 or u4 [default: i8]
@@ -116,7 +116,9 @@ impl SettingsOptions {
                 names => Operators::Only(names.split(',').map(|name| name.trim().into()).collect()),
             };
         }
-        settings.guard &= !self.no_guard;
+        if self.no_guard {
+            settings.guard = GuardSettings::NONE;
+        }
         settings.bias_correction = self.bias_correction.or(settings.bias_correction);
         settings.float.extend(self.keep_float.iter().cloned());
         Ok(settings)
@@ -131,11 +133,13 @@ const SCHEMES: [(&str, Scheme); 5] = [
     ("float16", Scheme::Float16),
 ];
 
-const ACTIVATIONS: [(&str, ElementType); 4] = [
+const ACTIVATIONS: [(&str, ElementType); 6] = [
     ("u8", ElementType::U8),
     ("i8", ElementType::I8),
     ("u16", ElementType::U16),
     ("i16", ElementType::I16),
+    ("u4", ElementType::U4),
+    ("i4", ElementType::I4),
 ];
 
 const WEIGHTS: [(&str, ElementType); 6] = [

@@ -34,6 +34,7 @@ impl Planner<'_> {
                 .collect(),
             representations,
             biases: self.biases,
+            fit_biases: self.settings.fit_bias,
             correct_biases: false,
             removed: self.removed,
             renamed: self.renamed,

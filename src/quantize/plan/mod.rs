@@ -58,6 +58,8 @@ pub struct Plan {
     /// How each of them is represented, but for those that share another's scale.
     pub(super) representations: HashMap<String, Representation>,
     pub(super) biases: Vec<Bias>,
+    /// Whether the scale of a weight grows where its bias would not fit 32 bits.
+    pub(super) fit_biases: bool,
     /// Whether biases make up for what rounding the weights adds.
     pub(super) correct_biases: bool,
     /// Nodes folded into what comes before them.

@@ -6,9 +6,7 @@ use super::{Bias, Form};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::composed::Composed;
-use crate::quantize::operators::{
-    Treatment, WeightAxis, float_reason, is_onnx_runtimes, treatment,
-};
+use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtimes, treatment};
 use crate::quantize::settings::{Layer, Layers, Operators};
 use crate::quantize::{NodeChoice, Settings};
 
@@ -18,7 +16,7 @@ const NOT_FLOAT: &str = "it does not work on float32 values";
 
 pub(super) struct Planner<'a> {
     pub(super) model: &'a Model,
-    settings: &'a Settings,
+    pub(super) settings: &'a Settings,
     pub(super) layers: &'a Layers<'a>,
     /// What the settings say of each node.
     pub(super) nodes: Vec<Layer>,
@@ -83,9 +81,18 @@ impl<'a> Planner<'a> {
         if !wanted {
             return Some("the settings leave its operator float");
         }
-        self.nodes[index]
-            .float
-            .then_some("the settings keep it float")
+        let layer = &self.nodes[index];
+        if layer.float {
+            return Some("the settings keep it float");
+        }
+        let products = matches!(
+            treatment(&operator),
+            Some(Treatment::MatMul | Treatment::Weighted(_))
+        );
+        let weight = self.model.graph.nodes[index].input_at(1);
+        let constant = weight.is_some_and(|name| self.model.graph.initializers.contains(name));
+        (layer.constant_only && products && !constant)
+            .then_some("its weight is no constant, and the settings take only those")
     }
 
     /// Marks what a node wants quantized; an error says why it stays float.
@@ -111,13 +118,9 @@ impl<'a> Planner<'a> {
                     return Err(NOT_FLOAT);
                 }
                 self.activation(input);
-                self.activation(output);
-                let axis = match axis {
-                    WeightAxis::Fixed(axis) => axis,
-                    WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),
-                };
+                self.output(index, output);
                 let weight = node.input_at(1).unwrap_or_default();
-                self.weight(index, weight, axis);
+                self.weight(index, weight, axis.of(node));
                 if let Some(bias) = node.input_at(2) {
                     let beta = if node.is("Gemm") {
                         node.float("beta").unwrap_or(1.0)
@@ -138,10 +141,14 @@ impl<'a> Planner<'a> {
                         self.activation(name);
                     }
                 }
-                self.activation(output);
+                self.output(index, output);
             }
             Treatment::Elementwise => {
-                let names = node.input.iter().chain(&node.output);
+                let made = match self.nodes[index].float_output {
+                    true => &[][..],
+                    false => &node.output,
+                };
+                let names = node.input.iter().chain(made);
                 if names.clone().filter(|n| self.activation(n)).count() == 0 {
                     return Err(NOT_FLOAT);
                 }
@@ -153,9 +160,14 @@ impl<'a> Planner<'a> {
                 if !self.fold_clamp(index, input, output) {
                     self.activation(input);
                 }
-                self.activation(output);
+                self.output(index, output);
             }
-            Treatment::Share => self.share(output, input)?,
+            Treatment::Share => {
+                if self.nodes[index].always {
+                    self.activation(input);
+                }
+                self.share(index, output, input)?;
+            }
             Treatment::Pad => {
                 if !self.is_float(input) {
                     return Err(NOT_FLOAT);
@@ -164,9 +176,9 @@ impl<'a> Planner<'a> {
                     self.activation(name);
                 }
                 if self.pads_with_input(node) {
-                    self.share(output, input)?;
+                    self.share(index, output, input)?;
                 } else {
-                    self.activation(output);
+                    self.output(index, output);
                 }
             }
             Treatment::Split => {
@@ -174,21 +186,26 @@ impl<'a> Planner<'a> {
                     return Err(NOT_FLOAT);
                 }
                 for output in &node.output {
-                    self.share(output, input)?;
+                    self.share(index, output, input)?;
                 }
             }
             Treatment::Gather => {
-                if self.model.graph.initializers.contains(input) {
+                if self.nodes[index].always || self.model.graph.initializers.contains(input) {
                     self.activation(input);
                 }
-                self.share(output, input)?;
+                self.share(index, output, input)?;
             }
             Treatment::Where => {
                 let branches = [1, 2].map(|slot| node.input_at(slot).unwrap_or_default());
+                if self.nodes[index].always {
+                    branches.iter().for_each(|branch| {
+                        self.activation(branch);
+                    });
+                }
                 if !branches.iter().all(|branch| self.is_marked(branch)) {
                     return Err(FLOAT_INPUT);
                 }
-                self.activation(output);
+                self.output(index, output);
             }
             Treatment::Normalize => {
                 if !self.activation(input) {
@@ -200,7 +217,7 @@ impl<'a> Planner<'a> {
                     self.bias(index, bias, input, scale, 1.0);
                 }
                 for output in &node.output {
-                    self.activation(output);
+                    self.output(index, output);
                 }
             }
         }
@@ -226,7 +243,7 @@ impl<'a> Planner<'a> {
         if index != last {
             return Err(chain.reason());
         }
-        self.activation(output);
+        self.output(last, output);
         self.quantized.insert(index);
         Ok(())
     }
@@ -273,6 +290,13 @@ impl<'a> Planner<'a> {
         float
     }
 
+    /// Marks what a node makes, unless the settings keep that float.
+    fn output(&mut self, node: usize, name: &str) {
+        if !self.nodes[node].float_output {
+            self.activation(name);
+        }
+    }
+
     fn weight(&mut self, node: usize, name: &str, axis: usize) {
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             self.activation(name);
@@ -309,7 +333,8 @@ impl<'a> Planner<'a> {
             _ => None,
         };
         let fits = channels.is_none_or(|channels| tensor.dims == [channels]);
-        if self.is_float(name) && self.is_marked(input) && self.is_marked(weight) && fits {
+        let wanted = self.settings.quantize_bias && self.is_float(name);
+        if wanted && self.is_marked(input) && self.is_marked(weight) && fits {
             let (name, input, weight) = (name.to_string(), input.to_string(), weight.to_string());
             self.biases.push(Bias {
                 node,
@@ -321,7 +346,10 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn share(&mut self, output: &str, input: &str) -> Result<(), &'static str> {
+    fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), &'static str> {
+        if self.nodes[node].float_output {
+            return Err("the settings keep what it makes float");
+        }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
             Some(Form::Weight(Some(_))) => {

@@ -34,7 +34,7 @@ pub fn quantize(
             .or_else(|| constants.get(source))
             .cloned()
     };
-    for planned in &plan.biases {
+    for planned in plan.biases.iter().filter(|_| plan.fit_biases) {
         let input = scale_of(&planned.input, &constants);
         let tensor = model.graph.initializers.get(&planned.name);
         if let (Some(input), Some(tensor), Some(weight)) =

@@ -4,6 +4,8 @@
 //! names, of a node and of a tensor is laid over it, in this order, the narrower over the wider
 //! ([`Layers`] does it). `docs/settings.md` has every key, `docs/settings.schema.json` is its schema.
 
+mod guard;
+mod meaning;
 mod names;
 mod operators;
 mod read;
@@ -13,6 +15,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use guard::GuardSettings;
+pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
 pub use read::SettingsError;
 pub use resolve::target_of;
@@ -45,6 +49,15 @@ impl ElementType {
             ElementType::I16 => DataType::Int16,
             ElementType::U4 => DataType::Uint4,
             ElementType::I4 => DataType::Int4,
+        }
+    }
+
+    /// How many bits an integer of it has.
+    pub fn bits(self) -> usize {
+        match self {
+            ElementType::U4 | ElementType::I4 => 4,
+            ElementType::U8 | ElementType::I8 => 8,
+            ElementType::U16 | ElementType::I16 => 16,
         }
     }
 
@@ -143,6 +156,12 @@ pub struct TensorSettings {
     /// One scale for each output channel of a weight, instead of one for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_channel: Option<bool>,
+    /// The reals that the integers reach over at least, for hardware that can't have less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_range: Option<f32>,
+    /// Of unsigned integers: zero is the lowest, or in the middle where there are negative values, and nowhere else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snap_zero: Option<bool>,
     /// How the range of an activation is chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
@@ -164,6 +183,15 @@ pub struct LayerSettings {
     /// Whether they stay float.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub float: Option<bool>,
+    /// Whether what they make stays float, though they read integers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub float_output: Option<bool>,
+    /// Whether products of two values, of which neither is a constant, stay float.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constant_only: Option<bool>,
+    /// Whether operators that only move values are quantized where what they read is float, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub always: Option<bool>,
     /// How what they make is represented.
     pub activations: TensorSettings,
     /// How their weights are.
@@ -189,12 +217,16 @@ pub struct Settings {
     pub operators: Operators,
     /// Nodes that stay float: names, scopes, or patterns with `*`.
     pub float: Vec<String>,
-    /// Whether tensors whose integers would be too coarse get 16 bits, or stay float.
-    pub guard: bool,
+    /// What of this may be made finer, so that nothing is ruined.
+    pub guard: GuardSettings,
     /// Whether biases make up for what rounding the weights adds in the mean; where nothing is said, with the
     /// method `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bias_correction: Option<bool>,
+    /// Whether biases become integers of 32 bits.
+    pub quantize_bias: bool,
+    /// Whether the scale of a weight grows where its bias would not fit 32 bits.
+    pub fit_bias: bool,
     /// How many of the first values behind the first Conv get 16 bits at most, where eight cost them much; where nothing is
     /// said, with the method `auto` 3 % of all tensors, and four at most.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -225,8 +257,10 @@ impl Default for Settings {
             weights: TensorSettings::default(),
             operators: Operators::default(),
             float: Vec::new(),
-            guard: true,
+            guard: GuardSettings::ALL,
             bias_correction: None,
+            quantize_bias: true,
+            fit_bias: true,
             fine_first: None,
             blocks: BlockSettings::default(),
             by_operator: BTreeMap::new(),

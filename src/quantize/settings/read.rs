@@ -28,6 +28,13 @@ impl Settings {
 
     /// Checks what the types don't.
     fn check(&self) -> Result<(), SettingsError> {
+        if !(self.guard.budget >= 0.0 && self.guard.budget.is_finite()) {
+            return Err(SettingsError::Value {
+                place: "guard".into(),
+                reason: "its budget must be zero or more: 0.25 lets the weights grow by a quarter"
+                    .into(),
+            });
+        }
         wide("activations", &self.activations)?;
         wide("weights", &self.weights)?;
         for (group, layers) in [
@@ -69,7 +76,19 @@ fn form(detail: &str) -> SettingsError {
     }
 }
 
+/// A range that hardware asks for.
+fn minimum(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
+    match settings.minimum_range {
+        Some(range) if !(range.is_finite() && range >= 0.0) => Err(SettingsError::Value {
+            place: place.into(),
+            reason: "the minimum range must be zero or more".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 fn wide(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
+    minimum(place, settings)?;
     let only = [
         ("range", settings.range.is_some()),
         ("scale", settings.scale.is_some()),
@@ -85,6 +104,7 @@ fn wide(place: &str, settings: &TensorSettings) -> Result<(), SettingsError> {
 }
 
 fn of_tensor(name: &str, tensor: &TensorSettings) -> Result<(), SettingsError> {
+    minimum(&format!("tensor `{name}`"), tensor)?;
     let wrong = |reason: &str| {
         Err(SettingsError::Value {
             place: format!("tensor `{name}`"),
@@ -181,6 +201,10 @@ mod tests {
                 r#"{ "by_node": { "n": { "nonsense": 1 } } }"#,
             ),
             (
+                "/$defs/guard/properties",
+                r#"{ "guard": { "nonsense": 1 } }"#,
+            ),
+            (
                 "/$defs/blocks/properties",
                 r#"{ "blocks": { "nonsense": 1 } }"#,
             ),
@@ -207,6 +231,8 @@ mod tests {
         assert!(
             error(r#"{ "tensors": { "x": { "zero_point": 3 } } }"#).contains("without a scale")
         );
+        assert!(error(r#"{ "weights": { "minimum_range": -1 } }"#).contains("zero or more"));
+        assert!(error(r#"{ "guard": { "budget": -1 } }"#).contains("zero or more"));
         assert!(error(r#"{ "tensors": { "x": { "range": [2, 1] } } }"#).contains("smaller first"));
         assert!(
             error(r#"{ "tensors": { "x": { "range": [0, 1], "scale": 1 } } }"#)

@@ -9,17 +9,21 @@ use crate::calibrate::{Method, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::QuantizeError;
-use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point, span};
+use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point, snapped, span};
 
 /// How a tensor is represented in integers, everything said.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) struct Representation {
     pub element: ElementType,
+    /// Whether this type was chosen for its tensor, node, scope or operator.
+    pub typed: bool,
     /// `None` where nobody says: weights of a signed type are symmetric then, and nothing else.
     pub symmetric: Option<bool>,
     pub reduce_range: bool,
     pub power_of_two: bool,
     pub per_channel: bool,
+    pub minimum_range: f32,
+    pub snap_zero: bool,
     pub method: Option<Method>,
     pub range: Option<Range>,
     pub scale: Option<(f32, i32)>,
@@ -29,6 +33,9 @@ pub(in crate::quantize) struct Representation {
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) struct Layer {
     pub float: bool,
+    pub float_output: bool,
+    pub constant_only: bool,
+    pub always: bool,
     pub activations: Representation,
     pub weights: Representation,
 }
@@ -76,16 +83,27 @@ impl<'a> Layers<'a> {
     /// What applies to a node.
     pub(in crate::quantize) fn of(&self, node: &NodeProto) -> Layer {
         let settings = self.settings;
-        let mut float = settings
+        let float = settings
             .float
             .iter()
             .any(|pattern| means(pattern, node.title()));
-        let mut activations = self.activations();
-        let mut weights = self.weights();
+        let mut found = Layer {
+            float,
+            float_output: false,
+            constant_only: false,
+            always: false,
+            activations: self.activations(),
+            weights: self.weights(),
+        };
         let mut lay = |layer: &LayerSettings| {
-            float = layer.float.unwrap_or(float);
-            activations = activations.with(&layer.activations);
-            weights = weights.with(&layer.weights);
+            found = Layer {
+                float: layer.float.unwrap_or(found.float),
+                float_output: layer.float_output.unwrap_or(found.float_output),
+                constant_only: layer.constant_only.unwrap_or(found.constant_only),
+                always: layer.always.unwrap_or(found.always),
+                activations: found.activations.with(&layer.activations),
+                weights: found.weights.with(&layer.weights),
+            };
         };
         if let Some(layer) = settings.by_operator.get(&node.operator()) {
             lay(layer);
@@ -100,21 +118,24 @@ impl<'a> Layers<'a> {
         if let Some(layer) = settings.by_node.get(node.title()) {
             lay(layer);
         }
-        Layer {
-            float,
-            activations,
-            weights,
-        }
+        found
     }
 
     /// How activations are represented of which nothing else is known.
     pub(in crate::quantize) fn activations(&self) -> Representation {
-        Representation::new(ElementType::U8, self.settings.method).with(&self.settings.activations)
+        self.in_general(ElementType::U8, &self.settings.activations)
     }
 
     /// The same of weights.
     fn weights(&self) -> Representation {
-        Representation::new(ElementType::I8, self.settings.method).with(&self.settings.weights)
+        self.in_general(ElementType::I8, &self.settings.weights)
+    }
+
+    fn in_general(&self, element: ElementType, said: &TensorSettings) -> Representation {
+        Representation {
+            typed: false,
+            ..Representation::new(element, self.settings.method).with(said)
+        }
     }
 
     /// What the settings say of a tensor, over what its layer says.
@@ -149,10 +170,13 @@ impl Representation {
     pub(in crate::quantize) fn new(element: ElementType, method: Option<Method>) -> Representation {
         Representation {
             element,
+            typed: false,
             symmetric: None,
             reduce_range: false,
             power_of_two: false,
             per_channel: true,
+            minimum_range: 0.0,
+            snap_zero: false,
             method,
             range: None,
             scale: None,
@@ -189,7 +213,12 @@ impl Representation {
         used: Span,
         symmetric: bool,
     ) -> (f32, i32) {
-        let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
+        let (scale, zero_point) = if self.snap_zero && !symmetric && !self.element.is_signed() {
+            snapped(min, max, used, self.minimum_range)
+        } else {
+            let max = max.max(0.0).max(min.min(0.0) + self.minimum_range);
+            scale_and_zero_point(min, max, used, symmetric)
+        };
         if !self.power_of_two {
             return (scale, zero_point);
         }
@@ -226,16 +255,21 @@ impl Representation {
             && self.is_symmetric(false) == other.is_symmetric(false)
             && self.reduce_range == other.reduce_range
             && self.power_of_two == other.power_of_two
+            && self.minimum_range == other.minimum_range
+            && self.snap_zero == other.snap_zero
     }
 
     /// What `said` says, over this.
     fn with(&self, said: &TensorSettings) -> Representation {
         Representation {
             element: said.element.unwrap_or(self.element),
+            typed: self.typed || said.element.is_some(),
             symmetric: said.symmetric.or(self.symmetric),
             reduce_range: said.reduce_range.unwrap_or(self.reduce_range),
             power_of_two: said.power_of_two.unwrap_or(self.power_of_two),
             per_channel: said.per_channel.unwrap_or(self.per_channel),
+            minimum_range: said.minimum_range.unwrap_or(self.minimum_range),
+            snap_zero: said.snap_zero.unwrap_or(self.snap_zero),
             method: said.method.or(self.method),
             range: said.range.or(self.range),
             scale: said

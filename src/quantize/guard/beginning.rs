@@ -5,9 +5,9 @@
 //! the first values behind the first Conv get 16 bits where rounding them to eight costs much. Most networks have such an
 //! error in few tensors, some (EfficientNet) in none of these.
 
-use super::Settings;
-use super::plan::{Plan, RangeSource};
-use super::ranges::Ranges;
+use super::super::plan::{Plan, RangeSource};
+use super::super::settings::Settings;
+use crate::calibrate::Observations;
 use crate::graph::Model;
 
 /// The share of all tensors that may get 16 bits for this, and the most there may be: each makes the layers that read it
@@ -25,17 +25,14 @@ fn usual(tensors: usize) -> usize {
 }
 
 /// Gives 16 bits to the first values that need them, and says so: a sentence each. `found` are the tensors whose ranges were
-/// found, in the order they are made. Needs a calibration; ranges alone don't tell where the values lie.
+/// found, in the order they are made.
 pub(super) fn refine_beginning(
     model: &Model,
     settings: &Settings,
     plan: &mut Plan,
     found: &[String],
-    ranges: Ranges<'_>,
+    observations: &Observations,
 ) -> Vec<String> {
-    let Ranges::Seen(observations, _) = ranges else {
-        return Vec::new();
-    };
     let nodes = model.graph.nodes.iter().enumerate();
     let mut convolutions = nodes.filter(|(index, node)| {
         let makes = node.output.first();
@@ -49,15 +46,14 @@ pub(super) fn refine_beginning(
     let at_most = settings.fine_first.unwrap_or_else(|| usual(found.len()));
     let mut said = Vec::new();
     for name in found.iter().filter(behind).take(at_most) {
-        let typed = settings.tensors.get(name);
-        if typed.is_some_and(|tensor| tensor.element.is_some()) {
-            continue;
-        }
         let (Some(represented), Some(RangeSource::Observed(source))) =
             (plan.representations.get_mut(name), plan.ranges.get(name))
         else {
             continue;
         };
+        if represented.typed {
+            continue;
+        }
         let wide = represented.element.with_16_bits();
         let (Some(seen), Some(range)) = (observations.get(source), represented.range) else {
             continue;
@@ -88,6 +84,7 @@ mod tests {
     use crate::calibrate::{Method, Observation};
     use crate::graph::{Dim, TensorType};
     use crate::onnx::schema::*;
+    use crate::quantize::Ranges;
     use crate::quantize::TensorSettings;
     use crate::quantize::settings::ElementType;
 
@@ -127,7 +124,7 @@ mod tests {
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
-        let said = refine_beginning(&model, settings, &mut plan, &found, ranges);
+        let said = refine_beginning(&model, settings, &mut plan, &found, &observations);
         let types = ["a", "b", "c", "y"].map(|name| plan.representations[name].element);
         (types, said.len())
     }

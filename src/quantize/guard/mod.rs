@@ -1,0 +1,72 @@
+//! What keeps a network whole, where the settings speak in general: a type that was chosen for a tensor, a node, a scope or an operator
+//! stays as it is, and a note says so where it would have been changed.
+//!
+//! All of it needs a calibration; ranges alone don't tell where the values lie. Each thing can be switched off ([`GuardSettings`]).
+
+mod activations;
+mod beginning;
+mod outputs;
+mod ranges;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+use super::QuantizeError;
+use super::plan::Plan;
+use super::ranges::Ranges;
+use super::settings::{GuardSettings, Settings};
+use crate::calibrate::Method;
+use crate::graph::Model;
+
+/// What was done, and what not: a sentence each.
+#[derive(Debug, Default)]
+pub(super) struct Guarded {
+    /// Tensors that were kept from being ruined.
+    pub(super) kept: Vec<String>,
+    /// Those that are finer for a better result.
+    pub(super) refined: Vec<String>,
+    /// Those that stay as they are though they need more.
+    pub(super) declined: Vec<String>,
+}
+
+/// Makes finer what needs it. `found` are the tensors whose ranges were found, in the order they are made.
+pub(super) fn guard(
+    model: &Model,
+    settings: &Settings,
+    plan: &mut Plan,
+    found: &[String],
+    ranges: Ranges<'_>,
+) -> Result<Guarded, QuantizeError> {
+    let may = settings.guard;
+    let Ranges::Seen(observations, method) = ranges else {
+        return Ok(Guarded::default());
+    };
+    if may == GuardSettings::NONE {
+        return Ok(Guarded::default());
+    }
+    let auto = settings.method.unwrap_or(method) == Method::Auto;
+    let mut guarded = Guarded::default();
+    if may.ranges {
+        guarded.kept = ranges::widen(plan, found, observations);
+    }
+    if may.finer || may.float {
+        let (kept, declined) =
+            activations::refine_activations(model, plan, found, observations, may);
+        guarded.kept.extend(kept);
+        guarded.declined.extend(declined);
+    }
+    if may.weights {
+        let (kept, declined) = weights::refine_weights(model, plan, may.budget)?;
+        guarded.kept.extend(kept);
+        guarded.declined.extend(declined);
+    }
+    if auto && may.outputs {
+        guarded.refined = outputs::refine_outputs(model, plan, found);
+    }
+    if auto || settings.fine_first.is_some() {
+        let refined = beginning::refine_beginning(model, settings, plan, found, observations);
+        guarded.refined.extend(refined);
+    }
+    Ok(guarded)
+}

@@ -1,0 +1,363 @@
+//! The guard as a whole.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::calibrate::Observation;
+use crate::onnx::schema::*;
+use crate::quantize::plan::Form;
+use crate::quantize::settings::{ElementType, LayerSettings, TensorSettings};
+
+fn value(name: &str) -> ValueInfoProto {
+    let known = crate::graph::TensorType {
+        element: DataType::Float,
+        shape: None,
+    };
+    ValueInfoProto::of(name, &known)
+}
+
+/// x → Sigmoid → a → Reshape → b → Sigmoid → y
+fn model() -> Model {
+    let node = |operator: &str, inputs: &[&str], output: &str| NodeProto {
+        op_type: Some(operator.into()),
+        input: inputs.iter().map(ToString::to_string).collect(),
+        output: vec![output.into()],
+        ..Default::default()
+    };
+    let graph = GraphProto {
+        node: vec![
+            node("Sigmoid", &["x"], "a"),
+            node("Reshape", &["a", "shape"], "b"),
+            node("Sigmoid", &["b"], "y"),
+        ],
+        initializer: vec![TensorProto::from_raw(
+            "shape",
+            DataType::Int64,
+            &[1],
+            (-1i64).to_le_bytes().to_vec().into(),
+        )],
+        input: vec![value("x")],
+        output: vec![value("y")],
+        value_info: vec![value("a"), value("b")],
+        ..Default::default()
+    };
+    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+}
+
+/// A thousand values between 0 and 1, and one far off.
+fn seen(far: f32) -> Observation {
+    let mut seen = Observation::new();
+    let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
+    seen.observe(&values);
+    seen
+}
+
+fn guarded(far: f32) -> (Plan, Guarded) {
+    guarded_of(seen(far), &Settings::default())
+}
+
+/// With these values for `a`.
+fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
+    let model = model();
+    let mut plan = Plan::new(&model, settings).unwrap();
+    let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
+        .map(|name| (name.to_string(), seen(1.0)))
+        .into();
+    observations.insert("a".to_string(), a);
+    let ranges = Ranges::Seen(&observations, Method::MinMax);
+    let found = plan.find_ranges(ranges).unwrap();
+    let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();
+    (plan, said)
+}
+
+fn typed(element: ElementType) -> TensorSettings {
+    TensorSettings {
+        element: Some(element),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn what_is_fine_enough_is_left_alone() {
+    let (plan, said) = guarded(2.0);
+    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    assert!(
+        plan.representations
+            .values()
+            .all(|r| r.element == ElementType::U8)
+    );
+}
+
+#[test]
+fn what_is_too_coarse_gets_16_bits() {
+    let (plan, said) = guarded(100.0);
+    assert_eq!(plan.representations["a"].element, ElementType::U16);
+    assert_eq!(plan.representations["x"].element, ElementType::U8);
+    assert!(
+        said.kept.len() == 1 && said.kept[0].contains("`a` has 16 bits"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_a_concat_joins_is_judged_part_by_part() {
+    let mut proto = model().to_proto();
+    let graph = proto.graph.as_mut().unwrap();
+    // Boxes in pixels beside a few probabilities: the bulk of all is that of the boxes.
+    graph.node[1].op_type = Some("Concat".into());
+    graph.node[1].input = vec!["a".into(), "x".into()];
+    graph.node[1].attribute = vec![AttributeProto::int("axis", 0)];
+    let model = Model::from_proto(proto).unwrap();
+    let mut plan = Plan::new(&model, &Settings::default()).unwrap();
+    let even = |count: usize, high: f32| {
+        let seen = Observation::of(&Vec::from_iter(
+            (0..count).map(|i| high * i as f32 / count as f32),
+        ));
+        seen
+    };
+    let (scores, boxes) = (even(500, 1.0), even(2000, 320.0));
+    let mut both = boxes.clone();
+    both.merge(&scores);
+    let observations: BTreeMap<String, Observation> = [
+        ("x", scores.clone()),
+        ("a", boxes),
+        ("b", both),
+        ("y", scores),
+    ]
+    .map(|(name, seen)| (name.to_string(), seen))
+    .into();
+    let ranges = Ranges::Seen(&observations, Method::MinMax);
+    let found = plan.find_ranges(ranges).unwrap();
+    let said = guard(&model, &Settings::default(), &mut plan, &found, ranges).unwrap();
+    assert!(
+        said.kept.len() == 1 && said.kept[0].contains("part `x`"),
+        "{said:?}"
+    );
+    assert_eq!(plan.representations["b"].element, ElementType::U16);
+    assert_eq!(plan.representations["a"].element, ElementType::U8);
+}
+
+#[test]
+fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
+    let (plan, said) = guarded(-3.4e38);
+    let forms: Vec<&str> = plan.forms.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(forms, ["x", "y"]);
+    assert!(
+        said.kept.len() == 1 && said.kept[0].contains("`a` stays float"),
+        "{said:?}"
+    );
+}
+#[test]
+fn a_range_that_cuts_off_too_much_is_widened() {
+    // Cutting a tenth off each side costs far more than the finer steps gain.
+    let by = |method| Settings {
+        method: Some(method),
+        ..Default::default()
+    };
+    let even = Observation::of(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
+    let (plan, said) = guarded_of(even.clone(), &by(Method::Percentile(80.0)));
+    let range = plan.representations["a"].range.unwrap();
+    assert!(range.max > 0.99, "{range:?}");
+    assert!(
+        said.kept
+            .iter()
+            .any(|said| said.contains("`a` has the range") && said.contains("times the least")),
+        "{said:?}"
+    );
+    let (_, said) = guarded_of(even, &by(Method::Percentile(99.999)));
+    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+}
+
+#[test]
+fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
+    for (operator, axes, wanted) in [
+        ("Softmax", 2, ElementType::U16),
+        ("Sigmoid", 3, ElementType::U16),
+        ("Sigmoid", 4, ElementType::U8),
+    ] {
+        let mut proto = model().to_proto();
+        let graph = proto.graph.as_mut().unwrap();
+        graph.node[0].op_type = Some("Softmax".into());
+        graph.node[2].op_type = Some(operator.into());
+        let known = crate::graph::TensorType {
+            element: DataType::Float,
+            shape: Some(vec![crate::graph::Dim::Known(1); axes]),
+        };
+        graph.output = vec![ValueInfoProto::of("y", &known)];
+        let model = Model::from_proto(proto).unwrap();
+        let mut plan = Plan::new(&model, &Settings::default()).unwrap();
+        let observations = ["x", "a", "b", "y"].map(|name| (name.to_string(), seen(1.0)));
+        let observations = observations.into();
+        let ranges = Ranges::Seen(&observations, Method::Auto);
+        let found = plan.find_ranges(ranges).unwrap();
+        let said = outputs::refine_outputs(&model, &mut plan, &found);
+        assert_eq!(plan.representations["y"].element, wanted, "{operator}");
+        assert_eq!(plan.representations["a"].element, ElementType::U8);
+        assert_eq!(said.len(), usize::from(wanted == ElementType::U16));
+    }
+}
+
+#[test]
+fn each_thing_can_be_switched_off() {
+    let with = |guard| Settings {
+        guard,
+        ..Default::default()
+    };
+    let (all, none) = (GuardSettings::ALL, GuardSettings::NONE);
+    // Too coarse for eight bits: sixteen, or else floats, or else a note.
+    let (plan, said) = guarded_of(
+        seen(100.0),
+        &with(GuardSettings {
+            finer: false,
+            ..all
+        }),
+    );
+    assert!(
+        said.kept[0].contains("`a` stays float") && !plan.forms.iter().any(|(name, _)| name == "a"),
+        "{said:?}"
+    );
+    let (plan, said) = guarded_of(
+        seen(100.0),
+        &with(GuardSettings {
+            finer: false,
+            float: false,
+            ..all
+        }),
+    );
+    assert_eq!(plan.representations["a"].element, ElementType::U8);
+    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    // Too coarse for sixteen: floats, or else a note.
+    let (plan, said) = guarded_of(
+        seen(-3.4e38),
+        &with(GuardSettings {
+            float: false,
+            ..all
+        }),
+    );
+    assert_eq!(plan.representations["a"].element, ElementType::U8);
+    assert!(
+        said.kept.is_empty()
+            && said.declined[0].contains("keeps 8 bits, as the settings let nothing else"),
+        "{said:?}"
+    );
+    let (_, said) = guarded_of(seen(100.0), &with(none));
+    assert!(said.kept.is_empty() && said.refined.is_empty() && said.declined.is_empty());
+}
+
+#[test]
+fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
+    let layer = LayerSettings {
+        activations: typed(ElementType::U8),
+        ..Default::default()
+    };
+    for settings in [
+        Settings {
+            tensors: [("a".to_string(), typed(ElementType::U8))].into(),
+            ..Default::default()
+        },
+        Settings {
+            by_operator: [("Sigmoid".to_string(), layer)].into(),
+            ..Default::default()
+        },
+    ] {
+        let (plan, said) = guarded_of(seen(100.0), &settings);
+        assert_eq!(plan.representations["a"].element, ElementType::U8);
+        assert!(
+            said.kept.is_empty()
+                && said.declined[0].contains("`a` keeps the type that the settings give it"),
+            "{said:?}"
+        );
+    }
+    // What is said in general is where the guard begins.
+    let settings = Settings {
+        activations: typed(ElementType::I8),
+        ..Default::default()
+    };
+    assert_eq!(
+        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        ElementType::I16
+    );
+}
+
+#[test]
+fn of_four_bits_no_more_is_asked_than_four_bits_have() {
+    let settings = Settings {
+        activations: typed(ElementType::U4),
+        ..Default::default()
+    };
+    assert_eq!(
+        guarded_of(seen(2.0), &settings).0.representations["a"].element,
+        ElementType::U4
+    );
+    assert_eq!(
+        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        ElementType::U16
+    );
+}
+
+/// x → Conv → … with weights of which the last has a channel so much larger than its others.
+fn weighted(larger: f32) -> Model {
+    let picture = crate::graph::TensorType {
+        element: DataType::Float,
+        shape: Some([1, 4, 4, 4].map(crate::graph::Dim::Known).to_vec()),
+    };
+    let weight = |name: &str, larger: f32| {
+        let number = |i: usize| (i as f32 * 0.7).sin() * if i < 4 { larger } else { 1.0 };
+        TensorProto::from_f32(name, &[4, 4, 1, 1], &Vec::from_iter((0..16).map(number)))
+    };
+    let graph = GraphProto {
+        node: vec![
+            NodeProto::new("Conv", "first", &["x", "w"], &["a"]),
+            NodeProto::new("Conv", "second", &["a", "v"], &["b"]),
+            NodeProto::new("Conv", "third", &["b", "u"], &["y"]),
+        ],
+        initializer: vec![weight("w", 1.0), weight("v", 1.0), weight("u", larger)],
+        input: vec![ValueInfoProto::of("x", &picture)],
+        output: vec![ValueInfoProto::of("y", &picture)],
+        value_info: ["a", "b"]
+            .map(|name| ValueInfoProto::of(name, &picture))
+            .to_vec(),
+        ..Default::default()
+    };
+    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+}
+
+#[test]
+fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the_budget() {
+    let done = |larger: f32, per_channel: bool, guard: GuardSettings, said: Option<ElementType>| {
+        let model = weighted(larger);
+        let mut settings = Settings {
+            guard,
+            ..Default::default()
+        };
+        settings.weights.per_channel = Some(per_channel);
+        if let Some(element) = said {
+            settings.tensors.insert("u".into(), typed(element));
+        }
+        let mut plan = Plan::new(&model, &settings).unwrap();
+        let (kept, declined) =
+            weights::refine_weights(&model, &mut plan, settings.guard.budget).unwrap();
+        let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
+        assert!(
+            plan.forms
+                .iter()
+                .any(|(name, form)| name == "u" && matches!(form, Form::Weight(_)))
+        );
+        (types, kept.len(), declined.len())
+    };
+    use ElementType::{I8, I16};
+    let enough = GuardSettings {
+        budget: 0.4,
+        ..GuardSettings::ALL
+    };
+    // One scale for channels of unlike size: a third of all bytes, that grow by as many.
+    assert_eq!(done(400.0, false, enough, None), ([I8, I8, I16], 1, 0));
+    assert_eq!(
+        done(400.0, false, GuardSettings::ALL, None),
+        ([I8; 3], 0, 1)
+    );
+    assert_eq!(done(400.0, false, enough, Some(I8)), ([I8; 3], 0, 0));
+    // A scale for each channel, or channels alike, cost nothing unusual.
+    assert_eq!(done(400.0, true, enough, None), ([I8; 3], 0, 0));
+    assert_eq!(done(1.0, false, enough, None), ([I8; 3], 0, 0));
+}

@@ -1,0 +1,82 @@
+"""Types of integers, and the options of ONNX Runtime's quantizer, each with the settings that docs/settings.md names for it: given the
+same ranges, the same model comes out, to the byte.
+"""
+
+import onnx
+import operator_models
+import pytest
+import same_models
+import yaml
+from test_same_as_onnxruntime import SETTINGS, differences, find_ranges, ours, theirs
+
+# Its options → our settings.
+OPTIONS = {
+    "MinimumRealRange": (
+        {"MinimumRealRange": 20.0},
+        {"activations": {"minimum_range": 20.0}, "weights": {"minimum_range": 20.0}},
+    ),
+    "ActivationRestrictedAsymmetric": ({"ActivationRestrictedAsymmetric": True}, {"activations": {"snap_zero": True}}),
+    "restricted, with a minimum": (
+        {"ActivationRestrictedAsymmetric": True, "MinimumRealRange": 20.0},
+        {"activations": {"snap_zero": True, "minimum_range": 20.0}, "weights": {"minimum_range": 20.0}},
+    ),
+    "QuantizeBias": ({"QuantizeBias": False}, {"quantize_bias": False}),
+    "QDQDisableWeightAdjustForInt32Bias": ({"QDQDisableWeightAdjustForInt32Bias": True}, {"fit_bias": False}),
+    "OpTypesToExcludeOutputQuantization": (
+        {"OpTypesToExcludeOutputQuantization": ["Conv", "Gemm", "Softmax", "MaxPool", "Reshape"]},
+        {"by_operator": {name: {"float_output": True} for name in ("Conv", "Gemm", "Softmax", "MaxPool", "Reshape")}},
+    ),
+    "MatMulConstBOnly": ({"MatMulConstBOnly": True}, {"by_operator": {"MatMul": {"constant_only": True}}}),
+    "ForceQuantizeNoInputCheck": ({"ForceQuantizeNoInputCheck": True}, {"by_name": {"": {"always": True}}}),
+}
+# Where ours is another on purpose: a bias that stays float is not named anew for each that reads it, and no scale grows for it; and of a form
+# with pairs ONNX Runtime takes no notice of MatMulConstBOnly.
+OTHERWISE = [("shared_constants", "QuantizeBias"), ("bias_beyond_int32", "QuantizeBias"), ("matmul_ways", "MatMulConstBOnly")]
+CASES = [(name, option) for name in same_models.MODELS for option in OPTIONS if (name, option) not in OTHERWISE]
+# (activations, weights, per channel)
+TYPES = [("u16", "i8", True), ("i16", "i8", True), ("u16", "i16", True), ("u8", "i16", True), ("u8", "u8", False), ("u8", "i4", True),
+         ("u8", "i4", False), ("u8", "u4", False), ("i8", "u16", False), ("u4", "i8", True), ("i4", "i8", False)]  # fmt: skip
+
+
+def check(model, folder, settings, document, weights="i8", **extra):
+    config = folder / "settings.yaml"
+    config.write_text(yaml.safe_dump(document))
+    options = ("--weights", weights, "--config", config)
+    prepared = folder / "prepared.onnx"
+    ours(model, find_ranges(model), settings, folder, *options, "--save-prepared", prepared)
+    model = onnx.load(prepared)
+    ranges = find_ranges(model)
+    mine = ours(model, ranges, settings, folder, *options)
+    onnx.checker.check_model(mine, full_check=True)
+    found = differences(mine, theirs(model, ranges, settings, folder / "theirs.onnx", weights=weights, **extra))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name, option", CASES)
+def test_an_option_of_onnx_runtimes_makes_the_same_model(name, option, tmp_path):
+    extra, document = OPTIONS[option]
+    check(same_models.build(name), tmp_path, SETTINGS[0], document, **extra)
+
+
+def test_products_of_two_values_stay_float_where_only_constants_are_wanted(tmp_path):
+    model = same_models.build("matmul_ways")
+    (tmp_path / "settings.yaml").write_text(yaml.safe_dump(OPTIONS["MatMulConstBOnly"][1]))
+    made = ours(model, find_ranges(model), SETTINGS[0], tmp_path, "--config", tmp_path / "settings.yaml")
+    constants = {tensor.name for tensor in model.graph.initializer}
+    for before in (node for node in model.graph.node if node.op_type == "MatMul"):
+        [after] = [node for node in made.graph.node if node.name == before.name]
+        # What is quantized for another that reads it is read so by all; constants and the model's inputs are not.
+        own = [place for place, name in enumerate(before.input) if name in constants or name in ("x", "z")]
+        is_float = all(after.input[place] == before.input[place] for place in own)
+        assert is_float == (before.input[1] not in constants), before.name
+
+
+# Each operator in some of the types, each type with some of the operators.
+IN_TURNS = [(name, types) for index, name in enumerate(name for name in operator_models.MODELS if not name.endswith(":table"))
+            for turn, types in enumerate(TYPES) if (index + turn) % 4 == 0]
+
+
+@pytest.mark.parametrize("name, types", IN_TURNS, ids=["-".join(map(str, (name, *types))) for name, types in IN_TURNS])
+def test_an_operator_in_any_type_comes_out_the_same(name, types, tmp_path):
+    activations, weights, per_channel = types
+    check(operator_models.build(name), tmp_path, (activations, False, per_channel, False), {}, weights)
