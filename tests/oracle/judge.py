@@ -62,23 +62,26 @@ def run_web(path, sample):
             file = Path(folder) / f"input_{index}.bin"
             file.write_bytes(np.ascontiguousarray(array).tobytes())
             inputs.append({"name": name, "type": array.dtype.name, "dims": array.shape, "file": str(file)})
-        return {output["name"]: np.fromfile(output["file"], output["type"]).reshape(output["dims"])
-                for output in _web(path, inputs, folder)}
+        outputs = _web({"model": str(path), "inputs": inputs, "folder": folder})["outputs"]
+        return {output["name"]: np.fromfile(output["file"], output["type"]).reshape(output["dims"]) for output in outputs}
 
 
-def load_web(path):
-    """The names of the outputs of a model that onnxruntime-web has loaded, in node."""
+def load_web(paths):
+    """The names of the outputs of each of these models as onnxruntime-web has loaded them, in node; fails if it refuses one."""
+    told = _web({"models": [str(path) for path in paths]})
+    refused = [f"{path}: {one['error']}" for path, one in zip(paths, told) if "error" in one]
+    assert not refused, "onnxruntime-web refused\n" + "\n".join(refused)
+    return [one["outputs"] for one in told]
+
+
+def _web(job):
     with tempfile.TemporaryDirectory() as folder:
-        return [output["name"] for output in _web(path, None, folder)]
-
-
-def _web(path, inputs, folder):
-    job = Path(folder) / "job.json"
-    job.write_text(json.dumps({"model": str(path), "inputs": inputs, "folder": folder}))
-    script = CHECKOUT / "tests" / "oracle" / "run_web.mjs"
-    done = subprocess.run(["node", script, job], capture_output=True, text=True, check=False, cwd=CHECKOUT)
-    assert done.returncode == 0, f"onnxruntime-web refused {path}:\n{done.stderr[-3000:]}"
-    return json.loads(done.stdout.strip().splitlines()[-1])["outputs"]
+        file = Path(folder) / "job.json"
+        file.write_text(json.dumps(job))
+        script = CHECKOUT / "tests" / "oracle" / "run_web.mjs"
+        done = subprocess.run(["node", script, file], capture_output=True, text=True, check=False, cwd=CHECKOUT)
+        assert done.returncode == 0, f"onnxruntime-web failed:\n{done.stderr[-3000:]}"
+        return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def sqnr(reference, found):

@@ -1,8 +1,8 @@
 // One inference in onnxruntime-web, in node, on one thread: node run_web.mjs JOB.json
 //
 // JOB.json holds { model, inputs: [{ name, type, dims, file }], folder }: raw little-endian tensors in, raw
-// tensors out into `folder`, and their names, types and shapes as JSON on standard output. With `inputs: null`
-// the model is loaded only, and the names of its outputs are told.
+// tensors out into `folder`, and their names, types and shapes as JSON on standard output. With { models } they are
+// loaded only, one after the other: told are the names of the outputs of each, or why it is refused.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -21,11 +21,25 @@ const arrays = {
 const job = JSON.parse(await readFile(process.argv[2], 'utf8'));
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = 'error';
-const session = await ort.InferenceSession.create(new Uint8Array(await readFile(job.model)), { executionProviders: ['wasm'] });
-if (job.inputs === null) {
-  console.log(JSON.stringify({ outputs: session.outputNames.map((name) => ({ name })) }));
+/** @param {string} model */
+const load = async (model) => ort.InferenceSession.create(new Uint8Array(await readFile(model)), { executionProviders: ['wasm'] });
+
+if (job.models) {
+  const loaded = [];
+  for (const model of job.models) {
+    try {
+      const session = await load(model);
+      loaded.push({ outputs: session.outputNames });
+      await session.release();
+    } catch (error) {
+      loaded.push({ error: String(error) });
+    }
+  }
+  console.log(JSON.stringify(loaded));
   process.exit();
 }
+
+const session = await load(job.model);
 
 /** @type {Record<string, any>} */
 const feeds = {};

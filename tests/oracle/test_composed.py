@@ -143,6 +143,19 @@ def test_chains_lose_less_than_operator_by_operator(program, tmp_path):
     assert mine > other + 0.5
 
 
+def test_settings_know_a_chain_as_the_operator_it_is(program, tmp_path):
+    source, config = tmp_path / "chains.onnx", tmp_path / "settings.yaml"
+    onnx.save(network(composed=True), source)
+    config.write_text("by_operator: {LayerNormalization: {activations: {type: u16}}, Gelu: {float: true}, Add: {activations: {type: i8}}}")
+    made = onnx.load(ours(program, source, tmp_path, "--no-guard", "--config", config))
+    kinds = {tensor.name: tensor.data_type for tensor in made.graph.initializer}
+    quantizers = {node.input[0]: kinds[node.input[2]] for node in made.graph.node if node.op_type == "QuantizeLinear"}
+    # The last node of each is a Mul or an Add, whose settings are not for it.
+    of = {name.removesuffix("_QuantizeLinear_Input"): kind for name, kind in quantizers.items()}
+    assert of["one_norm_out"] == of["last_out"] == onnx.TensorProto.UINT16
+    assert "one_gelu_out" not in of or of["one_gelu_out"] != onnx.TensorProto.UINT16
+
+
 def swish(b, x, name):
     return b.node("Mul", [x, b.node("Sigmoid", [x])], f"{name}_out")
 

@@ -131,7 +131,7 @@ def test_the_largest_model_runs_and_loads_in_onnxruntime_web(quantized, outputs,
     for reference, found in zip(before, after):
         for output, values in reference.items():
             assert found[output].shape == values.shape and np.isfinite(found[output]).all()
-    assert judge.load_web(quantized(name).model) == list(before[0])
+    assert judge.load_web([quantized(name).model]) == [list(before[0])]
 
 
 @pytest.mark.parametrize("name", [name for name in FLOAT if name not in HUGE])

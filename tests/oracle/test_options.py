@@ -2,6 +2,7 @@
 same ranges, the same model comes out, to the byte.
 """
 
+import judge
 import onnx
 import operator_models
 import pytest
@@ -80,3 +81,17 @@ IN_TURNS = [(name, types) for index, name in enumerate(name for name in operator
 def test_an_operator_in_any_type_comes_out_the_same(name, types, tmp_path):
     activations, weights, per_channel = types
     check(operator_models.build(name), tmp_path, (activations, False, per_channel, False), {}, weights)
+
+
+@pytest.mark.parametrize("types", [("u8", "i8", True), *TYPES[:2], *TYPES[5:8]], ids=lambda types: "-".join(map(str, types)))
+def test_onnxruntime_web_loads_every_operator(types, tmp_path):
+    activations, weights, per_channel = types
+    models = {name: operator_models.build(name) for name in operator_models.MODELS if not name.endswith(":table")}
+    paths = []
+    for index, (name, model) in enumerate(models.items()):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        ours(model, find_ranges(model), (activations, False, per_channel, False), folder, "--weights", weights)
+        paths.append(folder / "octet.onnx")
+    told = judge.load_web(paths)
+    assert told == [[value.name for value in model.graph.output] for model in models.values()]

@@ -47,12 +47,19 @@ impl<'a> Planner<'a> {
             let nodes = chain.nodes.clone();
             nodes.into_iter().map(move |node| (node, which))
         };
-        let inside = chains.iter().enumerate().flat_map(of).collect();
+        let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
+        let operator_of = |index: usize, node: &NodeProto| match inside.get(&index) {
+            Some(&chain) => chains[chain].operator.to_string(),
+            None => node.operator(),
+        };
+        let nodes = graph.nodes.iter().enumerate();
+        let nodes = nodes.map(|(index, node)| layers.of_operator(node, &operator_of(index, node)));
+        let nodes = nodes.collect();
         Planner {
             model,
             settings,
             layers,
-            nodes: graph.nodes.iter().map(|node| layers.of(node)).collect(),
+            nodes,
             uses,
             element: graph.element_types(),
             order: Vec::new(),
@@ -228,9 +235,7 @@ impl<'a> Planner<'a> {
     /// A node of a chain that is one operator: only what goes in and what comes out become integers.
     fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
         let chain = self.chains[chain].clone();
-        let by_operator = self.settings.by_operator.get(chain.operator);
-        let kept = by_operator.is_some_and(|layer| layer.float == Some(true));
-        if kept || chain.nodes.iter().any(|&node| self.nodes[node].float) {
+        if chain.nodes.iter().any(|&node| self.nodes[node].float) {
             return Err("the settings keep it float");
         }
         let last = chain.last();

@@ -82,6 +82,11 @@ impl<'a> Layers<'a> {
 
     /// What applies to a node.
     pub(in crate::quantize) fn of(&self, node: &NodeProto) -> Layer {
+        self.of_operator(node, &node.operator())
+    }
+
+    /// What applies to a node that belongs to this operator, which may be written as a chain of nodes.
+    pub(in crate::quantize) fn of_operator(&self, node: &NodeProto, operator: &str) -> Layer {
         let settings = self.settings;
         let float = settings
             .float
@@ -105,7 +110,7 @@ impl<'a> Layers<'a> {
                 weights: found.weights.with(&layer.weights),
             };
         };
-        if let Some(layer) = settings.by_operator.get(&node.operator()) {
+        if let Some(layer) = settings.by_operator.get(operator) {
             lay(layer);
         }
         let mut scopes: Vec<_> = settings
@@ -277,5 +282,76 @@ impl Representation {
                 .map(|scale| (scale, said.zero_point.unwrap_or(0)))
                 .or(self.scale),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, TensorProto};
+
+    fn model(titles: &[&str]) -> Model {
+        let node =
+            |title: &&str| NodeProto::new("Conv", title, &["x", "w"], &[&format!("{title} out")]);
+        let graph = GraphProto {
+            node: titles.iter().map(node).collect(),
+            initializer: ["x", "w"]
+                .map(|name| TensorProto::from_f32(name, &[1, 1, 1, 1], &[1.0]))
+                .to_vec(),
+            ..Default::default()
+        };
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    }
+
+    #[test]
+    fn the_narrower_wins_over_the_wider_key_by_key() {
+        let text = r#"{
+            "activations": { "type": "i8", "symmetric": true },
+            "by_operator": { "Conv": { "activations": { "type": "u16" } } },
+            "by_name": {
+                "": { "activations": { "method": "mse" }, "float": true },
+                "backbone": { "activations": { "type": "i16" }, "float": false },
+                "backbone.conv1": { "activations": { "type": "u4" } }
+            },
+            "by_node": { "/backbone/conv2/Conv": { "activations": { "type": "i4" } } },
+            "tensors": { "w": { "type": "u8" } }
+        }"#;
+        let settings = Settings::from_value(serde_json::from_str(text).unwrap()).unwrap();
+        let titles = [
+            "/backbone/conv1/Conv",
+            "/backbone/conv2/Conv",
+            "/backbone/conv3/Conv",
+            "/head/Conv",
+        ];
+        let model = model(&titles);
+        let layers = Layers::new(&settings, &model).unwrap();
+        let found: Vec<Layer> = model
+            .graph
+            .nodes
+            .iter()
+            .map(|node| layers.of(node))
+            .collect();
+        use ElementType::{I4, I16, U4, U8, U16};
+        assert_eq!(
+            [0, 1, 2, 3].map(|i| found[i].activations.element),
+            [U4, I4, I16, U16]
+        );
+        assert_eq!(
+            [0, 1, 2, 3].map(|i| found[i].float),
+            [false, false, false, true]
+        );
+        assert!(
+            found
+                .iter()
+                .all(|layer| layer.activations.symmetric == Some(true) && layer.activations.typed)
+        );
+        assert!(
+            found
+                .iter()
+                .all(|layer| layer.activations.method == Some(Method::Mse))
+        );
+        assert!(!found[0].weights.typed);
+        let weight = layers.tensor("w", &found[0].weights);
+        assert_eq!((weight.element, weight.typed), (U8, true));
     }
 }
