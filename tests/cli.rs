@@ -332,7 +332,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
         (&["--scheme", "magic"], &["not known", "static"]),
         (&["--scheme", "dynamic"], &["--calib", "leave them out"]),
         (&["--format", "onnx"], &["not known", "qdq"]),
-        (&["--activations", "i4"], &["i4", "u8, i8"]),
+        (&["--activations", "i32"], &["i32", "u8, i8"]),
         (&["--threads", "0"], &["--threads 0"]),
         (&["--mean", "1,2"], &["--mean 1,2"]),
         (&["--keep-float", "nowhere"], &["nowhere"]),

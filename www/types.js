@@ -77,6 +77,7 @@
  * @property {TensorSettings} [weights]
  * @property {string | string[]} [operators]
  * @property {string[]} [float]
+ * @property {boolean} [keep_io] whether inputs and outputs stay float32 where the scheme is `float16`
  * @property {Record<string, unknown>} [blocks]
  * @property {Record<string, LayerSettings>} [by_operator]
  * @property {Record<string, LayerSettings>} [by_name]

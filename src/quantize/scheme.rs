@@ -71,6 +71,7 @@ fn by_scheme(
             }
             let half = HalfSettings {
                 keep_float,
+                keep_io: settings.keep_io,
                 ..HalfSettings::default()
             };
             quantize_half(model, &half)

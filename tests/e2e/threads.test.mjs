@@ -46,7 +46,7 @@ inBrowsers('threads', (visit, name) => {
   if (name === 'chromium') {
     test('an engine that stops is started again, on one thread when asked; nothing is lost', () => visit({}, async (visit) => {
       const { tab } = visit;
-      await visit.ready(96);
+      await visit.ready(48);
       await tab.click('#run');
       await visit.says('#progress-title', /Calibrating/);
       // What comes so far is shown as it comes.
@@ -60,7 +60,7 @@ inBrowsers('threads', (visit, name) => {
       await tab.click('#retry-one');
       await visit.finished();
       assert.match(await tab.$$eval('summary', (all) => all[1].textContent ?? ''), /1 thread$/);
-      assert.match(await visit.text('#made'), /96 samples/);
+      assert.match(await visit.text('#made'), /48 samples/);
       assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     }));
   }

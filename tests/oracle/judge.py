@@ -121,16 +121,22 @@ def ort_quantize(path, out, samples, method="minmax"):
         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=method)
 
 
+# What it could not load once it is not given again.
+_refused = set()
+
+
 def ort_quantize_or_prepared(source, prepared, out, samples, method="minmax"):
     """ONNX Runtime's model of `source`; of `prepared` where it can't load what it writes of that (operator set below 13).
     Whether it is of `source`."""
     own = out.with_name("prepared by ONNX Runtime.onnx")
     try:
+        assert source not in _refused
         ort_prepare(source, own)
         ort_quantize(own, out, samples, method)
         session(out)
         return True
     except Exception:  # whatever it is that it fails by
+        _refused.add(source)
         ort_quantize(prepared, out, samples, method)
         session(out)
         return False

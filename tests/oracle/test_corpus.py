@@ -125,13 +125,11 @@ def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_pat
     assert ours == 1.0 and ort < 0.7, f"agreement {ours:.3f}, ONNX Runtime's {ort:.3f}"
 
 
-@pytest.mark.parametrize("name", HUGE)  # what it computes in one run is more than the memory of wasm: there it is loaded only
-def test_the_largest_model_runs_and_loads_in_onnxruntime_web(quantized, outputs, name):
-    before, after = outputs(name)
-    for reference, found in zip(before, after):
-        for output, values in reference.items():
-            assert found[output].shape == values.shape and np.isfinite(found[output]).all()
-    assert judge.load_web([quantized(name).model]) == [list(before[0])]
+@pytest.mark.parametrize("name", HUGE)  # it runs in test_whole_models; what it computes is more than the memory of wasm
+def test_the_largest_model_loads_in_onnxruntime_web(quantized, name):
+    result = accepted(quantized(name))
+    told = [output.name for output in judge.session(result.source).get_outputs()]
+    assert judge.load_web([result.model]) == [told]
 
 
 @pytest.mark.parametrize("name", [name for name in FLOAT if name not in HUGE])

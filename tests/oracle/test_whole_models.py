@@ -30,20 +30,24 @@ STEPS = {
 def test_a_whole_model_ends_as_near_as_onnx_runtimes_own_kernels(name, whose, corpus, file_by, tmp_path):
     path = file_by(name, whose)
     samples, model = judge.load_samples(corpus.samples(name))[:4], onnx.load(path)
-    literal, fused = judge.run(path, samples, optimize=False), judge.run(path, samples)
+    literal = judge.run(path, samples, optimize=False)
     ours, told = zip(*(run(path, sample, tmp_path, "--threads", "2") for sample in samples))
     heavy = [node for node in told[0]["nodes"] if node["operator"] in ("Conv", "Gemm", "MatMul")]
     on_integers = [node for node in heavy if node["region"] is not None]
     assert len(on_integers) >= 0.8 * len(heavy), f"{len(on_integers)} of {len(heavy)} products on integers"
+    fused = None
     for output in literal[0]:
         expected = [outputs[output] for outputs in literal]
         if expected[0].dtype.kind != "f":
             assert all(np.array_equal(a, found[output]) for a, found in zip(expected, ours)), output
             continue
         apart, share = zip(*(steps_apart(model, outputs, found)[output] for outputs, found in zip(literal, ours)))
-        noise, their_noise = (judge.sqnr(expected, [found[output] for found in runs]) for runs in (ours, fused))
-        print(f"{name} {whose} {output}: {max(apart):.0f} steps, {np.mean(share):.4f} equal, {noise:.1f} dB; its own {their_noise:.1f} dB")
-        assert max(apart) < 1.1 or noise >= min(their_noise - 6, ENOUGH), f"{output}: {noise:.1f} dB, its own {their_noise:.1f} dB"
+        noise = judge.sqnr(expected, [found[output] for found in ours])
+        print(f"{name} {whose} {output}: {max(apart):.0f} steps, {np.mean(share):.4f} equal, {noise:.1f} dB")
+        if max(apart) > 1.1 and noise < ENOUGH:
+            fused = fused or judge.run(path, samples)
+            their_noise = judge.sqnr(expected, [found[output] for found in fused])
+            assert noise >= their_noise - 6, f"{output}: {noise:.1f} dB, its own {their_noise:.1f} dB"
         if name in STEPS:
             most, least = STEPS[name][whose]
             assert max(apart[:2]) < most + 0.1 and min(share[:2]) >= least, f"{output}: {apart} steps, {share} equal"

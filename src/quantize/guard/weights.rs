@@ -21,12 +21,14 @@ const HARMLESS: f64 = 1.0 / 300.0;
 /// In fewer there is no line to be out of.
 const FEWEST: usize = 3;
 
-/// A weight, the square of its error against its own, and its numbers.
+/// A weight: the square of its error against its own, the bytes it has, and those that 16 bits would add.
 struct Weight {
     name: String,
     error: f64,
-    count: usize,
-    element: ElementType,
+    bits: usize,
+    added: f64,
+    /// Whether its type may be changed.
+    free: bool,
 }
 
 /// Gives 16 bits to such weights, the worst first, and says so: a sentence each in the first list, in the second of those that the budget is
@@ -36,80 +38,77 @@ pub(super) fn refine_weights(
     plan: &mut Plan,
     budget: f64,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
-    let constants = plan.forms.iter().filter_map(|(name, form)| {
-        let tensor = model.graph.initializers.get(name)?;
-        Some((name, form, tensor, plan.representations.get(name)?))
-    });
-    let constants: Vec<_> = constants.collect();
-    let bytes = |element: ElementType, count: usize| element.bits() as f64 / 8.0 * count as f64;
-    let all: f64 = constants
-        .iter()
-        .map(|(_, _, tensor, represented)| bytes(represented.element, count_of(tensor)))
-        .sum();
-    let uses = model.graph.uses();
-    let weights = constants
-        .into_par_iter()
-        .map(|(name, form, tensor, represented)| {
-            let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, &uses, name))
-            else {
-                return Ok(None);
-            };
-            let found = parameters(tensor, *axis, represented, true)?;
-            let error = relative_error(tensor, &found, channels)?;
-            let free =
-                !represented.typed && !represented.is_chosen() && represented.element.bits() < 16;
-            let weight = Weight {
-                name: name.clone(),
-                error,
-                count: count_of(tensor),
-                element: represented.element,
-            };
-            Ok(Some((weight, free)))
-        });
-    let weights: Vec<Option<(Weight, bool)>> = weights.collect::<Result<_, QuantizeError>>()?;
-    let weights: Vec<(Weight, bool)> = weights.into_iter().flatten().collect();
-    let mut errors: Vec<f64> = weights.iter().map(|(weight, _)| weight.error).collect();
-    errors.sort_unstable_by(f64::total_cmp);
-    let middle = match errors.get(errors.len() / 2) {
-        Some(&middle) if errors.len() >= FEWEST => middle,
-        _ => return Ok((Vec::new(), Vec::new())),
-    };
-    let mut bad: Vec<Weight> = weights
-        .into_iter()
-        .filter(|(weight, free)| *free && weight.error > HARMLESS.max(OUT_OF_LINE * middle))
-        .map(|(weight, _)| weight)
-        .collect();
-    bad.sort_by(|one, other| other.error.total_cmp(&one.error));
-    let mut left = budget * all;
     let (mut said, mut declined) = (Vec::new(), Vec::new());
-    for Weight {
-        name,
-        error,
-        count,
-        element,
-    } in bad
-    {
-        let wide = element.with_16_bits();
-        let cost = bytes(wide, count) - bytes(element, count);
+    let mut weights = measured(model, plan)?;
+    if weights.len() < FEWEST {
+        return Ok((said, declined));
+    }
+    weights.sort_by(|one, other| other.error.total_cmp(&one.error));
+    let middle = weights[weights.len() / 2].error;
+    let mut left = budget * bytes_of_constants(model, plan);
+    let bad = |weight: &&Weight| weight.free && weight.error > HARMLESS.max(OUT_OF_LINE * middle);
+    for weight in weights.iter().filter(bad) {
+        let (name, bits, added) = (&weight.name, weight.bits, weight.added);
         let why = format!(
-            "rounded, it is {:.0} dB above its error, the weight in the middle {:.0} dB",
-            decibel(error),
+            "it is only {:.0} dB above what rounding it to {bits} bits adds, the weight in the middle {:.0} dB",
+            decibel(weight.error),
             decibel(middle)
         );
-        if cost > left {
+        if added > left {
             declined.push(format!(
-                "`{name}` keeps {} bits, though {why}: 16 would take {cost:.0} bytes, more than is left of the budget",
-                element.bits()
+                "`{name}` keeps {bits} bits, though {why}: 16 would add {added:.0} bytes, more than is left of the budget"
             ));
-            continue;
-        }
-        left -= cost;
-        if let Some(represented) = plan.representations.get_mut(&name) {
-            represented.element = wide;
+        } else if let Some(represented) = plan.representations.get_mut(name) {
+            left -= added;
+            represented.element = represented.element.with_16_bits();
             said.push(format!("`{name}` has 16 bits: {why}"));
         }
     }
     Ok((said, declined))
+}
+
+/// The weights of products, with their errors.
+fn measured(model: &Model, plan: &Plan) -> Result<Vec<Weight>, QuantizeError> {
+    let uses = model.graph.uses();
+    let measure = |(name, form): &(String, Form)| {
+        let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, &uses, name)) else {
+            return Ok(None);
+        };
+        let constant = model.graph.initializers.get(name);
+        let (Some(tensor), Some(represented)) = (constant, plan.representations.get(name)) else {
+            return Ok(None);
+        };
+        let found = parameters(tensor, *axis, represented, true)?;
+        let bytes = |element| bytes_as(element, tensor);
+        Ok(Some(Weight {
+            name: name.clone(),
+            error: relative_error(tensor, &found, channels)?,
+            bits: represented.element.bits(),
+            added: bytes(represented.element.with_16_bits()) - bytes(represented.element),
+            free: !represented.typed && !represented.is_chosen() && represented.element.bits() < 16,
+        }))
+    };
+    let found: Vec<Option<Weight>> = plan
+        .forms
+        .par_iter()
+        .map(measure)
+        .collect::<Result<_, QuantizeError>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The bytes of all constants as the plan has them.
+fn bytes_of_constants(model: &Model, plan: &Plan) -> f64 {
+    let bytes = |name: &String| {
+        let tensor = model.graph.initializers.get(name)?;
+        Some(bytes_as(plan.representations.get(name)?.element, tensor))
+    };
+    plan.forms.iter().filter_map(|(name, _)| bytes(name)).sum()
+}
+
+/// The bytes of a constant as integers of this type.
+fn bytes_as(element: ElementType, tensor: &TensorProto) -> f64 {
+    let count = tensor.shape().map_or(0, |shape| shape.iter().product());
+    (count * element.bits()) as f64 / 8.0
 }
 
 /// The axis of the channels that a weight makes, by the first operator that reads it.
@@ -123,10 +122,6 @@ fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
     };
     let dims = model.graph.initializers.get(name)?.dims.len();
     (dims > 1 && axis < dims).then_some(axis)
-}
-
-fn count_of(tensor: &TensorProto) -> usize {
-    tensor.shape().map_or(0, |shape| shape.iter().product())
 }
 
 fn decibel(error: f64) -> f64 {

@@ -13,7 +13,7 @@ fn means_something(scheme: Scheme, key: &str) -> bool {
     let always = ["scheme", "operators", "float"].contains(&key);
     always
         || match scheme {
-            Scheme::Static => !key.starts_with("blocks."),
+            Scheme::Static => key != "keep_io" && !key.starts_with("blocks."),
             Scheme::Dynamic => [
                 "weights.type",
                 "weights.per_channel",
@@ -28,7 +28,7 @@ fn means_something(scheme: Scheme, key: &str) -> bool {
             ]
             .contains(&key),
             Scheme::Blocks => key.starts_with("blocks."),
-            Scheme::Float16 => false,
+            Scheme::Float16 => key == "keep_io",
         }
 }
 
@@ -95,6 +95,7 @@ mod tests {
             r#"{ "scheme": "dynamic", "weights": { "type": "u8" }, "float": ["a"], "operators": ["MatMul"] }"#,
             r#"{ "scheme": "weights", "weights": { "type": "u8", "symmetric": true }, "by_node": { "a": { "float": true } } }"#,
             r#"{ "scheme": "blocks", "blocks": { "bits": 8 } }"#,
+            r#"{ "scheme": "float16", "keep_io": false }"#,
         ] {
             assert_eq!(said(quiet), "", "{quiet}");
         }

@@ -231,6 +231,8 @@ pub struct Settings {
     /// said, with the method `auto` 3 % of all tensors, and four at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_first: Option<usize>,
+    /// Whether inputs and outputs stay float32 where the scheme is `float16`.
+    pub keep_io: bool,
     /// How weights are quantized where the scheme is `blocks`.
     pub blocks: BlockSettings,
     /// By operator type.
@@ -262,6 +264,7 @@ impl Default for Settings {
             quantize_bias: true,
             fit_bias: true,
             fine_first: None,
+            keep_io: true,
             blocks: BlockSettings::default(),
             by_operator: BTreeMap::new(),
             by_name: BTreeMap::new(),
