@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -10,18 +10,26 @@ import { fileURLToPath } from 'node:url';
 
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A machine with these programs before all others, and a cache of its own. @param {Record<string, string>} programs @param {string} [path] */
+/**
+ * A machine with these programs before all others, and a checkout and a cache of its own: the scripts give files of theirs the times of the
+ * cache, and cargo goes by those.
+ *
+ * @param {Record<string, string>} programs
+ * @param {string} [path]
+ */
 function machine(programs, path = process.env.PATH) {
   const folder = mkdtempSync(join(tmpdir(), 'octet-'));
-  const bin = join(folder, 'bin');
+  const [bin, own] = [join(folder, 'bin'), join(folder, 'checkout')];
+  for (const part of ['scripts', 'src/fourier', 'src/inventory']) cpSync(join(checkout, part), join(own, part), { recursive: true });
   mkdirSync(bin);
   for (const [name, text] of Object.entries(programs)) writeFileSync(join(bin, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
+  /** @type {Record<string, string | undefined>} */
   const env = { ...process.env, PATH: `${bin}:${path}`, OCTET_CACHE: join(folder, 'cache'), MADE_UP: folder };
   delete env.OCTET_TOOLCHAIN;
   const chosen = join(folder, 'cache', 'toolchain');
   return {
     /** @param {string[]} command */
-    run: (...command) => spawnSync(join(checkout, 'scripts', command[0]), command.slice(1), { env, encoding: 'utf8' }),
+    run: (...command) => spawnSync(join(own, 'scripts', command[0]), command.slice(1), { env, encoding: 'utf8' }),
     folder,
     chosen: () => (existsSync(chosen) ? readFileSync(chosen, 'utf8').trim() : null),
   };
