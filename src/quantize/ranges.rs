@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::settings::Representation;
+use super::settings::{Representation, Settings};
 use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
 
 /// The ranges of activations.
@@ -16,6 +16,14 @@ pub enum Ranges<'a> {
 }
 
 impl Ranges<'_> {
+    /// The method that finds them where nothing else is said of a tensor; `None` where they come from elsewhere.
+    pub(super) fn method(&self, settings: &Settings) -> Option<Method> {
+        match self {
+            Ranges::Given(_) => None,
+            Ranges::Seen(_, method) => Some(settings.method.unwrap_or(*method)),
+        }
+    }
+
     /// The range of `value` for a tensor that is represented like this; `None` where nothing is known of it.
     pub(super) fn of(
         &self,

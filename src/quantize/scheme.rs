@@ -90,10 +90,7 @@ fn quantize_static(
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
     let found = plan.find_ranges(ranges)?;
-    let method = match ranges {
-        Ranges::Seen(_, method) => Some(settings.method.unwrap_or(method)),
-        Ranges::Given(_) => None,
-    };
+    let method = ranges.method(settings);
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     let guarded = guard(model, settings, &mut plan, &found, ranges)?;

@@ -3,12 +3,11 @@ same ranges, the same model comes out, to the byte.
 """
 
 import judge
-import onnx
 import operator_models
 import pytest
 import same_models
 import yaml
-from test_same_as_onnxruntime import SETTINGS, differences, find_ranges, ours, theirs
+from test_same_as_onnxruntime import SETTINGS, check_same, find_ranges, ours
 
 # Its options → our settings.
 OPTIONS = {
@@ -39,24 +38,12 @@ TYPES = [("u16", "i8", True), ("i16", "i8", True), ("u16", "i16", True), ("u8", 
          ("u8", "i4", False), ("u8", "u4", False), ("i8", "u16", False), ("u4", "i8", True), ("i4", "i8", False)]  # fmt: skip
 
 
-def check(model, folder, settings, document, weights="i8", **extra):
-    config = folder / "settings.yaml"
-    config.write_text(yaml.safe_dump(document))
-    options = ("--weights", weights, "--config", config)
-    prepared = folder / "prepared.onnx"
-    ours(model, find_ranges(model), settings, folder, *options, "--save-prepared", prepared)
-    model = onnx.load(prepared)
-    ranges = find_ranges(model)
-    mine = ours(model, ranges, settings, folder, *options)
-    onnx.checker.check_model(mine, full_check=True)
-    found = differences(mine, theirs(model, ranges, settings, folder / "theirs.onnx", weights=weights, **extra))
-    assert not found, "\n".join(found)
-
-
 @pytest.mark.parametrize("name, option", CASES)
 def test_an_option_of_onnx_runtimes_makes_the_same_model(name, option, tmp_path):
     extra, document = OPTIONS[option]
-    check(same_models.build(name), tmp_path, SETTINGS[0], document, **extra)
+    config = tmp_path / "settings.yaml"
+    config.write_text(yaml.safe_dump(document))
+    check_same(same_models.build(name), SETTINGS[0], tmp_path, options=("--config", config), **extra)
 
 
 def test_products_of_two_values_stay_float_where_only_constants_are_wanted(tmp_path):
@@ -80,7 +67,8 @@ IN_TURNS = [(name, types) for index, name in enumerate(name for name in operator
 @pytest.mark.parametrize("name, types", IN_TURNS, ids=["-".join(map(str, (name, *types))) for name, types in IN_TURNS])
 def test_an_operator_in_any_type_comes_out_the_same(name, types, tmp_path):
     activations, weights, per_channel = types
-    check(operator_models.build(name), tmp_path, (activations, False, per_channel, False), {}, weights)
+    settings = (activations, False, per_channel, False)
+    check_same(operator_models.build(name), settings, tmp_path, options=("--weights", weights), weights=weights)
 
 
 @pytest.mark.parametrize("types", [("u8", "i8", True), *TYPES[:2], *TYPES[5:8]], ids=lambda types: "-".join(map(str, types)))

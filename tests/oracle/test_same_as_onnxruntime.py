@@ -142,15 +142,16 @@ def differences(our_model, their_model):
     return found
 
 
-def check_same(model, settings, folder, seed=0, samples=None):
+def check_same(model, settings, folder, seed=0, samples=None, options=(), **extra):
+    """That both make the same of the model: ours with more `options` of the command line, theirs with what is `extra`."""
     # Octet folds what only scales and shifts before it quantizes: ONNX Runtime is given the model after that.
     prepared = folder / "prepared.onnx"
-    ours(model, find_ranges(model, seed, samples), settings, folder, "--save-prepared", prepared)
+    ours(model, find_ranges(model, seed, samples), settings, folder, *options, "--save-prepared", prepared)
     model = onnx.load(prepared)
     ranges = find_ranges(model, seed, samples)
-    mine = ours(model, ranges, settings, folder)
+    mine = ours(model, ranges, settings, folder, *options)
     onnx.checker.check_model(mine, full_check=True)
-    found = differences(mine, theirs(model, ranges, settings, folder / "theirs.onnx"))
+    found = differences(mine, theirs(model, ranges, settings, folder / "theirs.onnx", **extra))
     assert not found, "\n".join(found)
 
 

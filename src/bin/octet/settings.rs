@@ -91,10 +91,10 @@ impl SettingsOptions {
             };
         }
         if let Some(name) = &self.activations {
-            settings.activations.element = Some(element("--activations", name, &ACTIVATIONS)?);
+            settings.activations.element = Some(element("--activations", name, &ELEMENTS)?);
         }
         if let Some(name) = &self.weights {
-            settings.weights.element = Some(element("--weights", name, &WEIGHTS)?);
+            settings.weights.element = Some(element("--weights", name, &ELEMENTS)?);
         }
         if self.per_tensor {
             settings.weights.per_channel = Some(false);
@@ -133,22 +133,13 @@ const SCHEMES: [(&str, Scheme); 5] = [
     ("float16", Scheme::Float16),
 ];
 
-const ACTIVATIONS: [(&str, ElementType); 6] = [
+const ELEMENTS: [(&str, ElementType); 6] = [
     ("u8", ElementType::U8),
     ("i8", ElementType::I8),
     ("u16", ElementType::U16),
     ("i16", ElementType::I16),
     ("u4", ElementType::U4),
     ("i4", ElementType::I4),
-];
-
-const WEIGHTS: [(&str, ElementType); 6] = [
-    ("i8", ElementType::I8),
-    ("u8", ElementType::U8),
-    ("i16", ElementType::I16),
-    ("u16", ElementType::U16),
-    ("i4", ElementType::I4),
-    ("u4", ElementType::U4),
 ];
 
 fn element(

@@ -7,7 +7,7 @@
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
 use crate::calibrate::{Bulk, Observations};
-use crate::graph::Model;
+use crate::graph::{Model, Uses};
 
 /// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
 /// back that eight bits ruin, and leaves those alone that they don't (docs/accuracy.md).
@@ -20,13 +20,13 @@ const ENOUGH_OF_A_PART: f64 = 1.0;
 /// sentence each in the first list, in the second of those that stay as they are.
 pub(super) fn refine_activations(
     model: &Model,
+    uses: &Uses,
     plan: &mut Plan,
     found: &[String],
     observations: &Observations,
     may: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
     let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let uses = model.graph.uses();
     for name in found {
         let (Some(represented), Some(RangeSource::Observed(source))) =
             (plan.representations.get(name), plan.ranges.get(name))
@@ -53,21 +53,18 @@ pub(super) fn refine_activations(
         let Some(range) = represented.range else {
             continue;
         };
-        // The integers of the bulk, and how many of them are enough: of 4 bits the same part as of 8.
         let steps = |element: ElementType| {
             let (low, high) = (f64::from(range.min.min(0.0)), f64::from(range.max.max(0.0)));
             let mut other = represented.clone();
             other.element = element;
             let target = other.target();
             let integers = f64::from(target.high) - f64::from(target.low);
-            (
-                bulk.width / ((high - low) / integers),
-                enough * (integers / 255.0).min(1.0),
-            )
+            bulk.width / ((high - low) / integers)
         };
-        let is_enough = |element| {
-            let (steps, enough) = steps(element);
-            steps >= enough
+        // Of 4 bits the same part is enough as of 8.
+        let is_enough = |element: ElementType| {
+            let part = if element.bits() < 8 { 1.0 / 16.0 } else { 1.0 };
+            steps(element) >= enough * part
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         if is_enough(now) {
@@ -81,7 +78,7 @@ pub(super) fn refine_activations(
             "its range, {} to {}, would leave {:.2} integers to half of {whose}",
             range.min,
             range.max,
-            steps(now).0
+            steps(now)
         );
         let suits = wide != now && bulk.resolved && is_enough(wide);
         if represented.typed {

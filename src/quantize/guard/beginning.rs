@@ -8,7 +8,7 @@
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::Settings;
 use crate::calibrate::Observations;
-use crate::graph::Model;
+use crate::graph::{Model, Uses};
 
 /// The share of all tensors that may get 16 bits for this, and the most there may be: each makes the layers that read it
 /// slower. Chosen by the tasks of the corpus, as the next (docs/accuracy.md).
@@ -28,6 +28,7 @@ fn usual(tensors: usize) -> usize {
 /// found, in the order they are made.
 pub(super) fn refine_beginning(
     model: &Model,
+    uses: &Uses,
     settings: &Settings,
     plan: &mut Plan,
     found: &[String],
@@ -41,7 +42,6 @@ pub(super) fn refine_beginning(
     let Some((first, _)) = convolutions.next() else {
         return Vec::new();
     };
-    let uses = model.graph.uses();
     let behind = |name: &&String| uses.producer(name).is_some_and(|node| node >= first);
     let at_most = settings.fine_first.unwrap_or_else(|| usual(found.len()));
     let mut said = Vec::new();
@@ -124,7 +124,14 @@ mod tests {
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
-        let said = refine_beginning(&model, settings, &mut plan, &found, &observations);
+        let said = refine_beginning(
+            &model,
+            &model.graph.uses(),
+            settings,
+            &mut plan,
+            &found,
+            &observations,
+        );
         let types = ["a", "b", "c", "y"].map(|name| plan.representations[name].element);
         (types, said.len())
     }

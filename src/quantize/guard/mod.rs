@@ -39,25 +39,26 @@ pub(super) fn guard(
     ranges: Ranges<'_>,
 ) -> Result<Guarded, QuantizeError> {
     let may = settings.guard;
-    let Ranges::Seen(observations, method) = ranges else {
+    let Ranges::Seen(observations, _) = ranges else {
         return Ok(Guarded::default());
     };
     if may == GuardSettings::NONE {
         return Ok(Guarded::default());
     }
-    let auto = settings.method.unwrap_or(method) == Method::Auto;
+    let auto = ranges.method(settings) == Some(Method::Auto);
+    let uses = model.graph.uses();
     let mut guarded = Guarded::default();
     if may.ranges {
         guarded.kept = ranges::widen(plan, found, observations);
     }
     if may.finer || may.float {
         let (kept, declined) =
-            activations::refine_activations(model, plan, found, observations, may);
+            activations::refine_activations(model, &uses, plan, found, observations, may);
         guarded.kept.extend(kept);
         guarded.declined.extend(declined);
     }
     if may.weights {
-        let (kept, declined) = weights::refine_weights(model, plan, may.budget)?;
+        let (kept, declined) = weights::refine_weights(model, &uses, plan, may.budget)?;
         guarded.kept.extend(kept);
         guarded.declined.extend(declined);
     }
@@ -65,7 +66,8 @@ pub(super) fn guard(
         guarded.refined = outputs::refine_outputs(model, plan, found);
     }
     if auto || settings.fine_first.is_some() {
-        let refined = beginning::refine_beginning(model, settings, plan, found, observations);
+        let refined =
+            beginning::refine_beginning(model, &uses, settings, plan, found, observations);
         guarded.refined.extend(refined);
     }
     Ok(guarded)

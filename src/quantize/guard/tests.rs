@@ -335,8 +335,13 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
             settings.tensors.insert("u".into(), typed(element));
         }
         let mut plan = Plan::new(&model, &settings).unwrap();
-        let (kept, declined) =
-            weights::refine_weights(&model, &mut plan, settings.guard.budget).unwrap();
+        let (kept, declined) = weights::refine_weights(
+            &model,
+            &model.graph.uses(),
+            &mut plan,
+            settings.guard.budget,
+        )
+        .unwrap();
         let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
         assert!(
             plan.forms

@@ -35,11 +35,12 @@ struct Weight {
 /// too small for. `budget` is the part of all constants' bytes that this may add.
 pub(super) fn refine_weights(
     model: &Model,
+    uses: &Uses,
     plan: &mut Plan,
     budget: f64,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
     let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let mut weights = measured(model, plan)?;
+    let mut weights = measured(model, uses, plan)?;
     if weights.len() < FEWEST {
         return Ok((said, declined));
     }
@@ -68,10 +69,9 @@ pub(super) fn refine_weights(
 }
 
 /// The weights of products, with their errors.
-fn measured(model: &Model, plan: &Plan) -> Result<Vec<Weight>, QuantizeError> {
-    let uses = model.graph.uses();
+fn measured(model: &Model, uses: &Uses, plan: &Plan) -> Result<Vec<Weight>, QuantizeError> {
     let measure = |(name, form): &(String, Form)| {
-        let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, &uses, name)) else {
+        let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name)) else {
             return Ok(None);
         };
         let constant = model.graph.initializers.get(name);

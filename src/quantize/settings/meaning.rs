@@ -66,10 +66,7 @@ pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String
             ask(key.clone(), said, usual);
         }
     }
-    let scheme = written(settings)["scheme"]
-        .as_str()
-        .unwrap_or_default()
-        .to_string();
+    let scheme = said["scheme"].as_str().unwrap_or_default();
     (!idle.is_empty()).then(|| {
         format!(
             "for the scheme {scheme} these settings mean nothing and had no effect: {}",

@@ -218,7 +218,8 @@ impl Representation {
         used: Span,
         symmetric: bool,
     ) -> (f32, i32) {
-        let (scale, zero_point) = if self.snap_zero && !symmetric && !self.element.is_signed() {
+        let snaps = self.snap_zero && !symmetric && !self.element.is_signed();
+        let (scale, zero_point) = if snaps {
             snapped(min, max, used, self.minimum_range)
         } else {
             let max = max.max(0.0).max(min.min(0.0) + self.minimum_range);
@@ -229,7 +230,7 @@ impl Representation {
         }
         // The zero point moves with the scale, so that the range stays where it was.
         let scale = power_of_two(scale);
-        if symmetric {
+        if symmetric || snaps {
             return (scale, zero_point);
         }
         let from = f64::from(used.low) - f64::from(min.min(0.0)) / f64::from(scale);
@@ -301,6 +302,22 @@ mod tests {
             ..Default::default()
         };
         Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    }
+
+    #[test]
+    fn zero_snaps_with_any_scale() {
+        let mut represented = Representation::new(ElementType::U8, None);
+        represented.snap_zero = true;
+        let used = span(ElementType::U8.data_type(), false, false);
+        for (power_of_two, below, above) in [
+            (false, 1.0 / 127.0, 1.0 / 255.0),
+            (true, 1.0 / 64.0, 1.0 / 128.0),
+        ] {
+            represented.power_of_two = power_of_two;
+            let found = |min, max| represented.scale_and_zero_point(min, max, used, false);
+            assert_eq!(found(-0.5, 1.0), (below, 128));
+            assert_eq!(found(0.0, 1.0), (above, 0));
+        }
     }
 
     #[test]
