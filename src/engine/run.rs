@@ -321,7 +321,11 @@ impl Engine {
                 let (model, beside) = integer::in_float(&self.model, &watched);
                 self.make_run(&model, inputs, &beside)
             }
-            false => self.make_run(&self.model, inputs, &Beside::default()),
+            false => self.make_run(
+                &integer::written_out(&self.model),
+                inputs,
+                &Beside::default(),
+            ),
         };
         let scope = match self.integers {
             true => Scope::Integers,

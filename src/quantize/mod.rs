@@ -10,6 +10,7 @@ mod blocks;
 mod composed;
 mod correct;
 mod dynamic;
+mod embedding;
 mod float16;
 mod gather;
 mod guard;

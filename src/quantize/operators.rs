@@ -47,6 +47,9 @@ impl WeightAxis {
     }
 }
 
+/// An operator of ONNX Runtime's own that its `quantize_static` takes, too.
+pub(super) const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
+
 /// The treatment of an operator; `None` where it stays float.
 pub(super) fn treatment(operator: &str) -> Option<Treatment> {
     Some(match operator {
@@ -55,7 +58,7 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "Gemm" => Treatment::Weighted(WeightAxis::OfGemm),
         "MatMul" => Treatment::MatMul,
         "Add" | "Mul" | "Concat" | "Sigmoid" | "Softmax" | "LeakyRelu" | "GlobalAveragePool"
-        | "ArgMax" | "CumSum" => Treatment::Elementwise,
+        | "ArgMax" | "CumSum" | EMBEDDING => Treatment::Elementwise,
         // ONNX Runtime leaves these float.
         "Sub" | "Div" | "HardSwish" | "HardSigmoid" | "Gelu" | "Erf" | "Tanh" | "Elu" | "PRelu"
         | "ReduceMean" | "ReduceSum" | "Max" | "Min" => Treatment::Elementwise,
@@ -140,5 +143,6 @@ pub(super) fn is_quantized_operator(operator: &str) -> bool {
             | "MatMulNBits"
             | "QGemm"
             | "QAttention"
+            | "QEmbedLayerNormalization"
     ) || operator.starts_with("QLinear")
 }

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use super::integers::{Form, parameters};
-use super::operators::float_reason;
+use super::operators::{EMBEDDING, float_reason};
 use super::rewrite::{Rewriter, Stop};
 use super::settings::ElementType;
-use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, gather};
+use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
@@ -74,6 +74,7 @@ pub fn quantize_weights(
                 let axis = Some(1).filter(|_| settings.per_channel);
                 gather::rewrite(graph, node, Form { axis, ..form })
             }
+            EMBEDDING => embedding::rewrite(graph, node, form),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
                 dequantized(graph, node, &[1], form, &mut written)
             }

@@ -263,20 +263,3 @@ def build(name, models=MODELS, **options):
     else:
         builder.output("y")
     return builder.model(**options)
-
-
-def embedding():
-    """EmbedLayerNormalization, which is ONNX Runtime's own and so not among the rest."""
-    random = np.random.default_rng(7)
-    b = Builder(random)
-    tables = [b.weight(name, shape) for name, shape in (("word", [9, 8]), ("position", [6, 8]), ("segment", [2, 8]))]
-    tables += [b.weight("gamma", [8]), b.weight("beta", [8])]
-    for name in ("words", "segments"):
-        b.inputs.append(helper.make_tensor_value_info(name, TensorProto.INT32, [1, 6]))
-    node = helper.make_node(
-        "EmbedLayerNormalization", ["words", "segments", *tables], ["y", "mask"], "embed", domain=MICROSOFT)
-    outputs = [("y", TensorProto.FLOAT, [1, 6, 8]), ("mask", TensorProto.INT32, [1])]
-    graph = helper.make_graph(
-        [node], "embedding", b.inputs, [helper.make_tensor_value_info(*o) for o in outputs], b.constants)
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)], ir_version=9)

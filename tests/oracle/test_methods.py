@@ -1,7 +1,7 @@
 """Each calibration method against its oracle, tensor by tensor.
 
 ONNX Runtime's calibrators judge `minmax`, `moving-average`, `ort-percentile` and `ort-entropy`; plain numpy over all
-values judges `percentile` and the mean squared errors. To compare numbers and not engines, what a real model makes of
+values judges the others. To compare numbers and not engines, what a real model makes of
 real samples is recorded once and fed to both as the inputs of a probe: a model of one Add of 1 for each tensor, which
 every engine rounds the same.
 """
@@ -215,15 +215,15 @@ def weighed(values):
     return sums[counts > 0] / counts[counts > 0], counts[counts > 0].astype(np.float64)
 
 
-def squared_error(values, counts, low, high, integers=255):
-    """What 8 bits between these ends cost, by ONNX's formulas."""
+def rounding_error(values, counts, low, high, integers=255, power=2):
+    """What 8 bits between these ends cost, by ONNX's formulas: the mean of the errors to this power."""
     low, high = min(float(low), 0.0), max(float(high), 0.0)
     scale = (high - low) / integers
     if scale < 1.2e-38:
-        return float(np.average(values**2, weights=counts))
+        return float(np.average(np.abs(values) ** power, weights=counts))
     zero = round(-low / scale)
     found = (np.clip(np.round(values / scale) + zero, 0, integers) - zero) * scale
-    return float(np.average((values - found) ** 2, weights=counts))
+    return float(np.average(np.abs(values - found) ** power, weights=counts))
 
 
 def recorded_only(found):
@@ -238,14 +238,14 @@ def test_mse_is_as_good_as_the_best_of_many_ranges(name, probes, program, tmp_pa
     for tensor, ends in recorded_only(ours(program, model, "mse", tmp_path)).items():
         values, counts = weighed(values_of(samples, tensor))
         low, high = (float(v) for v in minmax[tensor])
-        whole, mine = squared_error(values, counts, low, high), squared_error(values, counts, *ends)
+        whole, mine = rounding_error(values, counts, low, high), rounding_error(values, counts, *ends)
         if len(np.unique(values)) < 200:
             # Where values stand on few places, no bin tells where on the steps they fall.
             assert mine <= whole * 1.1 + 1e-75, (tensor, ends, mine, whole)
             continue
         parts = np.linspace(0.05, 1, 20)
         lows, highs = (low * parts if low < 0 else [low]), (high * parts if high > 0 else [high])
-        best = min(squared_error(values, counts, a, b) for a in lows for b in highs)
+        best = min(rounding_error(values, counts, a, b) for a in lows for b in highs)
         assert mine <= best * 1.05 + 1e-75, (tensor, ends, mine, best)
 
 
@@ -269,3 +269,104 @@ def test_mse_power_of_two_has_such_scales_and_the_best_of_them(name, probes, pro
 
         best = min(cost(e) for e in range(exponent - 5, exponent + 4))
         assert cost(exponent - 1) <= best * 1.03 + 1e-75, (tensor, scale)
+
+
+@pytest.mark.parametrize("measure", ["mae", "mse"])
+@pytest.mark.parametrize("name", [*MODELS, "odd"])
+def test_layerwise_percentile_is_the_one_of_three_with_the_least_error(name, measure, probes, program, tmp_path):
+    model, samples = probes(name)
+    percents = ["99.99", "99.999", "99.99999"]
+    three = [ours(program, model, f"percentile:{percent}", tmp_path) for percent in percents]
+    power = {"mae": 1, "mse": 2}[measure]
+    for tensor, ends in recorded_only(ours(program, model, f"layerwise-percentile:{measure}", tmp_path)).items():
+        candidates = [found[tensor] for found in three]
+        assert any(np.array_equal(ends, candidate) for candidate in candidates), (tensor, ends, candidates)
+        values, counts = weighed(values_of(samples, tensor))
+        if len(np.unique(values)) < 200:
+            continue  # Where values stand on few places, no bin tells where on the steps they fall.
+        mine, *errors = (rounding_error(values, counts, *pair, power=power) for pair in (ends, *candidates))
+        assert mine <= min(errors) * 1.05 + 1e-75, (tensor, mine, errors)
+
+
+def half(values):
+    """The width of the shortest interval that holds half of the values."""
+    count = -(-len(values) // 2)
+    return float((values[count - 1 :].astype(np.float64) - values[: len(values) - count + 1]).min())
+
+
+@pytest.mark.parametrize("name", [*MODELS, "odd"])
+def test_auto_is_the_widest_range_that_costs_hardly_more_than_the_best(name, probes, program, tmp_path):
+    model, samples = probes(name)
+    methods = ["minmax", "mse", *(f"percentile:{percent}" for percent in ("99.9", "99.99", "99.999", "99.9999"))]
+    others = [ours(program, model, method, tmp_path) for method in methods]
+    judged = 0
+    for tensor, ends in recorded_only(ours(program, model, "auto", tmp_path)).items():
+        all_values = values_of(samples, tensor)
+        values, counts = weighed(all_values)
+        if len(np.unique(values)) < 200:
+            continue
+        judged += 1
+
+        def width(pair):
+            low, high = covered(pair)
+            return high - low
+
+        def allowed(pair, bulk=half(all_values)):
+            return 1.5 if bulk * 255 >= 20 * width(pair) else 1.1
+
+        candidates = [found[tensor] for found in others]
+        costs = [rounding_error(values, counts, *pair) for pair in candidates]
+        least = min(costs)
+        mine = rounding_error(values, counts, *ends)
+        assert mine <= 1.05 * allowed(ends) * least + 1e-75, (tensor, ends, mine, least)
+        # What is clearly good enough is no wider: a histogram tells costs to a few hundredths.
+        good = [pair for pair, cost in zip(candidates, costs) if cost * 1.05 <= allowed(pair) * least]
+        assert all(width(pair) <= width(ends) * 1.001 for pair in good), (tensor, ends, good)
+    assert judged > 5
+
+
+def divergence(counts, start, end, levels):
+    """How much less is told, in bits, by so many levels from bin `start` to before `end`, by the definition; without what chance
+    adds (Miller and Madow)."""
+    kept = counts[start:end].copy()
+    told = kept.copy()
+    told[0] += counts[:start].sum()
+    told[-1] += counts[end:].sum()
+    levels = min(levels, len(kept))
+    edges = [level * len(kept) // levels for level in range(levels)]
+    filled = np.add.reduceat((kept > 0).astype(float), edges)
+    shares = np.divide(np.add.reduceat(kept, edges), filled, out=np.zeros(levels), where=filled > 0)
+    spread = np.repeat(shares, np.diff([*edges, len(kept)])) * (kept > 0)
+    there = told > 0
+    p, q = told[there] / told.sum(), spread[there] / spread.sum()
+    by_chance = (filled.sum() - (filled > 0).sum()) / (2 * told.sum() * np.log(2))
+    return float((p * np.log2(p / q)).sum() - by_chance)
+
+
+@pytest.mark.parametrize("name", [*MODELS, "odd"])
+def test_entropy_loses_no_more_than_the_best_of_many_ranges(name, probes, program, tmp_path):
+    model, samples = probes(name)
+    judged = 0
+    for tensor, ends in recorded_only(ours(program, model, "entropy", tmp_path)).items():
+        values = values_of(samples, tensor)
+        width, values = bin_width(values), values[values != 0].astype(np.float64)
+        if len(np.unique(values)) < 200:
+            continue
+        judged += 1
+        places = np.floor(values / width).astype(int)
+        counts = np.bincount(places - places[0]).astype(float)
+        inside = np.cumsum(counts)
+        # Our ends are edges of bins, or the outermost values.
+        start = max(0, round(float(ends[0]) / width) - places[0]) if ends[0] > values[0] else 0
+        end = min(len(counts), round(float(ends[1]) / width) - places[0]) if ends[1] < values[-1] else len(counts)
+        mine = divergence(counts, start, end, 256)
+        filled = np.flatnonzero(counts)
+        below = filled if values[0] < 0 < values[-1] else filled[:1]
+        starts = sorted({0, *below[:: max(1, len(below) // 24)]})
+        tops = [*filled[:: max(1, len(filled) // 120)], filled[-1]]
+        best = min(
+            divergence(counts, low, top + 1, 256) for low in starts for top in tops
+            if top - low >= 256 and 2 * counts[low : top + 1].sum() >= inside[-1])
+        whole = divergence(counts, 0, len(counts), 256)
+        assert mine <= best + 0.02 * (whole - best) + 1e-6, (tensor, ends, mine, best, whole)
+    assert judged > 5

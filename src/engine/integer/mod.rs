@@ -12,7 +12,6 @@ pub(super) mod operator;
 mod pattern;
 mod program;
 mod quantization;
-mod recurrent;
 mod region;
 
 use std::borrow::Cow;

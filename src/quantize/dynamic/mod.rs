@@ -14,12 +14,12 @@ pub(super) use matmul::plain_gemm;
 use serde::{Deserialize, Serialize};
 
 use super::integers::{Form, Quantity, parameters};
-use super::operators::float_reason;
+use super::operators::{EMBEDDING, float_reason};
 use super::rewrite::{Rewriter, Stop, Weight};
 use super::settings::ElementType;
 use super::weight_only::{RECURRENT, Written, dequantized};
 use super::weights::quantized;
-use super::{QuantizeError, Quantized, gather};
+use super::{QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
@@ -81,10 +81,19 @@ pub fn quantize_dynamic(
             };
             dequantized(graph, node, &RECURRENT, form, &mut written)
         }
-        "Gather" => dynamic.gather(graph, node),
+        "Gather" => gather::rewrite(graph, node, TABLE),
+        EMBEDDING => embedding::rewrite(graph, node, TABLE),
         operator => Err(reason(operator).into()),
     })
 }
+
+/// Tables that rows are looked up in have the integers of activations, as in ONNX Runtime.
+const TABLE: Form = Form {
+    element: ElementType::U8,
+    axis: None,
+    symmetric: false,
+    reduce_range: false,
+};
 
 /// Why nodes of an operator stay float under this scheme.
 fn reason(operator: &str) -> &'static str {
@@ -147,17 +156,6 @@ impl Dynamic<'_> {
             graph.report_weight(weight.name, &found);
             Ok(made)
         })
-    }
-
-    /// A Gather from a constant table, in the integers of activations as ONNX Runtime has it.
-    fn gather<'a>(&self, graph: &mut Rewriter<'a>, node: &'a NodeProto) -> Result<(), Stop> {
-        let form = Form {
-            element: ElementType::U8,
-            axis: None,
-            symmetric: false,
-            reduce_range: false,
-        };
-        gather::rewrite(graph, node, form)
     }
 }
 

@@ -17,6 +17,7 @@ mod weighted;
 use std::collections::{HashMap, HashSet};
 
 use self::pairs::Pairs;
+use super::operators::EMBEDDING;
 use super::{MICROSOFT, QuantizeError};
 use crate::graph::{Graph, Model, Names};
 use crate::onnx::schema::{NodeProto, TensorProto};
@@ -58,7 +59,7 @@ enum Outputs {
     First,
     /// All.
     All,
-    /// None: they are indices.
+    /// None: they are indices, or reals.
     None,
 }
 
@@ -103,6 +104,7 @@ fn fold(
         "Softmax" => unweighted::softmax(node, opset, pairs),
         "Concat" => unweighted::concat(node, pairs),
         "Where" => unweighted::choice(node, pairs),
+        EMBEDDING => unweighted::embedding(node, pairs),
         "Pad" => moving::pad(node, pairs, names),
         "ArgMax" => moving::largest(node, pairs),
         _ => moving::direct(node, opset, pairs),

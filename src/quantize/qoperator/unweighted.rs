@@ -2,8 +2,10 @@
 //! puts values together.
 
 use super::pairs::{Linear, Pairs};
-use super::{Folded, MICROSOFT};
+use super::{Folded, MICROSOFT, Outputs};
 use crate::onnx::schema::{AttributeProto, NodeProto};
+use crate::quantize::embedding;
+use crate::quantize::integers::Quantity;
 
 /// Add and Mul as QLinearAdd and QLinearMul.
 pub(super) fn binary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
@@ -67,6 +69,29 @@ pub(super) fn choice(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     inputs.extend(yes.inputs().into_iter().chain(no.inputs()));
     inputs.extend(output.parameters());
     Some(microsoft(node, inputs))
+}
+
+/// EmbedLayerNormalization as QEmbedLayerNormalization, which takes integers and makes reals.
+pub(super) fn embedding(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+    if embedding::obstacle(node).is_some() {
+        return None;
+    }
+    let table = |slot: usize| match node.input_at(slot) {
+        None => Some(None),
+        Some(real) => pairs.bytes(real).map(Some),
+    };
+    let tables: Vec<Option<Linear>> = embedding::TABLES.map(table).collect::<Option<_>>()?;
+    same_element(&tables.iter().flatten().collect::<Vec<_>>())?;
+    let quantity = |linear: Linear| Quantity {
+        integers: linear.integers,
+        scale: linear.scale,
+        zero_point: linear.zero_point,
+    };
+    let tables: Vec<_> = tables.into_iter().map(|t| t.map(quantity)).collect();
+    let inputs = embedding::inputs(node, &tables);
+    let mut folded = Folded::of(node, embedding::OPERATOR, Some(MICROSOFT), inputs);
+    folded.outputs = Outputs::None;
+    Some(folded)
 }
 
 /// Whether QLinearAveragePool gives the averages that AveragePool does. It has no dilations, and where the

@@ -1,0 +1,137 @@
+//! EmbedLayerNormalization as what it stands for: rows of up to three tables, of words, places and segments, are added and
+//! normalized.
+
+use super::Writer;
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+
+/// The operator, of ONNX Runtime's domain.
+pub(super) const OPERATOR: &str = "EmbedLayerNormalization";
+
+/// The same with tables, scale and bias as integers.
+pub(super) const QUANTIZED: &str = "QEmbedLayerNormalization";
+
+/// Where the tables begin, with scale and bias behind them; where the mask and the places of the words are.
+const TABLES: usize = 2;
+const MASK: usize = 7;
+const PLACES: usize = 8;
+
+/// Of the quantized operator: where the scales of the five begin, and their zero points.
+const SCALES: usize = 8;
+const ZERO_POINTS: usize = 13;
+
+/// What ONNX Runtime adds to the variance where the node doesn't say.
+const EPSILON: f32 = 1e-12;
+
+impl Writer {
+    /// With tables, scale and bias dequantized.
+    pub(super) fn quantized_embedding(&mut self, node: &NodeProto) -> Option<()> {
+        let mut plain = node.clone();
+        plain.input.truncate(MASK + 1);
+        for place in 0..MASK - TABLES {
+            let Some(integers) = node.input_at(TABLES + place) else {
+                continue;
+            };
+            let scale = node.input_at(SCALES + place)?;
+            let zero_point = node.input_at(ZERO_POINTS + place).unwrap_or_default();
+            plain.input[TABLES + place] = self.dequantized(integers, scale, zero_point, 1);
+        }
+        self.embedding(&plain)
+    }
+
+    pub(super) fn embedding(&mut self, node: &NodeProto) -> Option<()> {
+        let slot = |at: usize| node.input_at(at);
+        let (words, output) = (slot(0)?, node.output.first()?);
+        let [table, places] = [slot(TABLES)?, slot(TABLES + 1)?];
+        let [scale, bias] = [slot(TABLES + 3)?, slot(TABLES + 4)?];
+        let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
+        let title = node.title();
+        let word = self.step("Gather", &[table, words], title, "word");
+        let place = match slot(PLACES) {
+            Some(given) => self.step("Gather", &[places, given], title, "place"),
+            None => {
+                let [from, to] = [0, 1].map(|axis| self.integers(title, &[axis]));
+                let count = self.size_along(words, title, 1);
+                self.step(
+                    "Slice",
+                    &[places, &from, &count, &from, &to],
+                    title,
+                    "place",
+                )
+            }
+        };
+        let mut sum = self.step("Add", &[&word, &place], title, "placed");
+        if let (Some(segments), Some(table)) = (slot(1), slot(TABLES + 2)) {
+            let segment = self.step("Gather", &[table, segments], title, "segment");
+            sum = self.step("Add", &[&sum, &segment], title, "sum");
+        }
+        if let Some(asked) = made(2) {
+            let given_out = self.names.fresh(&format!("{title}.given_out"));
+            self.nodes
+                .push(NodeProto::new("Identity", &given_out, &[&sum], &[asked]));
+        }
+        self.nodes.push(
+            NodeProto::new(
+                "LayerNormalization",
+                node.title(),
+                &[&sum, scale, bias],
+                &[output],
+            )
+            .with(AttributeProto::int("axis", -1))
+            .with(AttributeProto::float(
+                "epsilon",
+                node.float("epsilon").unwrap_or(EPSILON),
+            )),
+        );
+        if let Some(counts) = made(1) {
+            self.masked(title, words, slot(MASK), counts);
+        }
+        Some(())
+    }
+
+    /// How many words of each line the mask lets through: those where it is one; without a mask ONNX Runtime says none.
+    fn masked(&mut self, title: &str, words: &str, mask: Option<&str>, counts: &str) {
+        let counted = self.names.fresh(&format!("{title}.counted"));
+        let Some(mask) = mask else {
+            let lines = self.size_along(words, title, 0);
+            let none = NodeProto::new("ConstantOfShape", &counted, &[&lines], &[counts]);
+            let zero = TensorProto::from_i32("", &[1], &[0]);
+            self.nodes
+                .push(none.with(AttributeProto::tensor("value", zero)));
+            return;
+        };
+        let one = self.names.fresh(&format!("{title}.one"));
+        self.constants.push(TensorProto::from_i32(&one, &[1], &[1]));
+        let shown = self.step("Equal", &[mask, &one], title, "shown");
+        let number = self.names.fresh(&format!("{title}.number"));
+        let cast = NodeProto::new("Cast", &number, &[&shown], &[&number]);
+        self.nodes
+            .push(cast.with(AttributeProto::int("to", DataType::Int32 as i64)));
+        let along = self.integers(title, &[1]);
+        let sum = NodeProto::new("ReduceSum", &counted, &[&number, &along], &[counts]);
+        self.nodes
+            .push(sum.with(AttributeProto::int("keepdims", 0)));
+    }
+
+    /// The size of a value along one axis, as a vector of one.
+    fn size_along(&mut self, value: &str, title: &str, axis: i64) -> String {
+        let shape = self.step("Shape", &[value], title, "shape");
+        let [from, to, first] = [axis, axis + 1, 0].map(|at| self.integers(title, &[at]));
+        self.step("Slice", &[&shape, &from, &to, &first], title, "size")
+    }
+
+    /// A node with one output, both under the name of the node that is written out, and a word more: so a table of layers knows whose
+    /// time it is.
+    fn step(&mut self, operator: &str, inputs: &[&str], title: &str, word: &str) -> String {
+        let output = self.names.fresh(&format!("{title}.{word}"));
+        self.nodes
+            .push(NodeProto::new(operator, &output, inputs, &[&output]));
+        output
+    }
+
+    fn integers(&mut self, title: &str, values: &[i64]) -> String {
+        let name = self.names.fresh(&format!("{title}.integers"));
+        self.constants
+            .push(TensorProto::from_i64(&name, &[values.len()], values));
+        name
+    }
+}

@@ -1,0 +1,216 @@
+//! Integer operators written out as pairs: QLinearConv and its kin become DequantizeLinear, the float operator
+//! and QuantizeLinear. Operators of ONNX Runtime's own that stand for several of ONNX's become these.
+//!
+//! So there is one form to match, and one that runs in float where nothing matches. Operators that move bytes
+//! whose scale is known (a MaxPool between two QLinearConv) get pairs around them as well.
+
+mod embedding;
+mod moving;
+mod recurrent;
+mod weighted;
+
+use std::collections::HashMap;
+
+use super::MICROSOFT;
+use crate::graph::{Model, Names};
+use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use moving::MOVING;
+
+/// Names of a scale and a zero point.
+type Parameters = (String, String);
+
+/// Rewrites every operator it knows; the others stay. Returns how many were rewritten.
+pub(super) fn expand(model: &mut Model) -> usize {
+    let names = model.graph.names();
+    let nodes = std::mem::take(&mut model.graph.nodes);
+    let mut writer = Writer {
+        names,
+        nodes: Vec::with_capacity(nodes.len()),
+        constants: Vec::new(),
+        known: HashMap::new(),
+        written: 0,
+    };
+    for node in nodes {
+        if node.is("QuantizeLinear") {
+            writer.remember(&node);
+        }
+        if writer.rewrite(&node, model).is_none() {
+            writer.nodes.push(node);
+        }
+    }
+    let Writer {
+        nodes,
+        constants,
+        written,
+        ..
+    } = writer;
+    model.graph.nodes = nodes;
+    constants
+        .into_iter()
+        .for_each(|tensor| model.graph.initializers.insert(tensor));
+    written
+}
+
+struct Writer {
+    names: Names,
+    nodes: Vec<NodeProto>,
+    constants: Vec<TensorProto>,
+    /// Integer values whose scale and zero point are known.
+    known: HashMap<String, Parameters>,
+    written: usize,
+}
+
+impl Writer {
+    fn remember(&mut self, node: &NodeProto) {
+        if let (Some(scale), Some(zero_point), Some(output)) =
+            (node.input_at(1), node.input_at(2), node.output.first())
+        {
+            let parameters = (scale.to_owned(), zero_point.to_owned());
+            self.known.insert(output.clone(), parameters);
+        }
+    }
+
+    fn rewrite(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+        let operator = node.op_type.as_deref()?;
+        let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
+        let theirs = node.domain.as_deref() == Some(MICROSOFT);
+        match operator {
+            "QLinearConv" if own => self.convolution(node, model)?,
+            "QLinearMatMul" if own => self.of_two(node, "MatMul", &[0, 3], 6, Some(1))?,
+            "QuantizeLinear" | "DequantizeLinear" if theirs => {
+                let mut plain = node.clone();
+                plain.domain = None;
+                if operator == "QuantizeLinear" {
+                    self.remember(&plain);
+                }
+                self.nodes.push(plain);
+            }
+            "QGemm" if theirs => self.gemm(node, model)?,
+            "QLinearAdd" | "QLinearMul" if theirs => {
+                self.of_two(node, &operator[7..], &[0, 3], 6, None)?;
+            }
+            "QLinearSigmoid" | "QLinearLeakyRelu" | "QLinearReduceMean" if theirs => {
+                self.of_two(node, &operator[7..], &[0], 3, None)?;
+            }
+            "QLinearAveragePool" | "QLinearGlobalAveragePool"
+                if theirs && node.int("channels_last").unwrap_or(0) == 0 =>
+            {
+                self.of_two(node, &operator[7..], &[0], 3, None)?;
+            }
+            "QLinearSoftmax" if theirs && node.int("opset").unwrap_or(13) >= 13 => {
+                self.of_two(node, "Softmax", &[0], 3, None)?;
+            }
+            "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" if theirs => self.measured(node)?,
+            recurrent::OPERATOR if theirs => {
+                let names = [1, 2].map(|slot| {
+                    let of = node.input_at(slot).unwrap_or_default();
+                    self.names.fresh(&format!("{of}_as_floats"))
+                });
+                let (lstm, weights) = recurrent::expanded(node, &model.graph, names)?;
+                self.nodes.push(lstm);
+                self.constants.extend(weights);
+            }
+            embedding::OPERATOR if theirs => self.embedding(node)?,
+            embedding::QUANTIZED if theirs => self.quantized_embedding(node)?,
+            "QLinearConcat" if theirs => self.concat(node)?,
+            "QLinearWhere" if theirs => self.choice(node)?,
+            _ if own && MOVING.contains(&operator) => self.moved(node)?,
+            _ => return None,
+        }
+        self.written += 1;
+        Some(())
+    }
+
+    /// A DequantizeLinear of integers; the name of what it makes.
+    fn dequantized(&mut self, integers: &str, scale: &str, zero_point: &str, axis: i64) -> String {
+        let real = self
+            .names
+            .fresh(&format!("{integers}_DequantizeLinear_Output"));
+        let name = self.names.fresh(&format!("{integers}_DequantizeLinear"));
+        let inputs: &[&str] = match zero_point {
+            "" => &[integers, scale],
+            _ => &[integers, scale, zero_point],
+        };
+        let node = NodeProto::new("DequantizeLinear", &name, inputs, &[&real])
+            .with(AttributeProto::int("axis", axis));
+        self.nodes.push(node);
+        real
+    }
+
+    /// The float operator, and a QuantizeLinear for its first output.
+    fn pushed(
+        &mut self,
+        node: &NodeProto,
+        operator: &str,
+        inputs: Vec<String>,
+        (scale, zero_point): (&str, &str),
+    ) -> Option<()> {
+        let integers = node.output.first()?.clone();
+        let real = self
+            .names
+            .fresh(&format!("{integers}_QuantizeLinear_Input"));
+        let float = NodeProto {
+            op_type: Some(operator.to_owned()),
+            domain: None,
+            input: inputs,
+            output: vec![real.clone()],
+            ..node.clone()
+        };
+        self.nodes.push(float);
+        self.quantized(&real, &integers, scale, zero_point);
+        Some(())
+    }
+
+    fn quantized(&mut self, real: &str, integers: &str, scale: &str, zero_point: &str) {
+        let name = self.names.fresh(&format!("{integers}_QuantizeLinear"));
+        let inputs: &[&str] = match zero_point {
+            "" => &[real, scale],
+            _ => &[real, scale, zero_point],
+        };
+        self.nodes
+            .push(NodeProto::new("QuantizeLinear", &name, inputs, &[integers]));
+        let parameters = (scale.to_owned(), zero_point.to_owned());
+        self.known.insert(integers.to_owned(), parameters);
+    }
+
+    /// Operators whose inputs come as integers, scale and zero point at each of `slots`, and whose output's
+    /// scale and zero point begin at `result`.
+    fn of_two(
+        &mut self,
+        node: &NodeProto,
+        operator: &str,
+        slots: &[usize],
+        result: usize,
+        axis: Option<i64>,
+    ) -> Option<()> {
+        let scale = node.input_at(result)?.to_owned();
+        let zero_point = node.input_at(result + 1).unwrap_or_default().to_owned();
+        let mut inputs = Vec::new();
+        for &slot in slots {
+            let (integers, scale) = (node.input_at(slot)?, node.input_at(slot + 1)?);
+            let zero_point = node.input_at(slot + 2).unwrap_or_default();
+            inputs.push(self.dequantized(integers, scale, zero_point, axis.unwrap_or(1)));
+        }
+        let mut plain = node.clone();
+        for only_theirs in ["opset", "channels_last"] {
+            plain.take(only_theirs);
+        }
+        self.pushed(&plain, operator, inputs, (&scale, &zero_point))
+    }
+}
+
+/// Whether a model has operators or pairs that integer regions are made of.
+pub(super) fn has_integers(model: &Model) -> bool {
+    model.graph.nodes.iter().any(|node| {
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        matches!(
+            operator,
+            "QuantizeLinear"
+                | "DequantizeLinear"
+                | "QGemm"
+                | "MatMulNBits"
+                | recurrent::OPERATOR
+                | embedding::QUANTIZED
+        ) || operator.starts_with("QLinear")
+    })
+}

@@ -1,0 +1,93 @@
+//! What puts integers together, picks or moves them: QLinearConcat, QLinearWhere, and operators of ONNX between integers whose
+//! scale is known.
+
+use super::Writer;
+use crate::onnx::schema::NodeProto;
+
+/// Operators that give the bytes back as they are, in another place.
+pub(super) const MOVING: [&str; 16] = [
+    "MaxPool",
+    "Reshape",
+    "Transpose",
+    "Squeeze",
+    "Unsqueeze",
+    "Flatten",
+    "Slice",
+    "Split",
+    "Resize",
+    "Pad",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "Identity",
+    "Gather",
+    "GatherElements",
+    "Concat",
+];
+
+impl Writer {
+    pub(super) fn concat(&mut self, node: &NodeProto) -> Option<()> {
+        let (scale, zero_point) = (node.input_at(0)?, node.input_at(1)?);
+        let parts = node.input.get(2..)?;
+        if parts.len() % 3 != 0 || parts.iter().any(String::is_empty) {
+            return None;
+        }
+        let inputs = parts
+            .chunks_exact(3)
+            .map(|part| self.dequantized(&part[0], &part[1], &part[2], 1))
+            .collect();
+        self.pushed(node, "Concat", inputs, (scale, zero_point))
+    }
+
+    pub(super) fn choice(&mut self, node: &NodeProto) -> Option<()> {
+        let slot = |at: usize| node.input_at(at);
+        let (scale, zero_point) = (slot(7)?, slot(8)?);
+        let (x, y) = (
+            [slot(1)?, slot(2)?, slot(3)?],
+            [slot(4)?, slot(5)?, slot(6)?],
+        );
+        let mut inputs = vec![slot(0)?.to_owned()];
+        for [integers, scale, zero_point] in [x, y] {
+            inputs.push(self.dequantized(integers, scale, zero_point, 1));
+        }
+        self.pushed(node, "Where", inputs, (scale, zero_point))
+    }
+
+    pub(super) fn moved(&mut self, node: &NodeProto) -> Option<()> {
+        let (scale, zero_point) = self.known.get(node.input_at(0)?)?.clone();
+        let all = node.is("Concat");
+        let many = node.input.iter().filter(|_| all).skip(1);
+        if many
+            .clone()
+            .any(|name| self.known.get(name) != Some(&(scale.clone(), zero_point.clone())))
+        {
+            return None;
+        }
+        // Of these only the first output holds moved bytes.
+        if node.is("MaxPool") && node.output.len() > 1 {
+            return None;
+        }
+        // A filling would be an integer.
+        if node.is("Pad") && node.input_at(2).is_some() {
+            return None;
+        }
+        let mut float = node.clone();
+        let slots = if all { node.input.len() } else { 1 };
+        for slot in 0..slots {
+            float.input[slot] = self.dequantized(&node.input[slot], &scale, &zero_point, 1);
+        }
+        let integers: Vec<String> = node.output.clone();
+        for output in float.output.iter_mut().filter(|name| !name.is_empty()) {
+            *output = self.names.fresh(&format!("{output}_QuantizeLinear_Input"));
+        }
+        let reals = float.output.clone();
+        self.nodes.push(float);
+        for (real, integers) in reals
+            .iter()
+            .zip(&integers)
+            .filter(|(real, _)| !real.is_empty())
+        {
+            self.quantized(real, integers, &scale, &zero_point);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Products: QLinearConv, QGemm and what ONNX Runtime's optimizer makes of dynamic ones.
+
+use super::Writer;
+use crate::graph::{Model, Names};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+
+impl Writer {
+    pub(super) fn convolution(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+        let slot = |at: usize| node.input_at(at);
+        let (scale, zero_point) = (slot(6)?, slot(7).unwrap_or_default());
+        let (of_input, of_weight) = (slot(1)?, slot(4)?);
+        let bias = match slot(8) {
+            None => None,
+            Some(bias) => Some((bias, self.accumulator(of_input, of_weight, 1.0, model)?)),
+        };
+        let input = self.dequantized(slot(0)?, of_input, slot(2).unwrap_or_default(), 1);
+        let weight = self.dequantized(slot(3)?, of_weight, slot(5).unwrap_or_default(), 0);
+        let mut inputs = vec![input, weight];
+        if let Some((bias, scale)) = bias {
+            inputs.push(self.dequantized(bias, &scale, "", 0));
+        }
+        self.pushed(node, "Conv", inputs, (scale, zero_point))
+    }
+
+    /// The scale of a product's sums, as a constant.
+    fn accumulator(
+        &mut self,
+        input: &str,
+        weight: &str,
+        factor: f32,
+        model: &Model,
+    ) -> Option<String> {
+        let scales = |name: &str| model.graph.initializers.get(name)?.to_f32().ok();
+        let input = *scales(input)?.first()?;
+        let made: Vec<f32> = scales(weight)?.iter().map(|w| input * w * factor).collect();
+        let name = self.names.fresh(&format!("{weight}_of_sums"));
+        let shape: &[usize] = if made.len() == 1 { &[] } else { &[made.len()] };
+        self.constants
+            .push(TensorProto::from_f32(&name, shape, &made));
+        Some(name)
+    }
+
+    /// Its bias is added before the factor alpha is taken, Gemm's after.
+    pub(super) fn gemm(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
+        let slot = |at: usize| node.input_at(at);
+        let (of_input, of_weight) = (slot(1)?, slot(4)?);
+        let alpha = node.float("alpha").unwrap_or(1.0);
+        let bias = match slot(6) {
+            None => None,
+            Some(bias) => Some((bias, self.accumulator(of_input, of_weight, alpha, model)?)),
+        };
+        let turned = node.int("transB").unwrap_or(0) != 0;
+        let input = self.dequantized(slot(0)?, of_input, slot(2).unwrap_or_default(), 1);
+        let zero_point = slot(5).unwrap_or_default();
+        let weight = self.dequantized(slot(3)?, of_weight, zero_point, i64::from(!turned));
+        let mut inputs = vec![input, weight];
+        if let Some((bias, scale)) = bias {
+            inputs.push(self.dequantized(bias, &scale, "", 0));
+        }
+        if let Some(scale) = slot(7) {
+            return self.pushed(node, "Gemm", inputs, (scale, slot(8).unwrap_or_default()));
+        }
+        self.nodes.push(NodeProto {
+            op_type: Some("Gemm".into()),
+            domain: None,
+            input: inputs,
+            ..node.clone()
+        });
+        Some(())
+    }
+
+    /// What ONNX Runtime's optimizer makes of a dynamic product, taken apart again: MatMulInteger, with DynamicQuantizeLinear in
+    /// front of it or not, its sums scaled, a bias added.
+    pub(super) fn measured(&mut self, node: &NodeProto) -> Option<()> {
+        let slot = |at: usize| node.input_at(at).unwrap_or_default().to_owned();
+        let (title, output) = (node.title().to_owned(), node.output.first()?.clone());
+        let measures = node.op_type.as_deref() == Some("DynamicQuantizeMatMul");
+        let (integers, scale, zero_point, behind) = match measures {
+            true => {
+                let made = ["integers", "scale", "zero_point"]
+                    .map(|word| self.names.fresh(&format!("{output}_{word}")));
+                let [integers, scale, zero_point] = made.each_ref().map(String::as_str);
+                let name = self.names.fresh(&format!("{title}_DynamicQuantizeLinear"));
+                self.nodes.push(NodeProto::new(
+                    "DynamicQuantizeLinear",
+                    &name,
+                    &[node.input_at(0)?],
+                    &[integers, scale, zero_point],
+                ));
+                let [integers, scale, zero_point] = made;
+                (integers, scale, zero_point, [slot(2), slot(3), slot(4)])
+            }
+            false => (slot(0), slot(2), slot(4), [slot(3), slot(5), slot(6)]),
+        };
+        let [weight_scale, weight_zero, bias] = behind;
+        let mut inputs = vec![integers, slot(1), zero_point, weight_zero];
+        while inputs.last().is_some_and(String::is_empty) {
+            inputs.pop();
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let value = |names: &mut Names, word: &str| names.fresh(&format!("{output}_{word}"));
+        let [sums, reals, factor] =
+            ["sums", "reals", "factor"].map(|word| value(&mut self.names, word));
+        let unbiased = match bias.as_str() {
+            "" => output.clone(),
+            _ => value(&mut self.names, "unbiased"),
+        };
+        let cast = NodeProto::new("Cast", &reals, &[&sums], &[&reals]);
+        self.nodes.extend([
+            NodeProto::new("MatMulInteger", &title, &inputs, &[&sums]),
+            cast.with(AttributeProto::int("to", DataType::Float as i64)),
+            NodeProto::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
+            NodeProto::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
+        ]);
+        if !bias.is_empty() {
+            let name = self.names.fresh(&format!("{title}_Add"));
+            self.nodes.push(NodeProto::new(
+                "Add",
+                &name,
+                &[&unbiased, &bias],
+                &[&output],
+            ));
+        }
+        Some(())
+    }
+}
