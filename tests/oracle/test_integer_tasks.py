@@ -1,5 +1,5 @@
-"""What quantized models are for is done on our integers exactly as well as in ONNX Runtime: on labelled tasks, as many answers
-are right of one file in both, and of ours made by us as of theirs made by ONNX Runtime's quantizer.
+"""What models are for, on labelled tasks: quantized with `auto` they know what the float model knows, and on our integers a quantized model,
+ours or ONNX Runtime's, has as many answers right as in ONNX Runtime.
 """
 
 import subprocess
@@ -7,29 +7,53 @@ import subprocess
 import judge
 import numpy as np
 import pytest
-from tasks import TASKS
+from tasks import TASKS, first
 from test_integers import run_all
 
-# A text is right if each of its letters is. In one of sixty, ONNX Runtime itself gives two letters the same integer for a score, with
-# optimisation or without, and the first in the list wins (in two of three such lines, its answer with optimisation is ours, without it another).
+# A text is right if each of its letters is. In one of sixty two letters are so near each other that engines disagree; ONNX Runtime with
+# itself, too, with optimisation and without.
 TEXTS = ("ppocr_det", "ppocr_rec", "captcha_crnn", "ddddocr")
+# How many answers fewer than the float model: one, but two or three of sixty lines here (docs/accuracy.md).
+FEWER = {"ddddocr": 3}
+# All its noise is two lines of which the float model itself is not sure, by changes that don't matter between 28 and 40 dB
+# (docs/accuracy.md): nothing to compare with ONNX Runtime's.
+BY_CHANCE = ("ppocr_cls",)
 
 
-@pytest.mark.parametrize("whose", ["octet", "theirs"])
+def quantize(program, model, fold, folder, *options):
+    """Octet's model, calibrated with what the task keeps for it."""
+    samples, target = folder / "samples", folder / "octet.onnx"
+    samples.mkdir()
+    for index, sample in enumerate(fold.calibration):
+        np.savez(samples / f"{index:02}.npz", **sample)
+    command = [program, "quantize", model, "--out", target, "--calib", samples, "--threads", "2", *options]
+    subprocess.run(command, check=True, capture_output=True)
+    return target
+
+
 @pytest.mark.parametrize("name", TASKS)
-def test_as_many_answers_are_right_as_in_onnx_runtime(name, whose, corpus, program, quantized, tmp_path):
-    task = TASKS[name](corpus)
-    fold, path = task.folds[0], tmp_path / f"{whose}.onnx"
-    if whose == "theirs":
-        judge.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, path, fold.calibration)
-    else:
-        samples = tmp_path / "samples"
-        samples.mkdir()
-        for index, sample in enumerate(fold.calibration):
-            np.savez(samples / f"{index:02}.npz", **sample)
-        options = ["--out", path, "--calib", samples, "--threads", "2"]
-        subprocess.run([program, "quantize", corpus.model(name), *options], check=True, capture_output=True)
-    expected, of = task.right(judge.run(path, fold.judged, optimize=False), fold.truths)
-    found, _ = task.right(run_all(path, fold.judged, tmp_path, "--threads", "2"), fold.truths)
-    print(f"{name} {whose}: {found} right, in ONNX Runtime {expected}, of {of}")
-    assert abs(found - expected) <= (name in TEXTS), f"{found} of {of} answers are right, in ONNX Runtime {expected}"
+def test_answers_are_those_of_the_float_model_and_the_same_in_both_engines(name, corpus, program, quantized, tmp_path):
+    task, source = TASKS[name](corpus), corpus.model(name)
+    fold = task.folds[0]
+    reference = judge.run(source, fold.judged)
+    known, of = task.right(reference, fold.truths)
+    noise = {}
+    for whose in "octet", "theirs":
+        folder = tmp_path / whose
+        folder.mkdir()
+        if whose == "octet":
+            path = quantize(program, source, fold, folder, "--method", "auto")
+        else:
+            path = folder / "theirs.onnx"
+            judge.ort_quantize_or_prepared(source, quantized(name).prepared, path, fold.calibration)
+        answers = judge.run(path, fold.judged, optimize=False)
+        expected, _ = task.right(answers, fold.truths)
+        found, _ = task.right(run_all(path, fold.judged, folder, "--threads", "2"), fold.truths)
+        noise[whose] = judge.sqnr([first(a) for a in reference], [first(a) for a in answers])
+        print(f"{name} {whose}: {found} right, in ONNX Runtime {expected}, float {known}, of {of}; {noise[whose]:.1f} dB")
+        assert abs(found - expected) <= (name in TEXTS), f"{found} of {of} answers are right, in ONNX Runtime {expected}"
+        if whose == "octet":
+            least = known - FEWER.get(name, 1)
+            assert min(found, expected) >= least, f"{expected} and {found} of {of} answers are right, of the float model {known}"
+    least = 25 if name in BY_CHANCE else noise["theirs"]
+    assert noise["octet"] >= least, f"{noise} dB"
