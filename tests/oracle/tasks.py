@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 
 import corpus_samples as made
 import judge
@@ -137,18 +138,24 @@ def ddddocr_pixels(line):
 
 
 def detected_lines(corpus):
-    """Lines found on pages, and read from there by the float recogniser."""
-    reader, keys = judge.session(corpus.model("ppocr_rec")), paddle_keys(corpus)
+    """Lines found on pages, and read from there by the float recogniser; what two models find in the same place is read once."""
+    reader, keys, known = judge.session(corpus.model("ppocr_rec")), paddle_keys(corpus), {}
 
     def sample(seed):
         page, lines = made.text_page_and_lines(seed)
         return {"x": made.planes(page, OCR_MEAN, OCR_STD, bgr=True, scale=1 / 255)}, (page, lines)
 
+    def reading(pixels):
+        place = sha256(pixels.tobytes()).digest()
+        if place not in known:
+            known[place] = spelt(reader.run(None, {"x": pixels})[0][0].argmax(-1), keys)
+        return known[place]
+
     @each
     def right(outputs, truth):
         page, lines = truth
         boxes = pictures.text_boxes(first(outputs)[0, 0])
-        read = [spelt(reader.run(None, {"x": pictures.line_input(page, box)})[0][0].argmax(-1), keys) for box in boxes]
+        read = [reading(pictures.line_input(page, box)) for box in boxes]
         lines = Counter(line.replace(" ", "") for line in lines)
         return (lines & Counter(read)).total(), lines.total()
 
