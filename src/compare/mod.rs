@@ -6,6 +6,7 @@
 
 mod combine;
 mod difference;
+mod order;
 mod outputs;
 mod simulate;
 mod warnings;

@@ -11,6 +11,7 @@ mod integer;
 mod load;
 mod observe;
 mod outline;
+mod plan;
 mod run;
 mod share;
 mod steps;

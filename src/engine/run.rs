@@ -1,40 +1,21 @@
-//! Plans and runs: one plan for each set of input shapes, made when first met.
+//! Runs: each by the plan for its input shapes.
 
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tract_onnx::prelude::*;
-use tract_onnx::tract_core::plan::{self, SimplePlan};
-use tract_onnx::tract_hir::infer::InferenceFact;
+use tract_onnx::tract_core::plan;
 
 use super::integer::operator::Integers;
-use super::integer::{self, Beside, FusedNode, Scope};
-use super::load::{Weights, load};
+use super::integer::{self, FusedNode};
 use super::observe::Observe;
-use super::outline::{self, Outline};
-use super::steps::{self, Regions, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, float, indices, share, typed, values, weights};
+use super::plan::{Plan, Route};
+use super::steps::{self, Steps, Timing, Untimed};
+use super::{EngineError, Watched, chain, indices, values};
 use crate::graph::Model;
 use crate::tensor::Tensor;
-
-/// A plan for some shapes, and for a quantized model what of it was fused.
-struct Plan {
-    run: Arc<TypedSimplePlan>,
-    fused: Vec<FusedNode>,
-    /// For each integer region, the place in `fused` of each of its steps.
-    steps: Vec<Vec<usize>>,
-}
-
-impl Plan {
-    fn regions(&self) -> Regions<'_> {
-        Regions {
-            fused: &self.fused,
-            steps: &self.steps,
-        }
-    }
-}
 
 /// How far a run came before it was stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,20 +29,17 @@ pub struct Probe {
 /// Called when a step of an integer region is done, with its place in [`Engine::fused`]'s list.
 pub type StepClock<'a> = &'a mut dyn FnMut(usize);
 
-/// So many plans are kept; samples of ever new shapes push the oldest out.
-const PLANS: usize = 4;
-
 /// Runs one model, watching some of its values.
 pub struct Engine {
-    model: Model,
-    watched: Vec<Watched>,
+    pub(super) model: Model,
+    pub(super) watched: Vec<Watched>,
     /// Watched values that are fed, not made: (slot, index of the input).
     fed: Vec<(usize, usize)>,
     /// Whether convolutions are run by our kernels.
-    kernels: bool,
+    pub(super) kernels: bool,
     /// Whether quantized nodes run on integers.
-    integers: bool,
-    plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
+    pub(super) integers: bool,
+    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
 }
 
 impl Engine {
@@ -293,107 +271,6 @@ impl Engine {
             .map(values::from_tract)
             .collect::<TractResult<_>>()
             .map_err(run_error)
-    }
-
-    fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
-        let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
-        // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
-            return Ok(plan.clone());
-        }
-        if plans.len() == PLANS {
-            plans.remove(0);
-        }
-        let plan = Arc::new(self.make_plan(inputs)?);
-        plans.push((shapes, plan.clone()));
-        Ok(plan)
-    }
-
-    fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
-        let names = self
-            .watched
-            .iter()
-            .flat_map(|w| std::iter::once(&w.value).chain(&w.beside));
-        let watched: Vec<String> = names.cloned().collect();
-        let in_float = || match integer::has_integers(&self.model) {
-            true => {
-                let (model, beside) = integer::in_float(&self.model, &watched);
-                self.make_run(&model, inputs, &beside)
-            }
-            false => self.make_run(
-                &integer::written_out(&self.model),
-                inputs,
-                &Beside::default(),
-            ),
-        };
-        let scope = match self.integers {
-            true => Scope::Integers,
-            false => Scope::Defined,
-        };
-        if !self.integers && !integer::has_defined(&self.model) {
-            let run = in_float()?;
-            return Ok(Plan {
-                run,
-                fused: Vec::new(),
-                steps: Vec::new(),
-            });
-        }
-        let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
-            Ok(Plan {
-                run,
-                fused: fused.nodes,
-                steps: fused.steps,
-            })
-        });
-        // What can't be planned with integers may run in float; the list says why it does.
-        fused.or_else(|error| {
-            let run = in_float()?;
-            Ok(Plan {
-                run,
-                fused: integer::unfused(&self.model, &error.to_string()),
-                steps: Vec::new(),
-            })
-        })
-    }
-
-    fn make_run(
-        &self,
-        model: &Model,
-        inputs: &[Tensor],
-        beside: &Beside,
-    ) -> Result<Arc<TypedSimplePlan>, EngineError> {
-        let values = Weights::Values {
-            kernels: self.kernels,
-        };
-        let mut loaded = load(model, &self.watched, values, beside)?;
-        let made = || -> TractResult<Arc<TypedSimplePlan>> {
-            for (index, input) in inputs.iter().enumerate() {
-                let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
-                loaded.model.set_input_fact(index, fact)?;
-            }
-            let mut typed = typed::typed(loaded.model)?;
-            if self.kernels {
-                typed = float::with_kernels(&typed)?;
-            }
-            let mut typed = weights::optimized(typed)?;
-            share::share(&mut typed);
-            SimplePlan::new(typed)
-        };
-        made().map_err(|error| EngineError::Plan {
-            detail: chain(&error),
-        })
-    }
-}
-
-/// How samples of certain shapes run.
-pub struct Route(Arc<Plan>);
-
-impl Route {
-    /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
-    pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
-        outline::of_plan(&self.0.run, remembered)
     }
 }
 

@@ -8,6 +8,7 @@
 mod blocks;
 pub mod clock;
 pub mod columns;
+mod edges;
 #[cfg(any(test, target_family = "wasm"))]
 mod holes;
 pub mod layers;

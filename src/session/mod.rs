@@ -4,6 +4,7 @@
 //! collects observations; quantizing turns these into a new file and can be repeated with other
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
+mod calibrating;
 mod card;
 mod comparing;
 mod demo;
@@ -12,6 +13,7 @@ mod export;
 mod forecast;
 mod look;
 mod page;
+mod ready;
 mod release;
 mod report;
 mod running;
@@ -20,17 +22,19 @@ mod warm_up;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use serde::Serialize;
 
+pub use calibrating::CalibrationSummary;
 pub use card::{Card, FloatOperator, Port};
 pub use comparing::compare_sample;
 pub use error::Error;
 pub use export::Export;
 pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
+use ready::Ready;
 use release::release;
 use report::Report;
 pub use running::{Profile, Runner};
@@ -39,14 +43,12 @@ pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
 use crate::calibrate::run::Calibration;
-use crate::calibrate::{Method, Observations, Range, SecondPassMissing};
+use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
-use crate::engine;
-use crate::graph::{Model, TensorType, tensor_type_of};
+use crate::graph::{Model, tensor_type_of};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
-use crate::prepare::{Prepared, prepare};
-use crate::profile::{Profiler, Record, Section, Stopwatch, SystemClock, memory};
+use crate::profile::{Profiler, Record, Section, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
@@ -82,59 +84,6 @@ pub struct Session {
     comparison: Option<Comparison>,
 }
 
-/// The prepared model with a type for every value, and the types of those values whose type the file
-/// declares: only these go out again.
-struct Ready {
-    model: Model,
-    declared: Vec<ValueInfoProto>,
-    done: Vec<String>,
-    /// The most that was allocated while it was prepared.
-    peak: u64,
-}
-
-impl Ready {
-    fn new(header: &onnx::schema::ModelProto) -> Result<Ready, Error> {
-        let model = Model::from_proto(header.clone())?;
-        // Before the engine sees operators that only quantized models have.
-        quantize::refuse_quantized(&model)?;
-        let Prepared { mut model, done } = prepare(model)?;
-        // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
-        let types = match model.graph.is_typed() {
-            true => BTreeMap::new(),
-            false => engine::infer_types(&model)?,
-        };
-        let file = header.graph.iter().flat_map(|graph| &graph.value_info);
-        let named: HashSet<_> = file.map(|value| value.name.as_deref()).collect();
-        let in_file = |value: &&ValueInfoProto| named.contains(&value.name.as_deref());
-        let declared = model
-            .graph
-            .value_info
-            .iter()
-            .filter(in_file)
-            .cloned()
-            .collect();
-        declare(&mut model, &types);
-        Ok(Ready {
-            model,
-            declared,
-            done,
-            peak: 0,
-        })
-    }
-}
-
-/// What a calibration saw.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CalibrationSummary {
-    /// How many samples were run.
-    pub samples: usize,
-    /// How many values have a range.
-    pub values: usize,
-    /// What `prepare` changed, a sentence each.
-    pub prepared: Vec<String>,
-}
-
 /// A quantized model and what is worth saying of it.
 pub struct Outcome {
     /// The file.
@@ -161,22 +110,6 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
     pub guarded: usize,
-}
-
-/// Notes that a sample is done, from any thread.
-fn sample_done(
-    name: &str,
-    done: usize,
-    stopwatch: &Stopwatch,
-    passed: &Mutex<Vec<Record>>,
-    watch: &dyn Watch,
-) {
-    let moment = stopwatch.moment(format!("Calibration sample {name} done"));
-    let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-    passed.push(moment);
-    drop(passed);
-    let name = name.to_string();
-    watch.event(&Event::Sample { done, name });
 }
 
 impl Session {
@@ -260,107 +193,6 @@ impl Session {
         Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
 
-    /// Prepares the model and begins a calibration, leaving off any begun before.
-    ///
-    /// It watches all that any settings may ask for: these can change afterwards without another.
-    pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
-        self.calibration = None;
-        self.profiler.resume();
-        let inputs = self.input_specs();
-        let planned = self.planned()?;
-        let (engine, watched) = (planned.engine.clone(), planned.watched.clone());
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        self.report.calibrating(&samples, &ready.done);
-        let mut layers = Vec::new();
-        if self.each_layer {
-            let uses = ready.model.graph.uses();
-            let layer = |value: &String| match uses.producer(value) {
-                Some(node) => ready.model.graph.nodes[node].title().to_string(),
-                None => format!("input {value}"),
-            };
-            layers.extend(watched.iter().map(layer));
-        }
-        let (stopwatch, passed) = (self.profiler.stopwatch().clone(), self.passed.clone());
-        let looked = move |name: &str, slot: usize| {
-            let layer = layers.get(slot);
-            let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
-            let noted = [stopwatch.growth(), layer.map(|step| stopwatch.glance(step))];
-            if noted.iter().any(Option::is_some) {
-                let mut passed = passed.lock().unwrap_or_else(PoisonError::into_inner);
-                passed.extend(noted.into_iter().flatten());
-            }
-        };
-        let looked = Box::new(looked);
-        let mut axes = quantize::channel_axes(&ready.model);
-        let with_axis = |value: String| {
-            let axis = axes.remove(&value);
-            (value, axis)
-        };
-        let watched = watched.into_iter().map(with_axis).collect();
-        let begun = Calibration::new(engine, watched, inputs, samples, looked);
-        self.calibration = Some(begun);
-        self.profiler.begin("Calibration");
-        Ok(())
-    }
-
-    /// Runs some samples; may be called again and again, with the same result however they are cut.
-    pub fn feed(&mut self, samples: Vec<Encoded>, watch: &dyn Watch) -> Result<(), Error> {
-        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let passed = &self.passed;
-        let stopwatch = self.profiler.stopwatch();
-        let finished = |name: &str, done| sample_done(name, done, stopwatch, passed, watch);
-        let fed = calibration.feed(samples, finished, || watch.cancelled());
-        self.note_passed();
-        Ok(fed?)
-    }
-
-    /// Begins to run a sample, and comes back at once where there are threads for it, so that the next can be read
-    /// meanwhile. [`Session::settle`] tells how those went that were begun. Whether it was begun: not once another has
-    /// failed.
-    pub fn begin_sample(
-        &mut self,
-        sample: Encoded,
-        watch: &'static dyn Watch,
-    ) -> Result<bool, Error> {
-        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let passed = Arc::clone(&self.passed);
-        let stopwatch = self.profiler.stopwatch().clone();
-        let finished = move |name: &str, done| sample_done(name, done, &stopwatch, &passed, watch);
-        let (stop, ended) = (|| watch.cancelled(), || watch.ended());
-        Ok(calibration.begin(sample, finished, stop, ended))
-    }
-
-    /// How many of the samples begun have not ended.
-    pub fn samples_under_way(&self) -> usize {
-        self.calibration.as_ref().map_or(0, Calibration::under_way)
-    }
-
-    /// The ranges of the values that are watched, as far as samples have ended.
-    pub fn ranges_so_far(&self) -> Vec<(&str, Option<Range>)> {
-        self.calibration
-            .as_ref()
-            .map_or_else(Vec::new, Calibration::so_far)
-    }
-
-    /// How the samples went that were begun. They must have ended.
-    pub fn settle(&mut self) -> Result<(), Error> {
-        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let settled = calibration.settle();
-        self.note_passed();
-        Ok(settled?)
-    }
-
-    fn note_passed(&mut self) {
-        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        self.profiler.passed(std::mem::take(&mut *passed));
-    }
-
-    /// Has calibrations that begin from here on note in the report each layer of each sample that they pass. That is a lot of
-    /// a large model.
-    pub fn checkpoint_layers(&mut self, each: bool) {
-        self.each_layer = each;
-    }
-
     /// Begins a scope of the caller's own in the report, around whatever follows.
     pub fn begin_scope(&mut self, message: &str) {
         self.profiler.begin_scope(message);
@@ -369,51 +201,6 @@ impl Session {
     /// Ends the scope that was begun last.
     pub fn end_scope(&mut self) {
         self.profiler.end_scope();
-    }
-
-    /// Begins a second pass over the samples if this method needs one; says whether it does. If so, the
-    /// same samples are to be fed again before the calibration is finished with this method.
-    pub fn begin_second_pass(&mut self, method: Method) -> Result<bool, Error> {
-        let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let Some(layout) = method.second_pass() else {
-            return Ok(false);
-        };
-        calibration.begin_second_pass(layout)?;
-        Ok(true)
-    }
-
-    /// Ends the calibration: from here on the model can be quantized.
-    pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
-        let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
-        let samples = calibration.done();
-        if samples == 0 {
-            self.calibration = Some(calibration);
-            return Err(Error::NoSamples);
-        }
-        if let Some(layout) = method.second_pass()
-            && calibration.second_pass() != Some(layout)
-        {
-            // The first pass is kept: the second can be begun, or another method taken.
-            self.calibration = Some(calibration);
-            return Err(Error::SecondPass(SecondPassMissing(method)));
-        }
-        let observations = calibration.finish()?;
-        self.planned = None;
-        memory::give_back();
-        self.profiler.end();
-        let values = observations.len();
-        self.report.calibrated(method, samples, &observations);
-        self.found = Some(Found::Seen(observations, method));
-        let prepared = self
-            .prepared
-            .as_ref()
-            .map(|r| r.done.clone())
-            .unwrap_or_default();
-        Ok(CalibrationSummary {
-            samples,
-            values,
-            prepared,
-        })
     }
 
     /// Takes ranges from elsewhere in place of a calibration.
@@ -507,24 +294,5 @@ impl Session {
         self.profiler.end();
         self.prepared = Some(ready?);
         Ok(())
-    }
-}
-
-/// Writes inferred types into the graph, over what it declares for the same values.
-fn declare(model: &mut Model, types: &BTreeMap<String, TensorType>) {
-    let graph = &mut model.graph;
-    let ports: HashSet<String> = graph
-        .inputs
-        .iter()
-        .chain(&graph.outputs)
-        .filter_map(|v| v.name.clone())
-        .collect();
-    graph
-        .value_info
-        .retain(|v| v.name.as_ref().is_some_and(|n| !types.contains_key(n)));
-    for (name, found) in types {
-        if !ports.contains(name) && !graph.initializers.contains(name) {
-            graph.value_info.push(ValueInfoProto::of(name, found));
-        }
     }
 }

@@ -65,16 +65,18 @@ def cut(model, told, sample, largest):
         numbers[tensor.name] = numpy_helper.to_array(tensor)
     graph, cuts, added = parts.graph, [], []
     seen = {output.name for output in graph.output}
+    readers = {}
+    for node in graph.node:
+        for place, read in enumerate(node.input):
+            readers.setdefault(read, []).append((node, place))
     for index, node in enumerate(quantizers(parts)):
         name, values = node.output[0], told[node.output[0]]
         assert name not in seen, f"{name} is an output of the model, too"
         given, made, pair = f"given {index}", f"made {index}", list(node.input[1:])
         scale = float(numbers[pair[0]])
         if values.dtype in BYTES:
-            for reader in graph.node:
-                for place, read in enumerate(reader.input):
-                    if read == name:
-                        reader.input[place] = given
+            for reader, place in readers.get(name, []):
+                reader.input[place] = given
             node.output[0] = made
             kind = helper.np_dtype_to_tensor_dtype(values.dtype)
         else:

@@ -1,0 +1,49 @@
+//! The order of the nodes of a combined model: what is compared is made side by side, so that both can be freed.
+
+use std::collections::HashMap;
+
+use crate::engine::Watched;
+use crate::onnx::schema::NodeProto;
+
+/// The nodes in an order where each comes soon after what it reads: depth first from the watched values and those
+/// beside them, in the order of the float model.
+pub(super) fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<NodeProto> {
+    let mut makers = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for output in &node.output {
+            makers.insert(output.clone(), index);
+        }
+    }
+    let wanted = watched
+        .iter()
+        .flat_map(|w| std::iter::once(&w.value).chain(&w.beside))
+        .filter_map(|name| makers.get(name).copied());
+    let mut order = Vec::with_capacity(nodes.len());
+    let mut placed = vec![false; nodes.len()];
+    for start in wanted.chain(0..nodes.len()) {
+        let mut open = vec![start];
+        while let Some(&node) = open.last() {
+            if placed[node] {
+                open.pop();
+                continue;
+            }
+            let before = nodes[node].input.iter();
+            let before: Vec<usize> = before
+                .filter_map(|name| makers.get(name).copied())
+                .filter(|&maker| !placed[maker])
+                .collect();
+            if before.is_empty() {
+                placed[node] = true;
+                order.push(node);
+                open.pop();
+            } else {
+                open.extend(before);
+            }
+        }
+    }
+    let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+    order
+        .into_iter()
+        .filter_map(|index| nodes[index].take())
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! Plans: how a model runs for certain shapes, made when they are first met.
+
+use std::sync::{Arc, PoisonError};
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::plan::SimplePlan;
+use tract_onnx::tract_hir::infer::InferenceFact;
+
+use super::integer::{self, Beside, FusedNode, Scope};
+use super::load::{Weights, load};
+use super::outline::{self, Outline};
+use super::run::Engine;
+use super::steps::Regions;
+use super::{EngineError, chain, float, share, typed, values, weights};
+use crate::graph::Model;
+use crate::tensor::Tensor;
+
+/// A plan for some shapes, and for a quantized model what of it was fused.
+pub(super) struct Plan {
+    pub(super) run: Arc<TypedSimplePlan>,
+    pub(super) fused: Vec<FusedNode>,
+    /// For each integer region, the place in `fused` of each of its steps.
+    pub(super) steps: Vec<Vec<usize>>,
+}
+
+impl Plan {
+    pub(super) fn regions(&self) -> Regions<'_> {
+        Regions {
+            fused: &self.fused,
+            steps: &self.steps,
+        }
+    }
+}
+
+/// How samples of certain shapes run.
+pub struct Route(pub(super) Arc<Plan>);
+
+impl Route {
+    /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
+    pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
+        outline::of_plan(&self.0.run, remembered)
+    }
+}
+
+/// So many plans are kept; samples of ever new shapes push the oldest out.
+const PLANS: usize = 4;
+
+impl Engine {
+    pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
+        let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
+        // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
+            return Ok(plan.clone());
+        }
+        if plans.len() == PLANS {
+            plans.remove(0);
+        }
+        let plan = Arc::new(self.make_plan(inputs)?);
+        plans.push((shapes, plan.clone()));
+        Ok(plan)
+    }
+
+    fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+        let names = self
+            .watched
+            .iter()
+            .flat_map(|w| std::iter::once(&w.value).chain(&w.beside));
+        let watched: Vec<String> = names.cloned().collect();
+        let in_float = || match integer::has_integers(&self.model) {
+            true => {
+                let (model, beside) = integer::in_float(&self.model, &watched);
+                self.make_run(&model, inputs, &beside)
+            }
+            false => self.make_run(
+                &integer::written_out(&self.model),
+                inputs,
+                &Beside::default(),
+            ),
+        };
+        let scope = match self.integers {
+            true => Scope::Integers,
+            false => Scope::Defined,
+        };
+        if !self.integers && !integer::has_defined(&self.model) {
+            let run = in_float()?;
+            return Ok(Plan {
+                run,
+                fused: Vec::new(),
+                steps: Vec::new(),
+            });
+        }
+        let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
+            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
+            Ok(Plan {
+                run,
+                fused: fused.nodes,
+                steps: fused.steps,
+            })
+        });
+        // What can't be planned with integers may run in float; the list says why it does.
+        fused.or_else(|error| {
+            let run = in_float()?;
+            Ok(Plan {
+                run,
+                fused: integer::unfused(&self.model, &error.to_string()),
+                steps: Vec::new(),
+            })
+        })
+    }
+
+    fn make_run(
+        &self,
+        model: &Model,
+        inputs: &[Tensor],
+        beside: &Beside,
+    ) -> Result<Arc<TypedSimplePlan>, EngineError> {
+        let values = Weights::Values {
+            kernels: self.kernels,
+        };
+        let mut loaded = load(model, &self.watched, values, beside)?;
+        let made = || -> TractResult<Arc<TypedSimplePlan>> {
+            for (index, input) in inputs.iter().enumerate() {
+                let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
+                loaded.model.set_input_fact(index, fact)?;
+            }
+            let mut typed = typed::typed(loaded.model)?;
+            if self.kernels {
+                typed = float::with_kernels(&typed)?;
+            }
+            let mut typed = weights::optimized(typed)?;
+            share::share(&mut typed);
+            SimplePlan::new(typed)
+        };
+        made().map_err(|error| EngineError::Plan {
+            detail: chain(&error),
+        })
+    }
+}

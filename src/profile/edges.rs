@@ -1,0 +1,59 @@
+//! What stands at the edges of a layer: the values it reads and makes, and why a conversion is there.
+
+use super::layers::{Port, Values};
+use crate::onnx::schema::NodeProto;
+
+/// What some nodes read from others and make for others.
+pub(super) fn edges(members: &[&NodeProto], values: &impl Values) -> (Vec<Port>, Vec<Port>) {
+    let made: Vec<&String> = members.iter().flat_map(|n| &n.output).collect();
+    let mut inputs: Vec<Port> = Vec::new();
+    for name in members.iter().flat_map(|n| &n.input) {
+        let known = made.contains(&name) || inputs.iter().any(|p| p.name == *name);
+        if !known && let Some(port) = values.port(name) {
+            inputs.push(port);
+        }
+    }
+    let titles: Vec<&str> = members.iter().map(|n| n.title()).collect();
+    let leaves = |name: &&&String| {
+        let readers = values.readers(name);
+        readers.is_empty() || readers.iter().any(|n| !titles.contains(&n.title()))
+    };
+    let outputs = made.iter().filter(leaves);
+    let outputs = outputs.filter_map(|name| values.port(name)).collect();
+    (inputs, outputs)
+}
+
+/// Why a node that only changes the form of numbers is there.
+pub(super) fn conversion(node: &NodeProto, values: &impl Values) -> Option<String> {
+    let named = |nodes: Vec<&NodeProto>| {
+        let mut texts: Vec<String> = nodes
+            .iter()
+            .map(|n| format!("{} ({})", n.title(), n.operator()))
+            .collect();
+        let more = texts.len().saturating_sub(3);
+        texts.truncate(3);
+        if more > 0 {
+            texts.push(format!("{more} more"));
+        }
+        texts.join(", ")
+    };
+    let readers = || {
+        node.output
+            .first()
+            .map(|o| named(values.readers(o)))
+            .filter(|text| !text.is_empty())
+            .unwrap_or_else(|| "the model's output".into())
+    };
+    match node.op_type.as_deref()? {
+        "DequantizeLinear" => Some(format!("{} runs on floats", readers())),
+        "QuantizeLinear" | "DynamicQuantizeLinear" => {
+            let maker = node
+                .input_at(0)
+                .and_then(|value| values.maker(value))
+                .map_or("the model's input".into(), |n| named(vec![n]));
+            Some(format!("{maker} makes floats"))
+        }
+        "Cast" => Some(format!("{} reads another type", readers())),
+        _ => None,
+    }
+}
