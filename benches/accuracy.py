@@ -54,10 +54,7 @@ def cells(name, corpus, options):
     for part in task.folds:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            samples = folder / "samples"
-            samples.mkdir()
-            for index, sample in enumerate(part.calibration):
-                np.savez(samples / f"{index:02}.npz", **sample)
+            samples = judge.save_samples(folder / "samples", part.calibration)
             before = judge.run(source, part.judged)
             add("float", before, part)
             for method in OURS:

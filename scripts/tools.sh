@@ -11,7 +11,7 @@ version_of() {
     esac
 }
 
-# They run for seconds: made less thoroughly they take two thirds of the time to build, and wasm-bindgen a second more of our wasm.
+# They run for seconds: made less thoroughly they take three quarters of the time to build, and wasm-bindgen a second longer for our wasm.
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0
 
 for tool in "$@"; do

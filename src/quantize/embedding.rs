@@ -2,8 +2,8 @@
 //! QEmbedLayerNormalization. Only the rows that are looked up become floats again.
 
 use super::MICROSOFT;
-use super::integers::{Form, Quantity, parameters};
-use super::rewrite::{Rewriter, Stop};
+use super::integers::{Form, Quantity};
+use super::rewrite::{Rewriter, Stop, Weight};
 use crate::onnx::schema::NodeProto;
 
 /// The name of the operator on integers.
@@ -49,25 +49,16 @@ pub(super) fn rewrite<'a>(
     if let Some(obstacle) = obstacle(node) {
         return Err(obstacle.into());
     }
-    let there = |&slot: &usize| node.input_at(slot).is_some();
-    let weights = TABLES.map(|slot| {
-        Some(slot)
-            .filter(there)
-            .map(|slot| graph.weight(node, slot))
-    });
-    let weights: Vec<_> = weights.map(Option::transpose).collect::<Result<_, _>>()?;
-    let mut tables = Vec::with_capacity(weights.len());
-    for weight in weights {
-        let Some(weight) = weight else {
-            tables.push(None);
-            continue;
-        };
-        let made = graph.shared(weight.name, "table", |graph| {
-            let found = parameters(weight.tensor, Form { axis: None, ..form })?;
-            graph.write_constant(weight.name, weight.tensor, &found)
-        })?;
-        tables.push(Some(made));
-    }
+    // All are looked at before one is written.
+    let weight = |slot: usize| node.input_at(slot).map(|_| graph.weight(node, slot));
+    let weights = TABLES.map(|slot| weight(slot).transpose());
+    let weights: Vec<Option<Weight>> = weights.collect::<Result<_, _>>()?;
+    let form = Form { axis: None, ..form };
+    let table = |weight: Option<Weight>| {
+        let made = weight.map(|weight| graph.as_it_lies(&weight, "table", form));
+        made.transpose()
+    };
+    let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;
     let name = node.name.as_ref().filter(|name| !name.is_empty());
     graph.push(NodeProto {
         name: name.map(|name| format!("{name}_quant")),

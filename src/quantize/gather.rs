@@ -1,7 +1,7 @@
 //! Gather from a constant table, an embedding: the table becomes integers, what is picked from it
 //! floats again. Only what is picked is dequantized, so memory is saved while the model runs too.
 
-use super::integers::{Form, parameters};
+use super::integers::Form;
 use super::rewrite::{Rewriter, Stop};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
@@ -29,10 +29,7 @@ pub(super) fn rewrite<'a>(
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);
     let tag = if axis.is_some() { "columns" } else { "table" };
-    let made = graph.shared(table.name, tag, |graph| {
-        let found = parameters(table.tensor, Form { axis, ..form })?;
-        graph.write_constant(table.name, table.tensor, &found)
-    })?;
+    let made = graph.as_it_lies(&table, tag, Form { axis, ..form })?;
     let output = node.output.first().map_or("", String::as_str);
     let picked = graph.fresh(&format!("{output}_quantized"));
     let mut gather = node.clone();

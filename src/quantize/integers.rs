@@ -1,6 +1,6 @@
 //! The integers of constants in a graph that is rewritten: made once, named, listed in the report.
 
-use super::rewrite::{Rewriter, Stop};
+use super::rewrite::{Rewriter, Stop, Weight};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};
@@ -61,6 +61,19 @@ impl Rewriter<'_> {
         let made = make(self)?;
         self.made.insert(key, made.clone());
         Ok(made)
+    }
+
+    /// The integers of a weight as it lies; one form has one tag.
+    pub(super) fn as_it_lies(
+        &mut self,
+        weight: &Weight,
+        tag: &'static str,
+        form: Form,
+    ) -> Result<Quantity, Stop> {
+        self.shared(weight.name, tag, |graph| {
+            let found = parameters(weight.tensor, form)?;
+            graph.write_constant(weight.name, weight.tensor, &found)
+        })
     }
 
     /// Writes a constant's integers as they lie, scales and zero points in one row or single.

@@ -1,5 +1,6 @@
 //! Which operators can be quantized, and the treatment each gets.
 
+use super::embedding;
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 
@@ -143,6 +144,6 @@ pub(super) fn is_quantized_operator(operator: &str) -> bool {
             | "MatMulNBits"
             | "QGemm"
             | "QAttention"
-            | "QEmbedLayerNormalization"
+            | embedding::OPERATOR
     ) || operator.starts_with("QLinear")
 }

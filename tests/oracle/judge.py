@@ -45,6 +45,14 @@ def run(path, samples, optimize=True):
     return [dict(zip(names, it.run(names, sample))) for sample in samples]
 
 
+def save_samples(folder, samples):
+    """Writes samples into a folder, which is made if it isn't there, as Octet reads them; in order."""
+    folder.mkdir(exist_ok=True)
+    for index, sample in enumerate(samples):
+        np.savez(folder / f"{index:03}.npz", **sample)
+    return folder
+
+
 def load_samples(folder):
     """All samples of a folder, in order."""
     found = []

@@ -8,7 +8,6 @@ import numpy as np
 from onnx import TensorProto, helper
 from same_models import Builder
 
-MICROSOFT = "com.microsoft"
 IMAGE = [1, 4, 6, 6]
 
 

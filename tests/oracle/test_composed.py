@@ -91,10 +91,7 @@ def samples(count=8):
 
 
 def ours(program, source, folder, *options):
-    calibration = folder / "samples"
-    calibration.mkdir(exist_ok=True)
-    for index, sample in enumerate(samples()):
-        np.savez(calibration / f"{index}.npz", **sample)
+    calibration = judge.save_samples(folder / "samples", samples())
     out = folder / "ours.onnx"
     done = subprocess.run([program, "quantize", source, "--calib", calibration, "--out", out, *options],
                           capture_output=True, text=True, check=False)

@@ -82,10 +82,8 @@ def test_static_pairs_are_those_of_onnx_runtime(name, settings, tmp_path):
 def test_it_is_calibrated_and_runs_quantized_in_every_engine(name, form, guard, program, tmp_path):
     source, target, given = tmp_path / "float.onnx", tmp_path / "octet.onnx", samples(ALL[name])
     onnx.save(embedding(ALL[name]), source)
-    (tmp_path / "samples").mkdir()
-    for index, sample in enumerate(given):
-        np.savez(tmp_path / "samples" / f"{index}.npz", **sample)
-    command = [program, "quantize", source, "--calib", tmp_path / "samples", "--out", target, "--format", form, *guard]
+    calibration = judge.save_samples(tmp_path / "samples", given)
+    command = [program, "quantize", source, "--calib", calibration, "--out", target, "--format", form, *guard]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     made = onnx.load(target)

@@ -5,7 +5,6 @@ ours or ONNX Runtime's, has as many answers right as in ONNX Runtime.
 import subprocess
 
 import judge
-import numpy as np
 import pytest
 from tasks import TASKS, first
 from test_integers import run_all
@@ -22,10 +21,7 @@ BY_CHANCE = ("ppocr_cls",)
 
 def quantize(program, model, fold, folder, *options):
     """Octet's model, calibrated with what the task keeps for it."""
-    samples, target = folder / "samples", folder / "octet.onnx"
-    samples.mkdir()
-    for index, sample in enumerate(fold.calibration):
-        np.savez(samples / f"{index:02}.npz", **sample)
+    samples, target = judge.save_samples(folder / "samples", fold.calibration), folder / "octet.onnx"
     command = [program, "quantize", model, "--out", target, "--calib", samples, "--threads", "2", *options]
     subprocess.run(command, check=True, capture_output=True)
     return target

@@ -53,10 +53,8 @@ def launch(path, given, made, *options):
 
 def run_all(path, samples, folder, *options):
     """The outputs of many samples, by one process."""
-    given, made = folder / "given", folder / "made"
-    given.mkdir(), made.mkdir()
-    for index, sample in enumerate(samples):
-        np.savez(given / f"{index:03}.npz", **sample)
+    given, made = judge.save_samples(folder / "given", samples), folder / "made"
+    made.mkdir()
     done = launch(path, given, made, *options)
     assert done.returncode == 0, done.stderr
     return judge.load_samples(made)

@@ -60,10 +60,8 @@ def test_what_onnx_runtime_leaves_in_float_is_quantized_here(name, activations, 
     source, target = tmp_path / "float.onnx", tmp_path / "octet.onnx"
     onnx.save(model, source)
     given = samples(model)
-    (tmp_path / "samples").mkdir()
-    for index, sample in enumerate(given):
-        np.savez(tmp_path / "samples" / f"{index}.npz", **sample)
-    command = [program, "quantize", source, "--calib", tmp_path / "samples", "--out", target, "--no-guard",
+    calibration = judge.save_samples(tmp_path / "samples", given)
+    command = [program, "quantize", source, "--calib", calibration, "--out", target, "--no-guard",
                "--activations", activations]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -127,10 +127,7 @@ impl Dynamic<'_> {
         weight: &Weight,
         axis: Option<usize>,
     ) -> Result<Quantity, Stop> {
-        graph.shared(weight.name, "plain", |graph| {
-            let found = parameters(weight.tensor, self.form(axis))?;
-            graph.write_constant(weight.name, weight.tensor, &found)
-        })
+        graph.as_it_lies(weight, "plain", self.form(axis))
     }
 
     /// The integers of a weight where ONNX Runtime's operator takes one zero point only: signed weights,

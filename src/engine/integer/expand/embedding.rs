@@ -49,14 +49,9 @@ impl Writer {
         let place = match slot(PLACES) {
             Some(given) => self.step("Gather", &[places, given], title, "place"),
             None => {
-                let [from, to] = [0, 1].map(|axis| self.integers(title, &[axis]));
+                let first = self.integer(title, 0);
                 let count = self.size_along(words, title, 1);
-                self.step(
-                    "Slice",
-                    &[places, &from, &count, &from, &to],
-                    title,
-                    "place",
-                )
+                self.step("Slice", &[places, &first, &count], title, "place")
             }
         };
         let mut sum = self.step("Add", &[&word, &place], title, "placed");
@@ -70,17 +65,12 @@ impl Writer {
                 .push(NodeProto::new("Identity", &given_out, &[&sum], &[asked]));
         }
         self.nodes.push(
-            NodeProto::new(
-                "LayerNormalization",
-                node.title(),
-                &[&sum, scale, bias],
-                &[output],
-            )
-            .with(AttributeProto::int("axis", -1))
-            .with(AttributeProto::float(
-                "epsilon",
-                node.float("epsilon").unwrap_or(EPSILON),
-            )),
+            NodeProto::new("LayerNormalization", title, &[&sum, scale, bias], &[output])
+                .with(AttributeProto::int("axis", -1))
+                .with(AttributeProto::float(
+                    "epsilon",
+                    node.float("epsilon").unwrap_or(EPSILON),
+                )),
         );
         if let Some(counts) = made(1) {
             self.masked(title, words, slot(MASK), counts);
@@ -106,7 +96,7 @@ impl Writer {
         let cast = NodeProto::new("Cast", &number, &[&shown], &[&number]);
         self.nodes
             .push(cast.with(AttributeProto::int("to", DataType::Int32 as i64)));
-        let along = self.integers(title, &[1]);
+        let along = self.integer(title, 1);
         let sum = NodeProto::new("ReduceSum", &counted, &[&number, &along], &[counts]);
         self.nodes
             .push(sum.with(AttributeProto::int("keepdims", 0)));
@@ -115,8 +105,8 @@ impl Writer {
     /// The size of a value along one axis, as a vector of one.
     fn size_along(&mut self, value: &str, title: &str, axis: i64) -> String {
         let shape = self.step("Shape", &[value], title, "shape");
-        let [from, to, first] = [axis, axis + 1, 0].map(|at| self.integers(title, &[at]));
-        self.step("Slice", &[&shape, &from, &to, &first], title, "size")
+        let [from, to] = [axis, axis + 1].map(|at| self.integer(title, at));
+        self.step("Slice", &[&shape, &from, &to], title, "size")
     }
 
     /// A node with one output, both under the name of the node that is written out, and a word more: so a table of layers knows whose
@@ -128,10 +118,11 @@ impl Writer {
         output
     }
 
-    fn integers(&mut self, title: &str, values: &[i64]) -> String {
-        let name = self.names.fresh(&format!("{title}.integers"));
+    /// A constant vector of one integer.
+    fn integer(&mut self, title: &str, value: i64) -> String {
+        let name = self.names.fresh(&format!("{title}.integer"));
         self.constants
-            .push(TensorProto::from_i64(&name, &[values.len()], values));
+            .push(TensorProto::from_i64(&name, &[1], &[value]));
         name
     }
 }
