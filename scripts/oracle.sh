@@ -5,4 +5,5 @@
 cd "$checkout"
 python=$(scripts/venv.sh)
 case " $* " in *" tests/oracle/"*) ;; *) set -- tests/oracle "$@" ;; esac
-exec "$python" -m pytest -q -rsf --numprocesses 2 --dist loadscope --no-loadscope-reorder "$@"
+# What a test wrote goes when it has passed: all of it would be gigabytes, of three runs.
+exec "$python" -m pytest -q -rsf -o tmp_path_retention_policy=failed --numprocesses 2 --dist loadscope --no-loadscope-reorder "$@"

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import onnxruntime
@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import judge  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from corpus_manifest import MODELS  # noqa: E402
+from tasks import TASKS  # noqa: E402
+from whole import run_whole  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)
 
@@ -98,13 +100,20 @@ def quantized(corpus, program, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def ort_quantized(corpus, quantized, tmp_path_factory):
-    """A function from a model's name to ONNX Runtime's quantization of it by two samples, run once."""
+def task(corpus):
+    """A function from a model's name to its task, made once."""
+    return cache(lambda name: TASKS[name](corpus))
+
+
+@pytest.fixture(scope="session")
+def ort_quantized(corpus, quantized, task, tmp_path_factory):
+    """A function from a model's name to ONNX Runtime's quantization of it, run once: by what its task keeps for that, or by two samples."""
 
     @cache
     def run(name):
-        out, samples = tmp_path_factory.mktemp(name) / "theirs.onnx", judge.load_samples(corpus.samples(name))
-        judge.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, out, samples[:2])
+        samples = task(name).folds[0].calibration if name in TASKS else judge.load_samples(corpus.samples(name))[:2]
+        out = tmp_path_factory.mktemp(name) / "theirs.onnx"
+        judge.ort_quantize_or_prepared(corpus.model(name), quantized(name).prepared, out, samples)
         return out
 
     return run
@@ -122,3 +131,15 @@ def file_by(quantized, ort_quantized):
         return result.model
 
     return find
+
+
+@pytest.fixture(scope="session")
+def whole(corpus, file_by, tmp_path_factory):
+    """A function from a model's name and whose quantizer it is to its run in both engines; the last two are kept."""
+
+    @lru_cache(maxsize=2)
+    def run(name, whose):
+        samples = judge.load_samples(corpus.samples(name))[:4]
+        return run_whole(file_by(name, whose), samples, tmp_path_factory.mktemp(f"{name}_{whose}"))
+
+    return run

@@ -94,11 +94,13 @@ def _web(job):
 
 def sqnr(reference, found):
     """Signal to quantization noise over all the values, in dB; no noise is 200."""
-    x = np.concatenate([np.ravel(a).astype(np.float64) for a in reference])
-    y = np.concatenate([np.ravel(a).astype(np.float64) for a in found])
-    assert np.isfinite(y).all(), "an output is not finite"
-    noise = np.linalg.norm(x - y)
-    return 200.0 if noise == 0 else min(200.0, 20 * np.log10(max(np.linalg.norm(x), 1e-30) / noise))
+    signal = noise = 0.0
+    for x, y in zip(reference, found, strict=True):
+        assert np.isfinite(y).all(), "an output is not finite"
+        x = np.ravel(x).astype(np.float64)
+        apart = x - np.ravel(y)
+        signal, noise = signal + x @ x, noise + apart @ apart
+    return 200.0 if noise == 0 else min(200.0, 10 * np.log10(max(signal, 1e-60) / noise))
 
 
 def agreement(reference, found, axis=-1):
@@ -129,22 +131,18 @@ def ort_quantize(path, out, samples, method="minmax"):
         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, calibrate_method=method)
 
 
-# What it could not load once it is not given again.
-_refused = set()
-
-
 def ort_quantize_or_prepared(source, prepared, out, samples, method="minmax"):
-    """ONNX Runtime's model of `source`; of `prepared` where it can't load what it writes of that (operator set below 13).
-    Whether it is of `source`."""
+    """ONNX Runtime's model of `source`; of `prepared` where it fails at that, and below operator set 13, where it writes scales for each
+    channel and then can't load them. Whether it is of `source`."""
+    sets = onnx.load(source, load_external_data=False).opset_import
     own = out.with_name("prepared by ONNX Runtime.onnx")
     try:
-        assert source not in _refused
+        assert all(one.version >= 13 for one in sets if one.domain in ("", "ai.onnx"))
         ort_prepare(source, own)
         ort_quantize(own, out, samples, method)
         session(out)
         return True
     except Exception:  # whatever it is that it fails by
-        _refused.add(source)
         ort_quantize(prepared, out, samples, method)
         session(out)
         return False

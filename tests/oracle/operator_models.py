@@ -5,7 +5,7 @@ operator, and after a colon what is special.
 """
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from same_models import Builder
 
 IMAGE = [1, 4, 6, 6]

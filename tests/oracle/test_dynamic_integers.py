@@ -15,8 +15,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from run_model import attempt, run
 from schemes import quantized as ours
-from test_integers import Pairs, attempt, floats, run
+from test_integers import Pairs, floats
 
 U8, I8, FLOAT, INT32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.FLOAT, TensorProto.INT32
 

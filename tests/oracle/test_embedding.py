@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from schemes import constants, quantized, weight
-from test_integers import run, run_all
+from run_model import run, run_all
 from test_same_as_onnxruntime import SETTINGS, check_same
 
 MICROSOFT = "com.microsoft"

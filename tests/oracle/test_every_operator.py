@@ -10,13 +10,13 @@ Tensors of 16 bits are cut as the reals that they stand for, since a region keep
 
 from dataclasses import dataclass
 
-import judge
 import numpy as np
 import onnx
 import pytest
 from corpus_manifest import FILES
 from onnx import helper, numpy_helper
-from test_integers import run
+from run_model import run
+from whole import quantizers
 
 BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
 
@@ -30,31 +30,6 @@ class Cut:
     made: str
     scale: float
     values: np.ndarray  # ONNX Runtime's: integers of 8 bits, reals of 16
-
-
-def constants(model):
-    """The names of all values that are the same in every run."""
-    known = {tensor.name for tensor in model.graph.initializer}
-    for node in model.graph.node:
-        if all(not name or name in known for name in node.input):
-            known.update(node.output)
-    return known
-
-
-def quantizers(model):
-    """The QuantizeLinear nodes of activations."""
-    fixed = constants(model)
-    return [node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.output[0] not in fixed]
-
-
-def with_all_tensors(model):
-    """The model with every quantized tensor as an output."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
-    there = {output.name for output in watched.graph.output}
-    made = [node.output[0] for node in quantizers(watched) if node.output[0] not in there]
-    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)
-    return watched
 
 
 def cut(model, told, sample, largest):
@@ -124,18 +99,16 @@ def needed(nodes, wanted):
     return kept
 
 
-def in_float(told):
+def in_float(nodes):
     """What runs in float, by name, but for conversions: those belong to whoever is beside them."""
     conversions = ("QuantizeLinear", "DequantizeLinear")
-    return {node["node"]: node["reason"] for node in told["nodes"] if node["reason"] and node["operator"] not in conversions}
+    return {node["node"]: node["reason"] for node in nodes if node["reason"] and node["operator"] not in conversions}
 
 
-def hold_each_operator(path, sample, folder, largest):
+def hold_each_operator(whole, folder, largest):
     """The share of integers that are ONNX Runtime's own; every other is a neighbour, or this fails."""
-    model = onnx.load(path)
-    watched, parts_path = folder / "watched.onnx", folder / "parts.onnx"
-    onnx.save(with_all_tensors(model), watched)
-    told = judge.run(watched, [sample], optimize=False)[0]
+    model, sample, told = onnx.load(whole.path), whole.samples[0], whole.take_tensors()
+    parts_path = folder / "parts.onnx"
     parts, cuts = cut(model, told, sample, largest)
     onnx.save(parts, parts_path)
     read, made = ({value.name for value in values} for values in (parts.graph.input, parts.graph.output))
@@ -144,8 +117,8 @@ def hold_each_operator(path, sample, folder, largest):
     cuts = [one for one in cuts if one.made in made]
 
     # What runs on integers in the whole model does in its parts: it is our kernels that are held here.
-    _, whole = run(path, sample, folder, "--threads", "2")
-    lost = {name: reason for name, reason in in_float(how).items() if name not in in_float(whole)}
+    known = in_float(whole.nodes)
+    lost = {name: reason for name, reason in in_float(how["nodes"]).items() if name not in known}
     assert not lost, f"these run on integers in the whole model, in its parts in float: {lost}"
     assert any(node["region"] is not None and node["operation"] not in ("quantize", "dequantize") for node in how["nodes"])
 
@@ -173,8 +146,7 @@ LARGEST = {"sam2_image_encoder_dynshape": 1 << 20}
 
 
 @pytest.mark.parametrize("name, whose", FILES)
-def test_every_operator_of_a_quantized_model_is_within_one_step(name, whose, corpus, file_by, tmp_path):
-    sample = judge.load_samples(corpus.samples(name))[0]
-    tensors, integers, share = hold_each_operator(file_by(name, whose), sample, tmp_path, LARGEST.get(name, np.inf))
+def test_every_operator_of_a_quantized_model_is_within_one_step(name, whose, whole, tmp_path):
+    tensors, integers, share = hold_each_operator(whole(name, whose), tmp_path, LARGEST.get(name, np.inf))
     print(f"{name} {whose}: {tensors} tensors, {integers} integers, {share:.6f} equal")
     assert share >= LEAST

@@ -6,8 +6,8 @@ import subprocess
 
 import judge
 import pytest
+from run_model import run_all
 from tasks import TASKS, first
-from test_integers import run_all
 
 # A text is right if each of its letters is. In one of sixty two letters are so near each other that engines disagree; ONNX Runtime with
 # itself, too, with optimisation and without.
@@ -28,8 +28,8 @@ def quantize(program, model, fold, folder, *options):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_answers_are_those_of_the_float_model_and_the_same_in_both_engines(name, corpus, program, quantized, tmp_path):
-    task, source = TASKS[name](corpus), corpus.model(name)
+def test_answers_are_those_of_the_float_model_and_the_same_in_both_engines(name, corpus, program, task, ort_quantized, tmp_path):
+    task, source = task(name), corpus.model(name)
     fold = task.folds[0]
     reference = judge.run(source, fold.judged)
     known, of = task.right(reference, fold.truths)
@@ -37,11 +37,7 @@ def test_answers_are_those_of_the_float_model_and_the_same_in_both_engines(name,
     for whose in "octet", "theirs":
         folder = tmp_path / whose
         folder.mkdir()
-        if whose == "octet":
-            path = quantize(program, source, fold, folder, "--method", "auto")
-        else:
-            path = folder / "theirs.onnx"
-            judge.ort_quantize_or_prepared(source, quantized(name).prepared, path, fold.calibration)
+        path = ort_quantized(name) if whose == "theirs" else quantize(program, source, fold, folder, "--method", "auto")
         answers = judge.run(path, fold.judged, optimize=False)
         expected, _ = task.right(answers, fold.truths)
         found, _ = task.right(run_all(path, fold.judged, folder, "--threads", "2"), fold.truths)

@@ -1,14 +1,10 @@
 """Quantized models run on fused integer regions, and say what ONNX Runtime says of them without its own fusion.
 
 A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); what whole
-models may differ by is in test_whole_models. `run_model` beside the command
-line runs them: `cargo build --release --features cli --example run_model` makes it.
+models may differ by is in test_whole_models.
 """
 
 import json
-import os
-import subprocess
-from pathlib import Path
 
 import judge
 import numpy as np
@@ -18,6 +14,7 @@ import pytest
 import same_models
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
+from run_model import attempt, run
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
 # Operators without an integer form: they run in float, between integers, and say so.
@@ -34,38 +31,6 @@ LEFT_FLOAT = ("BatchNormalization", "LayerNormalization", "InstanceNormalization
 NOT_LOADED = [name for name in NAMES if name.startswith("Where")]
 AS_OPERATORS = [name for name in NAMES if name not in ("AveragePool:hanging over", "Resize:cubic", *NOT_LOADED)
                 and not name.startswith(LEFT_FLOAT)]
-
-
-def attempt(path, sample, folder, *options):
-    """A run that may fail, but not panic: how it ended, and the file of what it made."""
-    given, made = folder / "given.npz", folder / "made.npz"
-    np.savez(given, **sample)
-    return launch(path, given, made, *options), made
-
-
-def launch(path, given, made, *options):
-    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
-    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
-    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=600)
-    assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
-    return done
-
-
-def run_all(path, samples, folder, *options):
-    """The outputs of many samples, by one process."""
-    given, made = judge.save_samples(folder / "given", samples), folder / "made"
-    made.mkdir()
-    done = launch(path, given, made, *options)
-    assert done.returncode == 0, done.stderr
-    return judge.load_samples(made)
-
-
-def run(path, sample, folder, *options):
-    """The outputs by name, and what was told of the nodes."""
-    done, made = attempt(path, sample, folder, *options)
-    assert done.returncode == 0, done.stderr
-    with np.load(made) as arrays:
-        return {name: arrays[name] for name in arrays.files}, json.loads(done.stdout)
 
 
 def scales(model):

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from corpus_manifest import FILES
-from test_integers import run, steps_apart
+from test_integers import steps_apart
 
 # An error that is a hundredth of the signal is far below what quantizing itself did to any of them (10 to 56 dB).
 ENOUGH = 40.0
@@ -27,12 +27,10 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name, whose", FILES)
-def test_a_whole_model_ends_as_near_as_onnx_runtimes_own_kernels(name, whose, corpus, file_by, tmp_path):
-    path = file_by(name, whose)
-    samples, model = judge.load_samples(corpus.samples(name))[:4], onnx.load(path)
-    literal = judge.run(path, samples, optimize=False)
-    ours, told = zip(*(run(path, sample, tmp_path, "--threads", "2") for sample in samples))
-    heavy = [node for node in told[0]["nodes"] if node["operator"] in ("Conv", "Gemm", "MatMul")]
+def test_a_whole_model_ends_as_near_as_onnx_runtimes_own_kernels(name, whose, whole):
+    it = whole(name, whose)
+    model, literal, ours = onnx.load(it.path), it.literal, it.ours
+    heavy = [node for node in it.nodes if node["operator"] in ("Conv", "Gemm", "MatMul")]
     on_integers = [node for node in heavy if node["region"] is not None]
     assert len(on_integers) >= 0.8 * len(heavy), f"{len(on_integers)} of {len(heavy)} products on integers"
     fused = None
@@ -45,7 +43,7 @@ def test_a_whole_model_ends_as_near_as_onnx_runtimes_own_kernels(name, whose, co
         noise = judge.sqnr(expected, [found[output] for found in ours])
         print(f"{name} {whose} {output}: {max(apart):.0f} steps, {np.mean(share):.4f} equal, {noise:.1f} dB")
         if max(apart) > 1.1 and noise < ENOUGH:
-            fused = fused or judge.run(path, samples)
+            fused = fused or judge.run(it.path, it.samples)
             their_noise = judge.sqnr(expected, [found[output] for found in fused])
             assert noise >= their_noise - 6, f"{output}: {noise:.1f} dB, its own {their_noise:.1f} dB"
         if name in STEPS:

@@ -1,0 +1,44 @@
+"""Models run by Octet's engine: by the example `run_model`, which stands beside the command line.
+
+`cargo build --release --features cli --example run_model` makes it.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import judge
+import numpy as np
+
+
+def attempt(path, sample, folder, *options):
+    """A run that may fail, but not panic: how it ended, and the file of what it made."""
+    given, made = folder / "given.npz", folder / "made.npz"
+    np.savez(given, **sample)
+    return launch(path, given, made, *options), made
+
+
+def launch(path, given, made, *options):
+    example = Path(os.environ["OCTET"]).parent / "examples" / "run_model"
+    assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example run_model` makes it"
+    done = subprocess.run([example, path, given, made, *options], capture_output=True, text=True, timeout=600)
+    assert "panicked" not in done.stderr and done.returncode in (0, 1), done.stderr
+    return done
+
+
+def run_all(path, samples, folder, *options):
+    """The outputs of many samples, by one process."""
+    given, made = judge.save_samples(folder / "given", samples), folder / "made"
+    made.mkdir()
+    done = launch(path, given, made, *options)
+    assert done.returncode == 0, done.stderr
+    return judge.load_samples(made)
+
+
+def run(path, sample, folder, *options):
+    """The outputs by name, and what was told of the nodes."""
+    done, made = attempt(path, sample, folder, *options)
+    assert done.returncode == 0, done.stderr
+    with np.load(made) as arrays:
+        return {name: arrays[name] for name in arrays.files}, json.loads(done.stdout)
