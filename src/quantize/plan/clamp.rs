@@ -3,38 +3,73 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::visit::Planner;
-use super::{Form, RangeSource};
+use super::{Folded, Form, RangeSource};
+use crate::calibrate::Range;
+
+/// What a folded node would cut off to: from zero or below to zero or above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::quantize) struct Bounds {
+    low: f32,
+    high: f32,
+}
+
+impl Bounds {
+    /// Whether integers of any scale end there.
+    fn is_exact(self) -> bool {
+        let is = |bound: f32| bound == 0.0 || bound.is_infinite();
+        is(self.low) && is(self.high)
+    }
+
+    fn within(self, other: Bounds) -> Bounds {
+        Bounds {
+            low: self.low.max(other.low),
+            high: self.high.min(other.high),
+        }
+    }
+
+    /// The range as far as it lies within.
+    pub(super) fn cut(self, range: Range) -> Range {
+        Range::new(range.min.max(self.low), range.max.min(self.high))
+    }
+}
 
 impl Planner<'_> {
     /// Lets what comes before a Relu or Clip make its output: with integers from zero up, or whose range
     /// ends where the clip does, there is nothing left for it to do.
     pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
-        let Some(maker) = self.uses.producer(input) else {
+        let (Some(maker), Some(bounds)) = (self.uses.producer(input), self.bounds(index)) else {
             return false;
         };
         let alone = self.uses.consumers(input).len() == 1;
         let made = self.layers.tensor(output, &self.nodes[maker].activations);
-        // A scale that somebody chose may reach beyond the bounds.
+        // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
+        let exact = bounds.is_exact() || !made.power_of_two;
         if made.is_symmetric(false)
             || made.is_chosen()
+            || !exact
             || !alone
             || self.uses.is_output(input)
             || !self.is_float(output)
-            || !self.leaves_zero_alone(index)
         {
             return false;
         }
+        let before = self.renamed.values().find(|before| before.output == input);
+        let folded = Folded {
+            node: index,
+            output: output.to_string(),
+            bounds: before.map_or(bounds, |before| before.bounds.within(bounds)),
+        };
         self.forms.remove(input);
         self.order.retain(|name| name != input);
-        self.renamed.insert(input.to_string(), output.to_string());
+        self.renamed.insert(input.to_string(), folded);
         self.removed.insert(index);
         true
     }
 
-    /// Whether a Relu or Clip is known to let zero pass. The integers always reach down or up to zero, so
+    /// What a Relu or Clip cuts off to, where it is known to let zero pass. The integers always reach down or up to zero, so
     /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
     /// these too, and then the model gives values outside the bounds.)
-    fn leaves_zero_alone(&self, index: usize) -> bool {
+    fn bounds(&self, index: usize) -> Option<Bounds> {
         let node = &self.model.graph.nodes[index];
         let bound = |slot, open: f32| match node.input_at(slot) {
             None => Some(open),
@@ -48,8 +83,13 @@ impl Planner<'_> {
                 .first()
                 .copied(),
         };
-        let low = bound(1, f32::NEG_INFINITY).is_some_and(|low| low <= 0.0);
-        node.is("Relu") || (low && bound(2, f32::INFINITY).is_some_and(|high| high >= 0.0))
+        let low = if node.is("Relu") {
+            0.0
+        } else {
+            bound(1, f32::NEG_INFINITY)?
+        };
+        let high = bound(2, f32::INFINITY)?;
+        (low <= 0.0 && high >= 0.0).then_some(Bounds { low, high })
     }
 
     /// The input of a Clip or Relu takes the range of its output, also where it stays a float operator: what

@@ -13,7 +13,8 @@ impl Planner<'_> {
         for (name, form) in self.forms.drain() {
             let form = match form {
                 Form::Shared(source) => {
-                    Form::Shared(self.renamed.get(&source).cloned().unwrap_or(source))
+                    let folded = self.renamed.get(&source);
+                    Form::Shared(folded.map_or(source, |folded| folded.output.clone()))
                 }
                 form => form,
             };

@@ -20,6 +20,7 @@ use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
+use clamp::Bounds;
 use visit::Planner;
 
 /// How a value or constant is quantized.
@@ -50,6 +51,16 @@ pub(super) enum RangeSource {
     Fixed(f32, f32),
 }
 
+/// A node that is folded into what comes before it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Folded {
+    pub(super) node: usize,
+    /// What it had made.
+    pub(super) output: String,
+    /// Where it, and what was folded before it, had cut off.
+    pub(super) bounds: Bounds,
+}
+
 /// What is to be quantized.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -64,8 +75,8 @@ pub struct Plan {
     pub(super) correct_biases: bool,
     /// Nodes folded into what comes before them.
     pub(super) removed: BTreeSet<usize>,
-    /// Outputs renamed because a removed node had made the new name.
-    pub(super) renamed: HashMap<String, String>,
+    /// What removed nodes had read, and so takes the name of what they had made.
+    pub(super) renamed: HashMap<String, Folded>,
     /// Nodes that read integers: the only ones whose weights are replaced.
     pub(super) quantized: HashSet<usize>,
     pub(super) ranges: HashMap<String, RangeSource>,
@@ -174,6 +185,7 @@ impl Plan {
             .collect::<Result<_, SecondPassMissing>>()?;
         let mut names = Vec::with_capacity(found.len());
         for (name, range) in found {
+            let range = range.map(|range| self.cut(&name, range));
             if let (Some(represented), Some(range)) = (self.representations.get_mut(&name), range) {
                 represented.range = Some(range);
                 names.push(name);
@@ -182,12 +194,38 @@ impl Plan {
         Ok(names)
     }
 
+    /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
+    pub(super) fn cut(&self, name: &str, range: Range) -> Range {
+        let mut folded = self.renamed.values();
+        let found = folded.find(|folded| folded.output == name);
+        found.map_or(range, |folded| folded.bounds.cut(range))
+    }
+
     /// Takes the integers from a value and from all that share its scale.
     pub(super) fn free(&mut self, name: &str) {
         let sources = &self.sources;
         let is_of = |other: &str| sources.get(other).is_some_and(|source| source == name);
-        self.forms
-            .retain(|(other, _)| other != name && !is_of(other));
+        let (freed, kept) = std::mem::take(&mut self.forms)
+            .into_iter()
+            .partition(|(other, _)| other == name || is_of(other));
+        self.forms = kept;
+        for (name, _) in freed {
+            self.unfold(name);
+        }
+    }
+
+    /// Puts back the nodes whose work the integers of a value would have done.
+    fn unfold(&mut self, mut name: String) {
+        let made = |renamed: &HashMap<String, Folded>, name: &str| {
+            let mut folded = renamed.iter();
+            let found = folded.find(|(_, folded)| folded.output == name);
+            found.map(|(input, folded)| (input.clone(), folded.node))
+        };
+        while let Some((input, node)) = made(&self.renamed, &name) {
+            self.renamed.remove(&input);
+            self.removed.remove(&node);
+            name = input;
+        }
     }
 
     /// The axis of a weight along which each channel has its own scale.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Bias, Form};
+use super::{Bias, Folded, Form};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::composed::Composed;
@@ -26,7 +26,7 @@ pub(super) struct Planner<'a> {
     pub(super) forms: HashMap<String, Form>,
     pub(super) biases: Vec<Bias>,
     pub(super) removed: BTreeSet<usize>,
-    pub(super) renamed: HashMap<String, String>,
+    pub(super) renamed: HashMap<String, Folded>,
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Chains that are one operator, and of each node in one which it is.

@@ -4,16 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::{AttributeProto, NodeProto};
+use crate::quantize::plan::Folded;
 
 /// Where a chain of folded nodes ends: the name the first of them makes now.
 pub(super) fn last_name<'a>(
-    renamed: &'a HashMap<String, String>,
+    renamed: &'a HashMap<String, Folded>,
     name: &str,
 ) -> Option<&'a String> {
-    let mut found = renamed.get(name)?;
+    let mut found = &renamed.get(name)?.output;
     for _ in 0..renamed.len() {
         match renamed.get(found) {
-            Some(next) => found = next,
+            Some(next) => found = &next.output,
             None => break,
         }
     }
