@@ -51,7 +51,7 @@ pub enum EngineError {
     /// Operators nobody implements.
     #[error(
         "the engine has no operator {operators}; the model can't be run here, and so not calibrated: \
-         export it with standard ONNX operators"
+         export it with standard ONNX operators (out of ONNX Runtime's optimizer, with its level extended at most)"
     )]
     UnknownOperators {
         /// `Operator (node name)`, the first few.

@@ -3,8 +3,10 @@
 mod edit;
 mod node;
 mod order;
+mod steps;
 
 pub use edit::Names;
+pub(crate) use steps::Steps;
 
 use std::collections::{HashMap, HashSet};
 

@@ -219,6 +219,20 @@ impl TensorProto {
         TensorProto::from_raw(name, tensor.element_type(), tensor.shape(), raw.into())
     }
 
+    /// A matrix of floats with its rows as columns, under its own name; `None` of what is no matrix.
+    pub(crate) fn transposed(&self) -> Result<Option<TensorProto>, TensorError> {
+        let &[rows, columns] = self.shape()?.as_slice() else {
+            return Ok(None);
+        };
+        let values = self.to_f32()?;
+        let turned: Vec<f32> = (0..columns)
+            .flat_map(|column| (0..rows).map(move |row| row * columns + column))
+            .map(|index| values[index])
+            .collect();
+        let turned = TensorProto::from_f32(self.title(), &[columns, rows], &turned);
+        Ok(Some(turned))
+    }
+
     /// A message of that name around bytes as ONNX packs them.
     pub fn from_raw(name: &str, element: DataType, shape: &[usize], raw: Bytes) -> TensorProto {
         TensorProto {

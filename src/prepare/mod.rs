@@ -8,6 +8,7 @@
 mod affine;
 mod constants;
 mod fold;
+mod fused;
 mod identity;
 mod opset;
 mod shapes;
@@ -70,6 +71,13 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         constants::nodes(graph)?,
         "Constant node became an initializer",
         "Constant nodes became initializers",
+    );
+    let written = fused::write_out(&mut model);
+    let graph = &mut model.graph;
+    note(
+        written,
+        "operator of ONNX Runtime's optimizer written as ONNX's",
+        "operators of ONNX Runtime's optimizer written as ONNX's",
     );
     note(
         fold::fold(graph)?,

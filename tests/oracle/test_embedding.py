@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from schemes import constants, quantized, weight
 from run_model import run, run_all
+from schemes import constants, quantized, weight
 from test_same_as_onnxruntime import SETTINGS, check_same
 
 MICROSOFT = "com.microsoft"

@@ -1,7 +1,7 @@
 //! MatMul and Gemm: MatMulInteger on the measured activation, its sums scaled back to floats.
 
 use super::{Dynamic, product, scaled};
-use crate::onnx::schema::{NodeProto, TensorProto};
+use crate::onnx::schema::NodeProto;
 use crate::quantize::integers::{Quantity, parameters};
 use crate::quantize::rewrite::{Rewriter, Stop, Weight};
 
@@ -61,7 +61,8 @@ impl Dynamic<'_> {
     /// The integers of a matrix turned over, as MatMulInteger wants it.
     fn turned(&self, graph: &mut Rewriter, weight: &Weight) -> Result<Quantity, Stop> {
         graph.shared(weight.name, "turned", |graph| {
-            let turned = transposed(weight)?;
+            let turned = weight.tensor.transposed()?;
+            let turned = turned.ok_or("its weight is no matrix")?;
             let found = parameters(&turned, self.form(Some(1)))?;
             graph.write_constant(weight.name, &turned, &found)
         })
@@ -93,21 +94,4 @@ pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), Stop> {
         return Err("it turns its first input over".into());
     }
     Ok(())
-}
-
-/// A matrix with its rows as columns, under its own name.
-fn transposed(weight: &Weight) -> Result<TensorProto, Stop> {
-    let &[rows, columns] = weight.shape.as_slice() else {
-        return Err("its weight is no matrix".into());
-    };
-    let values = weight.tensor.to_f32()?;
-    let turned: Vec<f32> = (0..columns)
-        .flat_map(|column| (0..rows).map(move |row| row * columns + column))
-        .map(|index| values[index])
-        .collect();
-    Ok(TensorProto::from_f32(
-        weight.name,
-        &[columns, rows],
-        &turned,
-    ))
 }

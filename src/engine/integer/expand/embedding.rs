@@ -45,26 +45,30 @@ impl Writer {
         let [scale, bias] = [slot(TABLES + 3)?, slot(TABLES + 4)?];
         let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
         let title = node.title();
-        let word = self.step("Gather", &[table, words], title, "word");
+        let word = self.steps.step("Gather", &[table, words], title, "word");
         let place = match slot(PLACES) {
-            Some(given) => self.step("Gather", &[places, given], title, "place"),
+            Some(given) => self.steps.step("Gather", &[places, given], title, "place"),
             None => {
-                let first = self.integer(title, 0);
+                let first = self.steps.integers(title, &[0]);
                 let count = self.size_along(words, title, 1);
-                self.step("Slice", &[places, &first, &count], title, "place")
+                self.steps
+                    .step("Slice", &[places, &first, &count], title, "place")
             }
         };
-        let mut sum = self.step("Add", &[&word, &place], title, "placed");
+        let mut sum = self.steps.step("Add", &[&word, &place], title, "placed");
         if let (Some(segments), Some(table)) = (slot(1), slot(TABLES + 2)) {
-            let segment = self.step("Gather", &[table, segments], title, "segment");
-            sum = self.step("Add", &[&sum, &segment], title, "sum");
+            let segment = self
+                .steps
+                .step("Gather", &[table, segments], title, "segment");
+            sum = self.steps.step("Add", &[&sum, &segment], title, "sum");
         }
         if let Some(asked) = made(2) {
-            let given_out = self.names.fresh(&format!("{title}.given_out"));
-            self.nodes
+            let given_out = self.steps.names.fresh(&format!("{title}.given_out"));
+            self.steps
+                .nodes
                 .push(NodeProto::new("Identity", &given_out, &[&sum], &[asked]));
         }
-        self.nodes.push(
+        self.steps.nodes.push(
             NodeProto::new("LayerNormalization", title, &[&sum, scale, bias], &[output])
                 .with(AttributeProto::int("axis", -1))
                 .with(AttributeProto::float(
@@ -80,49 +84,38 @@ impl Writer {
 
     /// How many words of each line the mask lets through: those where it is one; without a mask ONNX Runtime says none.
     fn masked(&mut self, title: &str, words: &str, mask: Option<&str>, counts: &str) {
-        let counted = self.names.fresh(&format!("{title}.counted"));
+        let counted = self.steps.names.fresh(&format!("{title}.counted"));
         let Some(mask) = mask else {
             let lines = self.size_along(words, title, 0);
             let none = NodeProto::new("ConstantOfShape", &counted, &[&lines], &[counts]);
             let zero = TensorProto::from_i32("", &[1], &[0]);
-            self.nodes
+            self.steps
+                .nodes
                 .push(none.with(AttributeProto::tensor("value", zero)));
             return;
         };
-        let one = self.names.fresh(&format!("{title}.one"));
-        self.constants.push(TensorProto::from_i32(&one, &[1], &[1]));
-        let shown = self.step("Equal", &[mask, &one], title, "shown");
-        let number = self.names.fresh(&format!("{title}.number"));
+        let one = self.steps.names.fresh(&format!("{title}.one"));
+        self.steps
+            .constants
+            .push(TensorProto::from_i32(&one, &[1], &[1]));
+        let shown = self.steps.step("Equal", &[mask, &one], title, "shown");
+        let number = self.steps.names.fresh(&format!("{title}.number"));
         let cast = NodeProto::new("Cast", &number, &[&shown], &[&number]);
-        self.nodes
+        self.steps
+            .nodes
             .push(cast.with(AttributeProto::int("to", DataType::Int32 as i64)));
-        let along = self.integer(title, 1);
+        let along = self.steps.integers(title, &[1]);
         let sum = NodeProto::new("ReduceSum", &counted, &[&number, &along], &[counts]);
-        self.nodes
+        self.steps
+            .nodes
             .push(sum.with(AttributeProto::int("keepdims", 0)));
     }
 
     /// The size of a value along one axis, as a vector of one.
     fn size_along(&mut self, value: &str, title: &str, axis: i64) -> String {
-        let shape = self.step("Shape", &[value], title, "shape");
-        let [from, to] = [axis, axis + 1].map(|at| self.integer(title, at));
-        self.step("Slice", &[&shape, &from, &to], title, "size")
-    }
-
-    /// A node with one output, both under the name of the node that is written out, and a word more: so a table of layers knows whose
-    /// time it is.
-    fn step(&mut self, operator: &str, inputs: &[&str], title: &str, word: &str) -> String {
-        let output = self.names.fresh(&format!("{title}.{word}"));
-        self.nodes
-            .push(NodeProto::new(operator, &output, inputs, &[&output]));
-        output
-    }
-
-    /// A constant vector of one integer.
-    fn integer(&mut self, title: &str, value: i64) -> String {
-        let name = self.names.fresh(&format!("{title}.integer"));
-        self.constants
-            .push(TensorProto::from_i64(&name, &[1], &[value]));
-        name
+        let shape = self.steps.step("Shape", &[value], title, "shape");
+        let [from, to] = [axis, axis + 1].map(|at| self.steps.integers(title, &[at]));
+        self.steps
+            .step("Slice", &[&shape, &from, &to], title, "size")
     }
 }

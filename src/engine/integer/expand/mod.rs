@@ -12,8 +12,8 @@ mod weighted;
 use std::collections::HashMap;
 
 use super::MICROSOFT;
-use crate::graph::{Model, Names};
-use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
+use crate::graph::{Model, Steps};
+use crate::onnx::schema::{AttributeProto, NodeProto};
 use moving::MOVING;
 
 /// Names of a scale and a zero point.
@@ -24,9 +24,7 @@ pub(super) fn expand(model: &mut Model) -> usize {
     let names = model.graph.names();
     let nodes = std::mem::take(&mut model.graph.nodes);
     let mut writer = Writer {
-        names,
-        nodes: Vec::with_capacity(nodes.len()),
-        constants: Vec::new(),
+        steps: Steps::new(names),
         known: HashMap::new(),
         written: 0,
     };
@@ -35,26 +33,16 @@ pub(super) fn expand(model: &mut Model) -> usize {
             writer.remember(&node);
         }
         if writer.rewrite(&node, model).is_none() {
-            writer.nodes.push(node);
+            writer.steps.nodes.push(node);
         }
     }
-    let Writer {
-        nodes,
-        constants,
-        written,
-        ..
-    } = writer;
-    model.graph.nodes = nodes;
-    constants
-        .into_iter()
-        .for_each(|tensor| model.graph.initializers.insert(tensor));
+    let Writer { steps, written, .. } = writer;
+    steps.into_graph(&mut model.graph);
     written
 }
 
 struct Writer {
-    names: Names,
-    nodes: Vec<NodeProto>,
-    constants: Vec<TensorProto>,
+    steps: Steps,
     /// Integer values whose scale and zero point are known.
     known: HashMap<String, Parameters>,
     written: usize,
@@ -83,7 +71,7 @@ impl Writer {
                 if operator == "QuantizeLinear" {
                     self.remember(&plain);
                 }
-                self.nodes.push(plain);
+                self.steps.nodes.push(plain);
             }
             "QGemm" if theirs => self.gemm(node, model)?,
             "QLinearAdd" | "QLinearMul" if theirs => {
@@ -104,11 +92,11 @@ impl Writer {
             recurrent::OPERATOR if theirs => {
                 let names = [1, 2].map(|slot| {
                     let of = node.input_at(slot).unwrap_or_default();
-                    self.names.fresh(&format!("{of}_as_floats"))
+                    self.steps.names.fresh(&format!("{of}_as_floats"))
                 });
                 let (lstm, weights) = recurrent::expanded(node, &model.graph, names)?;
-                self.nodes.push(lstm);
-                self.constants.extend(weights);
+                self.steps.nodes.push(lstm);
+                self.steps.constants.extend(weights);
             }
             embedding::OPERATOR if theirs => self.embedding(node)?,
             embedding::QUANTIZED if theirs => self.quantized_embedding(node)?,
@@ -124,16 +112,20 @@ impl Writer {
     /// A DequantizeLinear of integers; the name of what it makes.
     fn dequantized(&mut self, integers: &str, scale: &str, zero_point: &str, axis: i64) -> String {
         let real = self
+            .steps
             .names
             .fresh(&format!("{integers}_DequantizeLinear_Output"));
-        let name = self.names.fresh(&format!("{integers}_DequantizeLinear"));
+        let name = self
+            .steps
+            .names
+            .fresh(&format!("{integers}_DequantizeLinear"));
         let inputs: &[&str] = match zero_point {
             "" => &[integers, scale],
             _ => &[integers, scale, zero_point],
         };
         let node = NodeProto::new("DequantizeLinear", &name, inputs, &[&real])
             .with(AttributeProto::int("axis", axis));
-        self.nodes.push(node);
+        self.steps.nodes.push(node);
         real
     }
 
@@ -147,6 +139,7 @@ impl Writer {
     ) -> Option<()> {
         let integers = node.output.first()?.clone();
         let real = self
+            .steps
             .names
             .fresh(&format!("{integers}_QuantizeLinear_Input"));
         let float = NodeProto {
@@ -156,18 +149,22 @@ impl Writer {
             output: vec![real.clone()],
             ..node.clone()
         };
-        self.nodes.push(float);
+        self.steps.nodes.push(float);
         self.quantized(&real, &integers, scale, zero_point);
         Some(())
     }
 
     fn quantized(&mut self, real: &str, integers: &str, scale: &str, zero_point: &str) {
-        let name = self.names.fresh(&format!("{integers}_QuantizeLinear"));
+        let name = self
+            .steps
+            .names
+            .fresh(&format!("{integers}_QuantizeLinear"));
         let inputs: &[&str] = match zero_point {
             "" => &[real, scale],
             _ => &[real, scale, zero_point],
         };
-        self.nodes
+        self.steps
+            .nodes
             .push(NodeProto::new("QuantizeLinear", &name, inputs, &[integers]));
         let parameters = (scale.to_owned(), zero_point.to_owned());
         self.known.insert(integers.to_owned(), parameters);

@@ -77,10 +77,13 @@ impl Writer {
         }
         let integers: Vec<String> = node.output.clone();
         for output in float.output.iter_mut().filter(|name| !name.is_empty()) {
-            *output = self.names.fresh(&format!("{output}_QuantizeLinear_Input"));
+            *output = self
+                .steps
+                .names
+                .fresh(&format!("{output}_QuantizeLinear_Input"));
         }
         let reals = float.output.clone();
-        self.nodes.push(float);
+        self.steps.nodes.push(float);
         for (real, integers) in reals
             .iter()
             .zip(&integers)

@@ -33,9 +33,10 @@ impl Writer {
         let scales = |name: &str| model.graph.initializers.get(name)?.to_f32().ok();
         let input = *scales(input)?.first()?;
         let made: Vec<f32> = scales(weight)?.iter().map(|w| input * w * factor).collect();
-        let name = self.names.fresh(&format!("{weight}_of_sums"));
+        let name = self.steps.names.fresh(&format!("{weight}_of_sums"));
         let shape: &[usize] = if made.len() == 1 { &[] } else { &[made.len()] };
-        self.constants
+        self.steps
+            .constants
             .push(TensorProto::from_f32(&name, shape, &made));
         Some(name)
     }
@@ -60,7 +61,7 @@ impl Writer {
         if let Some(scale) = slot(7) {
             return self.pushed(node, "Gemm", inputs, (scale, slot(8).unwrap_or_default()));
         }
-        self.nodes.push(NodeProto {
+        self.steps.nodes.push(NodeProto {
             op_type: Some("Gemm".into()),
             domain: None,
             input: inputs,
@@ -78,10 +79,13 @@ impl Writer {
         let (integers, scale, zero_point, behind) = match measures {
             true => {
                 let made = ["integers", "scale", "zero_point"]
-                    .map(|word| self.names.fresh(&format!("{output}_{word}")));
+                    .map(|word| self.steps.names.fresh(&format!("{output}_{word}")));
                 let [integers, scale, zero_point] = made.each_ref().map(String::as_str);
-                let name = self.names.fresh(&format!("{title}_DynamicQuantizeLinear"));
-                self.nodes.push(NodeProto::new(
+                let name = self
+                    .steps
+                    .names
+                    .fresh(&format!("{title}_DynamicQuantizeLinear"));
+                self.steps.nodes.push(NodeProto::new(
                     "DynamicQuantizeLinear",
                     &name,
                     &[node.input_at(0)?],
@@ -100,21 +104,21 @@ impl Writer {
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
         let value = |names: &mut Names, word: &str| names.fresh(&format!("{output}_{word}"));
         let [sums, reals, factor] =
-            ["sums", "reals", "factor"].map(|word| value(&mut self.names, word));
+            ["sums", "reals", "factor"].map(|word| value(&mut self.steps.names, word));
         let unbiased = match bias.as_str() {
             "" => output.clone(),
-            _ => value(&mut self.names, "unbiased"),
+            _ => value(&mut self.steps.names, "unbiased"),
         };
         let cast = NodeProto::new("Cast", &reals, &[&sums], &[&reals]);
-        self.nodes.extend([
+        self.steps.nodes.extend([
             NodeProto::new("MatMulInteger", &title, &inputs, &[&sums]),
             cast.with(AttributeProto::int("to", DataType::Float as i64)),
             NodeProto::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
             NodeProto::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
         ]);
         if !bias.is_empty() {
-            let name = self.names.fresh(&format!("{title}_Add"));
-            self.nodes.push(NodeProto::new(
+            let name = self.steps.names.fresh(&format!("{title}_Add"));
+            self.steps.nodes.push(NodeProto::new(
                 "Add",
                 &name,
                 &[&unbiased, &bias],

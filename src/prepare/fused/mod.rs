@@ -1,0 +1,138 @@
+//! Operators that ONNX Runtime's optimizer makes of several are written as those again: what is quantized, and what any engine
+//! runs, are ONNX's own.
+//!
+//! A form that is not known here (attention with a past, convolutions in blocks of channels) stays as it is.
+
+mod activation;
+mod attention;
+mod norm;
+mod product;
+
+use std::collections::{HashMap, HashSet};
+
+use super::shapes::{self, Known, Types};
+use crate::graph::{Dim, Graph, Model, Steps};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
+
+const MICROSOFT: &str = "com.microsoft";
+
+/// Writes out all that can be. Returns how many were.
+pub(super) fn write_out(model: &mut Model) -> usize {
+    let mut count = 0;
+    loop {
+        // What one reads another may have made: then its shape is known only now.
+        let written = pass(model);
+        if written == 0 {
+            return count;
+        }
+        count += written;
+    }
+}
+
+fn pass(model: &mut Model) -> usize {
+    let ours = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
+    if !model.graph.nodes.iter().any(ours) {
+        return 0;
+    }
+    let opset = model.opset();
+    let types = shapes::infer(&model.graph);
+    let steps = Steps::new(model.graph.names());
+    let nodes = std::mem::take(&mut model.graph.nodes);
+    let counts = nodes.iter().filter(|node| {
+        let embedding = node.op_type.as_deref() == Some("EmbedLayerNormalization");
+        embedding && ours(node)
+    });
+    let mut writer = Writer {
+        opset,
+        types: &types,
+        graph: &model.graph,
+        counts: counts.filter_map(|node| node.output.get(1)).collect(),
+        turned: HashMap::new(),
+        steps,
+    };
+    let mut written = 0;
+    for node in &nodes {
+        if ours(node) && writer.write(node).is_some() {
+            written += 1;
+        } else {
+            writer.steps.nodes.push(node.clone());
+        }
+    }
+    let steps = writer.steps;
+    steps.into_graph(&mut model.graph);
+    written
+}
+
+struct Writer<'a> {
+    opset: i64,
+    types: &'a Types,
+    /// For its constants; its nodes are those that are being written.
+    graph: &'a Graph,
+    /// Values that say how many words of each line count.
+    counts: HashSet<&'a String>,
+    /// Matrices that were turned over, by the names they had.
+    turned: HashMap<String, String>,
+    steps: Steps,
+}
+
+impl Writer<'_> {
+    /// Writes the node out; `None`, and nothing is written, where its form is not known.
+    fn write(&mut self, node: &NodeProto) -> Option<()> {
+        let output = node.output.first()?;
+        let first = node.input_at(0)?;
+        let of_floats = match self.known(Some(first)) {
+            Some(known) => known.element == DataType::Float,
+            None => true,
+        };
+        let title = node.title();
+        match node.op_type.as_deref()? {
+            "FusedConv" => self.activated(node, "Conv"),
+            "FusedGemm" => self.activated(node, "Gemm"),
+            "FusedMatMul" | "TransposeMatMul" => self.product(node),
+            _ if !of_floats => None,
+            "Gelu" => {
+                self.gelu(first, title, output, false);
+                Some(())
+            }
+            "BiasGelu" | "FastGelu" => {
+                let is_fast = node.op_type.as_deref() == Some("FastGelu");
+                let sum = match node.input_at(1) {
+                    Some(bias) => self.steps.step("Add", &[first, bias], title, "biased"),
+                    None => first.to_owned(),
+                };
+                self.gelu(&sum, title, output, is_fast);
+                Some(())
+            }
+            "QuickGelu" => {
+                self.quick_gelu(node, first, title, output);
+                Some(())
+            }
+            "SkipLayerNormalization" => self.norm_of_sum(node),
+            "Attention" => self.attention(node),
+            _ => None,
+        }
+    }
+
+    /// What is known of a value.
+    fn known(&self, name: Option<&str>) -> Option<&Known> {
+        self.types.get(name?)
+    }
+
+    fn shape(&self, name: Option<&str>) -> Option<&[Dim]> {
+        self.known(name)?.shape.as_deref()
+    }
+
+    /// The node that makes the output, under the title or a name near it.
+    fn last(
+        &mut self,
+        operator: &str,
+        inputs: &[&str],
+        name: &str,
+        output: &str,
+        attributes: Vec<AttributeProto>,
+    ) {
+        let node = NodeProto::new(operator, name, inputs, &[output]);
+        let node = attributes.into_iter().fold(node, NodeProto::with);
+        self.steps.nodes.push(node);
+    }
+}

@@ -1,0 +1,70 @@
+//! A sum and the layer normalization behind it.
+
+use super::Writer;
+use crate::onnx::schema::{AttributeProto, NodeProto};
+
+/// The opset that has layer normalization as one operator. Below it ReduceMean has its axes as an attribute.
+const OPSET_WITH_NORM: i64 = 17;
+
+/// What ONNX Runtime adds to the variance where the node doesn't say.
+const EPSILON: f32 = 1e-12;
+
+impl Writer<'_> {
+    /// SkipLayerNormalization: two values and a bias added, and normalized.
+    pub(super) fn norm_of_sum(&mut self, node: &NodeProto) -> Option<()> {
+        let slot = |at: usize| node.input_at(at);
+        let (one, other, scale) = (slot(0)?, slot(1)?, slot(2)?);
+        let (title, output) = (node.title(), node.output.first()?);
+        let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
+        // Mean and deviation are for training.
+        if made(1).is_some() || made(2).is_some() {
+            return None;
+        }
+        let mut sum = self.steps.step("Add", &[one, other], title, "sum");
+        if let Some(bias) = slot(4) {
+            sum = self.steps.step("Add", &[&sum, bias], title, "biased");
+        }
+        if let Some(asked) = made(3) {
+            let name = self.steps.names.fresh(&format!("{title}.given_out"));
+            self.last("Identity", &[&sum], &name, asked, Vec::new());
+        }
+        let epsilon = node.float("epsilon").unwrap_or(EPSILON);
+        self.norm(&sum, scale, slot(3), epsilon, title, output);
+        Some(())
+    }
+
+    fn norm(
+        &mut self,
+        x: &str,
+        scale: &str,
+        bias: Option<&str>,
+        epsilon: f32,
+        title: &str,
+        output: &str,
+    ) {
+        if self.opset >= OPSET_WITH_NORM {
+            let mut inputs = vec![x, scale];
+            inputs.extend(bias);
+            let attributes = vec![
+                AttributeProto::int("axis", -1),
+                AttributeProto::float("epsilon", epsilon),
+            ];
+            return self.last("LayerNormalization", &inputs, title, output, attributes);
+        }
+        let steps = &mut self.steps;
+        let along = || AttributeProto::ints("axes", &[-1]);
+        let mean = steps.step_with("ReduceMean", &[x], title, "mean", [along()]);
+        let apart = steps.step("Sub", &[x, &mean], title, "apart");
+        let square = steps.step("Mul", &[&apart, &apart], title, "square");
+        let variance = steps.step_with("ReduceMean", &[&square], title, "variance", [along()]);
+        let epsilon = steps.number(title, epsilon);
+        let raised = steps.step("Add", &[&variance, &epsilon], title, "raised");
+        let deviation = steps.step("Sqrt", &[&raised], title, "deviation");
+        let even = steps.step("Div", &[&apart, &deviation], title, "even");
+        let Some(bias) = bias else {
+            return self.last("Mul", &[&even, scale], title, output, Vec::new());
+        };
+        let scaled = steps.step("Mul", &[&even, scale], title, "scaled");
+        self.last("Add", &[&scaled, bias], title, output, Vec::new());
+    }
+}

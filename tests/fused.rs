@@ -1,0 +1,82 @@
+//! Operators of ONNX Runtime's optimizer written out: what depends on the graph around them. That their outputs stay the same is
+//! tested against ONNX Runtime (tests/oracle/test_fused.py).
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use octet::graph::{Dim, Model, TensorType};
+use octet::onnx::schema::*;
+use octet::prepare::prepare;
+
+fn value(name: &str, shape: Option<&[usize]>) -> ValueInfoProto {
+    let shape = shape.map(|shape| shape.iter().map(|&size| Dim::Known(size)).collect());
+    let element = DataType::Float;
+    ValueInfoProto::of(name, &TensorType { element, shape })
+}
+
+fn product(inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        domain: Some("com.microsoft".to_owned()),
+        ..NodeProto::new("FusedMatMul", output, inputs, &[output])
+    }
+    .with(AttributeProto::int("transB", 1))
+}
+
+/// A graph from x to y, prepared.
+fn prepared(x: Option<&[usize]>, nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> Model {
+    let graph = GraphProto {
+        name: Some("g".into()),
+        node: nodes,
+        initializer: constants,
+        input: vec![value("x", x)],
+        output: vec![ValueInfoProto {
+            name: Some("y".into()),
+            ..Default::default()
+        }],
+        ..GraphProto::default()
+    };
+    let proto = ModelProto::of_graph(graph, 17);
+    prepare(Model::from_proto(proto).unwrap()).unwrap().model
+}
+
+fn operators(model: &Model) -> Vec<String> {
+    model.graph.nodes.iter().map(NodeProto::operator).collect()
+}
+
+#[test]
+fn what_another_makes_is_turned_over_when_its_shape_is_known() {
+    let nodes = vec![product(&["x", "x"], "one"), product(&["one", "one"], "y")];
+    let model = prepared(Some(&[2, 3, 4]), nodes, Vec::new());
+    assert_eq!(
+        operators(&model),
+        ["Transpose", "MatMul", "Transpose", "MatMul"]
+    );
+    let order = model.graph.nodes[0].ints("perm");
+    assert_eq!(order, Some(&[0, 2, 1][..]));
+}
+
+#[test]
+fn of_a_value_of_unknown_rank_the_operator_stays() {
+    let model = prepared(None, vec![product(&["x", "x"], "y")], Vec::new());
+    assert_eq!(operators(&model), ["com.microsoft::FusedMatMul"]);
+    let model = prepared(Some(&[3]), vec![product(&["x", "x"], "y")], Vec::new());
+    assert_eq!(operators(&model), ["com.microsoft::FusedMatMul"]);
+}
+
+#[test]
+fn a_constant_is_turned_over_once() {
+    let weight = TensorProto::from_f32("w", &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let nodes = vec![product(&["x", "w"], "one"), product(&["one", "w"], "y")];
+    let model = prepared(Some(&[1, 2]), nodes, vec![weight]);
+    assert_eq!(operators(&model), ["MatMul", "MatMul"]);
+    assert_eq!(model.graph.initializers.len(), 1);
+    let turned = model.graph.initializers.iter().next().unwrap();
+    assert_eq!(turned.to_f32().unwrap(), [1.0, 3.0, 2.0, 4.0]);
+}
+
+#[test]
+fn nodes_keep_the_name_that_settings_know() {
+    let scaled = product(&["x", "x"], "y").with(AttributeProto::float("alpha", 0.5));
+    let model = prepared(Some(&[3, 4]), vec![scaled], Vec::new());
+    let names: Vec<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
+    assert_eq!(names, ["y.turned", "y", "y.scaled"]);
+    assert_eq!(model.graph.nodes[2].output, ["y"]);
+}
