@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::calibrate::{Observation, Range};
+use crate::calibrate::Observation;
 use crate::onnx::schema::*;
 use crate::quantize::plan::Form;
 use crate::quantize::settings::{ElementType, LayerSettings, TensorSettings};
@@ -171,33 +171,6 @@ fn what_stays_float_is_cut_off_by_its_own_node_again() {
     guard(&model, &settings, &mut plan, &found, ranges).unwrap();
     assert!(!plan.forms.iter().any(|(name, _)| name == "c"));
     assert!(plan.removed.is_empty() && plan.renamed.is_empty());
-}
-
-#[test]
-fn no_range_reaches_beyond_a_clip_that_is_folded() {
-    let mut model = model();
-    model.graph.nodes[1] = NodeProto::new("Clip", "clip", &["a", "low", "high"], &["b"]);
-    for (name, bound) in [("low", -0.25), ("high", 0.75)] {
-        let bound = TensorProto::from_f32(name, &[], &[bound]);
-        model.graph.initializers.insert(bound);
-    }
-    let found = |settings: &Settings| {
-        let mut plan = Plan::new(&model, settings).unwrap();
-        let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
-            .map(|name| (name.to_string(), seen(1.0)))
-            .into();
-        let ranges = Ranges::Seen(&observations, Method::MinMax);
-        plan.find_ranges(ranges).unwrap();
-        (plan.removed.len(), plan.representations["b"].range)
-    };
-    assert_eq!(
-        found(&Settings::default()),
-        (1, Some(Range::new(0.0, 0.75)))
-    );
-    // A scale that is a power of two reaches far beyond.
-    let mut rounded = Settings::default();
-    rounded.activations.power_of_two = Some(true);
-    assert_eq!(found(&rounded), (0, Some(Range::new(0.0, 255.0 / 128.0))));
 }
 
 #[test]

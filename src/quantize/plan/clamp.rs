@@ -130,3 +130,70 @@ impl Planner<'_> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::Plan;
+    use crate::calibrate::{Method, Observation, Range};
+    use crate::graph::{Model, TensorType};
+    use crate::onnx::schema::*;
+    use crate::quantize::Settings;
+    use crate::quantize::ranges::Ranges;
+
+    /// x → Sigmoid → a → Clip → b → Sigmoid → y
+    fn model() -> Model {
+        let element = DataType::Float;
+        let value = |name: &str| {
+            ValueInfoProto::of(
+                name,
+                &TensorType {
+                    element,
+                    shape: None,
+                },
+            )
+        };
+        let node = |operator: &str, inputs: &[&str], output: &str| {
+            NodeProto::new(operator, output, inputs, &[output])
+        };
+        let graph = GraphProto {
+            node: vec![
+                node("Sigmoid", &["x"], "a"),
+                node("Clip", &["a", "low", "high"], "b"),
+                node("Sigmoid", &["b"], "y"),
+            ],
+            initializer: vec![
+                TensorProto::from_f32("low", &[], &[-0.25]),
+                TensorProto::from_f32("high", &[], &[0.75]),
+            ],
+            input: vec![value("x")],
+            output: vec![value("y")],
+            value_info: vec![value("a"), value("b")],
+            ..Default::default()
+        };
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    }
+
+    #[test]
+    fn no_range_reaches_beyond_a_clip_that_is_folded() {
+        let found = |settings: &Settings| {
+            let mut plan = Plan::new(&model(), settings).unwrap();
+            let mut seen = Observation::new();
+            seen.observe(&[0.0, 0.5, 1.0]);
+            let observations: BTreeMap<_, _> = ["x", "a", "b", "y"]
+                .map(|name| (name.to_string(), seen.clone()))
+                .into();
+            let ranges = Ranges::Seen(&observations, Method::MinMax);
+            plan.find_ranges(ranges).unwrap();
+            (plan.removed.len(), plan.representations["b"].range)
+        };
+        let folded = (1, Some(Range::new(0.0, 0.75)));
+        assert_eq!(found(&Settings::default()), folded);
+        // A scale that is a power of two reaches far beyond.
+        let mut rounded = Settings::default();
+        rounded.activations.power_of_two = Some(true);
+        let kept = (0, Some(Range::new(0.0, 255.0 / 128.0)));
+        assert_eq!(found(&rounded), kept);
+    }
+}
