@@ -13,6 +13,7 @@ mod identity;
 mod opset;
 mod shapes;
 
+pub use fused::is_fused;
 pub use opset::{raise_opset, raise_to_blocks};
 
 use crate::graph::Model;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Source;
 use crate::graph::{Dim, Model, TensorType, tensor_type_of};
 use crate::onnx::schema::ValueInfoProto;
+use crate::prepare::is_fused;
 use crate::quantize;
 
 /// A model's identity and contents.
@@ -106,7 +107,8 @@ impl Card {
         let mut quantizable = 0;
         let mut float = Vec::new();
         for (operator, count) in &operators {
-            match quantize::float_reason(operator) {
+            // What the optimizer made of several is quantized as those.
+            match quantize::float_reason(operator).filter(|_| !is_fused(operator)) {
                 None => quantizable += count,
                 Some(reason) => float.push(FloatOperator {
                     operator: operator.clone(),

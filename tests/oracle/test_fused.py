@@ -150,6 +150,13 @@ def test_it_is_written_out_with_the_same_outputs_and_quantized(name, opset, prog
     assert {node.op_type for node in onnx.load(target).graph.node} >= {"QuantizeLinear", "DequantizeLinear"}
 
 
+def test_a_card_counts_them_among_what_can_be_quantized(program, tmp_path):
+    for name in {name.split(":")[0]: name for name in NODES}.values():
+        onnx.save(build(name), tmp_path / "float.onnx")
+        told = subprocess.run([program, "inspect", tmp_path / "float.onnx"], capture_output=True, text=True, check=True).stdout
+        assert "1 of 1 nodes can be quantized" in told and "stay float" not in told, told
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_a_form_that_is_not_known_is_named(name, program, tmp_path):
     model, source = build(name), tmp_path / "float.onnx"

@@ -16,6 +16,26 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 
 const MICROSOFT: &str = "com.microsoft";
 
+/// Whether an operator, named with its domain, is one of those that are written out.
+pub fn is_fused(operator: &str) -> bool {
+    let name = operator.strip_prefix(MICROSOFT);
+    matches!(
+        name.and_then(|name| name.strip_prefix("::")),
+        Some(
+            "FusedConv"
+                | "FusedGemm"
+                | "FusedMatMul"
+                | "TransposeMatMul"
+                | "Gelu"
+                | "BiasGelu"
+                | "FastGelu"
+                | "QuickGelu"
+                | "SkipLayerNormalization"
+                | "Attention"
+        )
+    )
+}
+
 /// Writes out all that can be. Returns how many were.
 pub(super) fn write_out(model: &mut Model) -> usize {
     let mut count = 0;
