@@ -6,6 +6,7 @@ mod order;
 mod steps;
 
 pub use edit::Names;
+pub(crate) use node::MICROSOFT;
 pub(crate) use steps::Steps;
 
 use std::collections::{HashMap, HashSet};

@@ -4,6 +4,9 @@ use std::collections::HashSet;
 
 use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
+/// The domain of ONNX Runtime's own operators.
+pub(crate) const MICROSOFT: &str = "com.microsoft";
+
 impl NodeProto {
     /// The operator; of another domain than ONNX's own as `domain::Operator`.
     pub fn operator(&self) -> String {

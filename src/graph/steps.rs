@@ -36,23 +36,35 @@ impl Steps {
         title: &str,
         word: &str,
     ) -> String {
-        self.step_with(operator, inputs, title, word, [])
+        self.step_with(operator, inputs, title, word, Vec::new())
     }
 
     /// The same with attributes.
-    pub(crate) fn step_with<const N: usize>(
+    pub(crate) fn step_with(
         &mut self,
         operator: &str,
         inputs: &[&str],
         title: &str,
         word: &str,
-        attributes: [AttributeProto; N],
+        attributes: Vec<AttributeProto>,
     ) -> String {
         let output = self.names.fresh(&format!("{title}.{word}"));
-        let node = NodeProto::new(operator, &output, inputs, &[&output]);
+        self.last(operator, inputs, &output, &output, attributes);
+        output
+    }
+
+    /// A node that makes a value whose name is known, the node's own name, too.
+    pub(crate) fn last(
+        &mut self,
+        operator: &str,
+        inputs: &[&str],
+        name: &str,
+        output: &str,
+        attributes: Vec<AttributeProto>,
+    ) {
+        let node = NodeProto::new(operator, name, inputs, &[output]);
         self.nodes
             .push(attributes.into_iter().fold(node, NodeProto::with));
-        output
     }
 
     /// A constant vector of integers.

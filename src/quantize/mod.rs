@@ -51,14 +51,11 @@ pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};
 
 use crate::calibrate::{Range, SecondPassMissing};
-use crate::graph::Model;
+use crate::graph::{MICROSOFT, Model};
 use crate::onnx::schema::DataType;
 use crate::onnx::tensor::TensorError;
 use crate::prepare::PrepareError;
 use scale::{Span, span};
-
-/// The domain of ONNX Runtime's own operators.
-const MICROSOFT: &str = "com.microsoft";
 
 /// The operator set since which DequantizeLinear has an axis.
 const FIRST_OPSET_WITH_AXIS: i64 = 13;

@@ -135,16 +135,17 @@ def ort_quantize_or_prepared(source, prepared, out, samples, method="minmax"):
     """ONNX Runtime's model of `source`; of `prepared` where it fails at that, and below operator set 13, where it writes scales for each
     channel and then can't load them. Whether it is of `source`."""
     sets = onnx.load(source, load_external_data=False).opset_import
-    own = out.with_name("prepared by ONNX Runtime.onnx")
-    try:
-        assert all(one.version >= 13 for one in sets if one.domain in ("", "ai.onnx"))
-        ort_prepare(source, own)
-        ort_quantize(own, out, samples, method)
-        session(out)
-        return True
-    except Exception:  # whatever it is that it fails by
-        ort_quantize(prepared, out, samples, method)
-        session(out)
-        return False
-    finally:
-        own.unlink(missing_ok=True)
+    if all(one.version >= 13 for one in sets if one.domain in ("", "ai.onnx")):
+        own = out.with_name("prepared by ONNX Runtime.onnx")
+        try:
+            ort_prepare(source, own)
+            ort_quantize(own, out, samples, method)
+            session(out)
+            return True
+        except Exception:  # whatever it is that it fails by
+            pass
+        finally:
+            own.unlink(missing_ok=True)
+    ort_quantize(prepared, out, samples, method)
+    session(out)
+    return False

@@ -22,15 +22,12 @@ use octet_kernels::int8::BlockWeights;
 use serde::Serialize;
 
 use super::EngineError;
-use crate::graph::{Dim, Model, TensorType};
+use crate::graph::{Dim, MICROSOFT, Model, TensorType};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::tensor::Tensor;
 pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Step, Value};
 pub(super) use program::Program;
-
-/// The domain of ONNX Runtime's own operators.
-const MICROSOFT: &str = "com.microsoft";
 
 /// What stands in a graph that tract is given, beside its nodes.
 #[derive(Default)]

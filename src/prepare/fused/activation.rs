@@ -42,7 +42,8 @@ impl Writer<'_> {
         inputs.extend(limits.iter().map(String::as_str));
         let name = format!("{title}.{}", activation.to_lowercase());
         let name = self.steps.names.fresh(&name);
-        self.last(activation, &inputs, &name, output, attributes);
+        self.steps
+            .last(activation, &inputs, &name, output, attributes);
         Some(())
     }
 
@@ -51,7 +52,7 @@ impl Writer<'_> {
         if self.opset >= OPSET_WITH_GELU {
             let how = if approximate { "tanh" } else { "none" };
             let how = AttributeProto::text("approximate", how);
-            return self.last("Gelu", &[x], title, output, vec![how]);
+            return self.steps.last("Gelu", &[x], title, output, vec![how]);
         }
         let steps = &mut self.steps;
         let (one, half) = (steps.number(title, 1.0), steps.number(title, 0.5));
@@ -71,7 +72,8 @@ impl Writer<'_> {
         };
         let raised = steps.step("Add", &[&curve, &one], title, "raised");
         let product = steps.step("Mul", &[x, &raised], title, "product");
-        self.last("Mul", &[&product, &half], title, output, Vec::new());
+        self.steps
+            .last("Mul", &[&product, &half], title, output, Vec::new());
     }
 
     /// x · sigmoid(α·x).
@@ -80,7 +82,8 @@ impl Writer<'_> {
         let alpha = self.steps.number(title, alpha);
         let scaled = self.steps.step("Mul", &[x, &alpha], title, "scaled");
         let gate = self.steps.step("Sigmoid", &[&scaled], title, "sigmoid");
-        self.last("Mul", &[x, &gate], title, output, Vec::new());
+        self.steps
+            .last("Mul", &[x, &gate], title, output, Vec::new());
     }
 }
 

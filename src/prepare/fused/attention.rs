@@ -42,7 +42,8 @@ impl Writer<'_> {
         };
 
         let product = self.steps.names.fresh(&format!("{title}.product"));
-        self.last("MatMul", &[x, weight], title, &product, Vec::new());
+        self.steps
+            .last("MatMul", &[x, weight], title, &product, Vec::new());
         let all = match slot(2) {
             Some(bias) => self.steps.step("Add", &[&product, bias], title, "biased"),
             None => product,
@@ -69,7 +70,7 @@ impl Writer<'_> {
                 &[&apart],
                 title,
                 &format!("{word}_turned"),
-                [order],
+                vec![order],
             )
         };
         let q = in_heads(q, "query", &[0, 2, 1, 3]);
@@ -91,13 +92,14 @@ impl Writer<'_> {
         }
         let steps = &mut self.steps;
         let along = AttributeProto::int("axis", -1);
-        let shares = steps.step_with("Softmax", &[&scores], title, "shares", [along]);
+        let shares = steps.step_with("Softmax", &[&scores], title, "shares", vec![along]);
         let mixed = steps.step("MatMul", &[&shares, &v], title, "mixed");
         let order = AttributeProto::ints("perm", &[0, 2, 1, 3]);
-        let back = steps.step_with("Transpose", &[&mixed], title, "back", [order]);
+        let back = steps.step_with("Transpose", &[&mixed], title, "back", vec![order]);
         let whole = steps.integers(title, &[0, 0, value]);
         let name = steps.names.fresh(&format!("{title}.whole"));
-        self.last("Reshape", &[&back, &whole], &name, output, Vec::new());
+        self.steps
+            .last("Reshape", &[&back, &whole], &name, output, Vec::new());
         Some(())
     }
 
@@ -114,7 +116,7 @@ impl Writer<'_> {
     }
 
     fn kind(&self, mask: &str, x: &str) -> Option<Mask> {
-        if self.counts.iter().any(|name| name.as_str() == mask) {
+        if self.counts.contains(mask) {
             return Some(Mask::Counts);
         }
         let known = self.known(Some(mask))?;
@@ -149,7 +151,7 @@ impl Writer<'_> {
                 });
                 let places = steps.step("Range", &[&from, &length, &step], title, "places");
                 let long = AttributeProto::int("to", DataType::Int64 as i64);
-                let counts = steps.step_with("Cast", &[mask], title, "counts", [long]);
+                let counts = steps.step_with("Cast", &[mask], title, "counts", vec![long]);
                 let counts = steps.step("Unsqueeze", &[&counts, &first], title, "column");
                 let shown = steps.step("Less", &[&places, &counts], title, "shown");
                 (shown, &[1, 2])
@@ -160,7 +162,7 @@ impl Writer<'_> {
             }
         };
         let float = AttributeProto::int("to", DataType::Float as i64);
-        let shown = steps.step_with("Cast", &[&shown], title, "kept", [float]);
+        let shown = steps.step_with("Cast", &[&shown], title, "kept", vec![float]);
         let [one, by] = [1.0, hidden].map(|number| steps.number(title, number));
         let away = steps.step("Sub", &[&one, &shown], title, "away");
         let away = steps.step("Mul", &[&away, &by], title, "hidden");

@@ -11,10 +11,11 @@ mod product;
 use std::collections::{HashMap, HashSet};
 
 use super::shapes::{self, Known, Types};
-use crate::graph::{Dim, Graph, Model, Steps};
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
+use crate::graph::{Dim, Graph, MICROSOFT, Model, Steps};
+use crate::onnx::schema::{DataType, NodeProto};
 
-const MICROSOFT: &str = "com.microsoft";
+/// What tells Attention how many words of each line count.
+const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 
 /// Whether an operator, named with its domain, is one of those that are written out.
 pub fn is_fused(operator: &str) -> bool {
@@ -50,32 +51,32 @@ pub(super) fn write_out(model: &mut Model) -> usize {
 }
 
 fn pass(model: &mut Model) -> usize {
-    let ours = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
-    if !model.graph.nodes.iter().any(ours) {
+    let fused = |node: &NodeProto| is_fused(&node.operator());
+    if !model.graph.nodes.iter().any(fused) {
         return 0;
     }
     let opset = model.opset();
     let types = shapes::infer(&model.graph);
     let steps = Steps::new(model.graph.names());
     let nodes = std::mem::take(&mut model.graph.nodes);
-    let counts = nodes.iter().filter(|node| {
-        let embedding = node.op_type.as_deref() == Some("EmbedLayerNormalization");
-        embedding && ours(node)
-    });
+    let embeddings = nodes
+        .iter()
+        .filter(|node| node.operator() == EMBEDDING)
+        .filter_map(|node| node.output.get(1).cloned());
     let mut writer = Writer {
         opset,
         types: &types,
         graph: &model.graph,
-        counts: counts.filter_map(|node| node.output.get(1)).collect(),
+        counts: embeddings.collect(),
         turned: HashMap::new(),
         steps,
     };
     let mut written = 0;
-    for node in &nodes {
-        if ours(node) && writer.write(node).is_some() {
+    for node in nodes {
+        if fused(&node) && writer.write(&node).is_some() {
             written += 1;
         } else {
-            writer.steps.nodes.push(node.clone());
+            writer.steps.nodes.push(node);
         }
     }
     let steps = writer.steps;
@@ -89,7 +90,7 @@ struct Writer<'a> {
     /// For its constants; its nodes are those that are being written.
     graph: &'a Graph,
     /// Values that say how many words of each line count.
-    counts: HashSet<&'a String>,
+    counts: HashSet<String>,
     /// Matrices that were turned over, by the names they had.
     turned: HashMap<String, String>,
     steps: Steps,
@@ -105,11 +106,13 @@ impl Writer<'_> {
             None => true,
         };
         let title = node.title();
+        if !of_floats {
+            return None;
+        }
         match node.op_type.as_deref()? {
             "FusedConv" => self.activated(node, "Conv"),
             "FusedGemm" => self.activated(node, "Gemm"),
             "FusedMatMul" | "TransposeMatMul" => self.product(node),
-            _ if !of_floats => None,
             "Gelu" => {
                 self.gelu(first, title, output, false);
                 Some(())
@@ -140,19 +143,5 @@ impl Writer<'_> {
 
     fn shape(&self, name: Option<&str>) -> Option<&[Dim]> {
         self.known(name)?.shape.as_deref()
-    }
-
-    /// The node that makes the output, under the title or a name near it.
-    fn last(
-        &mut self,
-        operator: &str,
-        inputs: &[&str],
-        name: &str,
-        output: &str,
-        attributes: Vec<AttributeProto>,
-    ) {
-        let node = NodeProto::new(operator, name, inputs, &[output]);
-        let node = attributes.into_iter().fold(node, NodeProto::with);
-        self.steps.nodes.push(node);
     }
 }

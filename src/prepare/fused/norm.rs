@@ -26,7 +26,8 @@ impl Writer<'_> {
         }
         if let Some(asked) = made(3) {
             let name = self.steps.names.fresh(&format!("{title}.given_out"));
-            self.last("Identity", &[&sum], &name, asked, Vec::new());
+            self.steps
+                .last("Identity", &[&sum], &name, asked, Vec::new());
         }
         let epsilon = node.float("epsilon").unwrap_or(EPSILON);
         self.norm(&sum, scale, slot(3), epsilon, title, output);
@@ -49,22 +50,27 @@ impl Writer<'_> {
                 AttributeProto::int("axis", -1),
                 AttributeProto::float("epsilon", epsilon),
             ];
-            return self.last("LayerNormalization", &inputs, title, output, attributes);
+            return self
+                .steps
+                .last("LayerNormalization", &inputs, title, output, attributes);
         }
         let steps = &mut self.steps;
         let along = || AttributeProto::ints("axes", &[-1]);
-        let mean = steps.step_with("ReduceMean", &[x], title, "mean", [along()]);
+        let mean = steps.step_with("ReduceMean", &[x], title, "mean", vec![along()]);
         let apart = steps.step("Sub", &[x, &mean], title, "apart");
         let square = steps.step("Mul", &[&apart, &apart], title, "square");
-        let variance = steps.step_with("ReduceMean", &[&square], title, "variance", [along()]);
+        let variance = steps.step_with("ReduceMean", &[&square], title, "variance", vec![along()]);
         let epsilon = steps.number(title, epsilon);
         let raised = steps.step("Add", &[&variance, &epsilon], title, "raised");
         let deviation = steps.step("Sqrt", &[&raised], title, "deviation");
         let even = steps.step("Div", &[&apart, &deviation], title, "even");
         let Some(bias) = bias else {
-            return self.last("Mul", &[&even, scale], title, output, Vec::new());
+            return self
+                .steps
+                .last("Mul", &[&even, scale], title, output, Vec::new());
         };
         let scaled = steps.step("Mul", &[&even, scale], title, "scaled");
-        self.last("Add", &[&scaled, bias], title, output, Vec::new());
+        self.steps
+            .last("Add", &[&scaled, bias], title, output, Vec::new());
     }
 }

@@ -11,34 +11,35 @@ impl Writer<'_> {
         if is_set("transBatchA") || is_set("transBatchB") {
             return None;
         }
-        let sides = [(0, "transA"), (1, "transB")];
-        let sides = sides.map(|(slot, name)| (node.input_at(slot), is_set(name)));
-        let ranks = sides.map(|(side, _)| self.shape(side).map(<[_]>::len));
-        // Of a vector there is nothing to turn over.
-        let known = |(&(_, turned), rank): (&(_, bool), &Option<usize>)| {
-            !turned || rank.is_some_and(|rank| rank > 1)
+        let sides = [
+            (node.input_at(0)?, is_set("transA")),
+            (node.input_at(1)?, is_set("transB")),
+        ];
+        // How many axes those that are turned over have; of a vector there is nothing to turn over.
+        let mut ranks = [None; 2];
+        for (rank, (side, turned)) in ranks.iter_mut().zip(sides) {
+            if turned {
+                let known = self.shape(Some(side))?.len();
+                *rank = Some(Some(known).filter(|&rank| rank > 1)?);
+            }
+        }
+        let mut read = |at: usize| match ranks[at] {
+            Some(rank) => self.turned(sides[at].0, rank, title),
+            None => sides[at].0.to_owned(),
         };
-        if !sides.iter().zip(&ranks).all(known) {
-            return None;
+        let (one, other) = (read(0), read(1));
+        let alpha = node.float("alpha").filter(|&alpha| alpha != 1.0);
+        let steps = &mut self.steps;
+        let product = match alpha {
+            Some(_) => steps.names.fresh(&format!("{title}.product")),
+            None => output.clone(),
+        };
+        steps.last("MatMul", &[&one, &other], title, &product, Vec::new());
+        if let Some(alpha) = alpha {
+            let alpha = steps.number(title, alpha);
+            let name = steps.names.fresh(&format!("{title}.scaled"));
+            steps.last("Mul", &[&product, &alpha], &name, output, Vec::new());
         }
-        let mut read = Vec::new();
-        for ((side, turned), rank) in sides.into_iter().zip(ranks) {
-            read.push(match rank {
-                Some(rank) if turned => self.turned(side?, rank, title),
-                _ => side?.to_owned(),
-            });
-        }
-        let inputs = [read.first()?.as_str(), read.get(1)?.as_str()];
-        let alpha = node.float("alpha").unwrap_or(1.0);
-        if alpha == 1.0 {
-            self.last("MatMul", &inputs, title, output, Vec::new());
-            return Some(());
-        }
-        let product = self.steps.names.fresh(&format!("{title}.product"));
-        self.last("MatMul", &inputs, title, &product, Vec::new());
-        let alpha = self.steps.number(title, alpha);
-        let name = self.steps.names.fresh(&format!("{title}.scaled"));
-        self.last("Mul", &[&product, &alpha], &name, output, Vec::new());
         Some(())
     }
 
@@ -60,6 +61,6 @@ impl Writer<'_> {
         order.swap(rank - 2, rank - 1);
         let order = AttributeProto::ints("perm", &order);
         self.steps
-            .step_with("Transpose", &[name], title, "turned", [order])
+            .step_with("Transpose", &[name], title, "turned", vec![order])
     }
 }

@@ -147,6 +147,7 @@ fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
         "{said:?}"
     );
 }
+
 #[test]
 fn what_stays_float_is_cut_off_by_its_own_node_again() {
     let mut model = model();

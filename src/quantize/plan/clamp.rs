@@ -3,12 +3,30 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::visit::Planner;
-use super::{Folded, Form, RangeSource};
+use super::{Form, Plan, RangeSource};
 use crate::calibrate::Range;
+
+/// A node that is folded into what comes before it.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::quantize) struct Folded {
+    node: usize,
+    /// What it had made.
+    pub(in crate::quantize) output: String,
+    /// Where it, and what was folded before it, had cut off.
+    bounds: Bounds,
+}
+
+/// What a folded node had read, and the node, by what it had made.
+fn folded_into<'a>(
+    renamed: &'a HashMap<String, Folded>,
+    output: &str,
+) -> Option<(&'a String, &'a Folded)> {
+    renamed.iter().find(|(_, folded)| folded.output == output)
+}
 
 /// What a folded node would cut off to: from zero or below to zero or above.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::quantize) struct Bounds {
+struct Bounds {
     low: f32,
     high: f32,
 }
@@ -28,8 +46,24 @@ impl Bounds {
     }
 
     /// The range as far as it lies within.
-    pub(super) fn cut(self, range: Range) -> Range {
+    fn cut(self, range: Range) -> Range {
         Range::new(range.min.max(self.low), range.max.min(self.high))
+    }
+}
+
+impl Plan {
+    /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
+    pub(in crate::quantize) fn cut(&self, name: &str, range: Range) -> Range {
+        folded_into(&self.renamed, name).map_or(range, |(_, folded)| folded.bounds.cut(range))
+    }
+
+    /// Puts back the nodes whose work the integers of a value would have done.
+    pub(super) fn unfold(&mut self, mut name: String) {
+        while let Some((input, folded)) = folded_into(&self.renamed, &name) {
+            self.removed.remove(&folded.node);
+            name = input.clone();
+            self.renamed.remove(&name);
+        }
     }
 }
 
@@ -53,11 +87,11 @@ impl Planner<'_> {
         {
             return false;
         }
-        let before = self.renamed.values().find(|before| before.output == input);
+        let before = folded_into(&self.renamed, input);
         let folded = Folded {
             node: index,
             output: output.to_string(),
-            bounds: before.map_or(bounds, |before| before.bounds.within(bounds)),
+            bounds: before.map_or(bounds, |(_, before)| before.bounds.within(bounds)),
         };
         self.forms.remove(input);
         self.order.retain(|name| name != input);

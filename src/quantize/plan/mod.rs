@@ -20,7 +20,7 @@ use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
-use clamp::Bounds;
+pub(super) use clamp::Folded;
 use visit::Planner;
 
 /// How a value or constant is quantized.
@@ -49,16 +49,6 @@ pub(super) struct Bias {
 pub(super) enum RangeSource {
     Observed(String),
     Fixed(f32, f32),
-}
-
-/// A node that is folded into what comes before it.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Folded {
-    pub(super) node: usize,
-    /// What it had made.
-    pub(super) output: String,
-    /// Where it, and what was folded before it, had cut off.
-    pub(super) bounds: Bounds,
 }
 
 /// What is to be quantized.
@@ -194,13 +184,6 @@ impl Plan {
         Ok(names)
     }
 
-    /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
-    pub(super) fn cut(&self, name: &str, range: Range) -> Range {
-        let mut folded = self.renamed.values();
-        let found = folded.find(|folded| folded.output == name);
-        found.map_or(range, |folded| folded.bounds.cut(range))
-    }
-
     /// Takes the integers from a value and from all that share its scale.
     pub(super) fn free(&mut self, name: &str) {
         let sources = &self.sources;
@@ -211,20 +194,6 @@ impl Plan {
         self.forms = kept;
         for (name, _) in freed {
             self.unfold(name);
-        }
-    }
-
-    /// Puts back the nodes whose work the integers of a value would have done.
-    fn unfold(&mut self, mut name: String) {
-        let made = |renamed: &HashMap<String, Folded>, name: &str| {
-            let mut folded = renamed.iter();
-            let found = folded.find(|(_, folded)| folded.output == name);
-            found.map(|(input, folded)| (input.clone(), folded.node))
-        };
-        while let Some((input, node)) = made(&self.renamed, &name) {
-            self.renamed.remove(&input);
-            self.removed.remove(&node);
-            name = input;
         }
     }
 

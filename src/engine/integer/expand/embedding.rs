@@ -62,20 +62,17 @@ impl Writer {
                 .step("Gather", &[table, segments], title, "segment");
             sum = self.steps.step("Add", &[&sum, &segment], title, "sum");
         }
+        let steps = &mut self.steps;
         if let Some(asked) = made(2) {
-            let given_out = self.steps.names.fresh(&format!("{title}.given_out"));
-            self.steps
-                .nodes
-                .push(NodeProto::new("Identity", &given_out, &[&sum], &[asked]));
+            let name = steps.names.fresh(&format!("{title}.given_out"));
+            steps.last("Identity", &[&sum], &name, asked, Vec::new());
         }
-        self.steps.nodes.push(
-            NodeProto::new("LayerNormalization", title, &[&sum, scale, bias], &[output])
-                .with(AttributeProto::int("axis", -1))
-                .with(AttributeProto::float(
-                    "epsilon",
-                    node.float("epsilon").unwrap_or(EPSILON),
-                )),
-        );
+        let attributes = vec![
+            AttributeProto::int("axis", -1),
+            AttributeProto::float("epsilon", node.float("epsilon").unwrap_or(EPSILON)),
+        ];
+        let inputs = [&sum, scale, bias];
+        steps.last("LayerNormalization", &inputs, title, output, attributes);
         if let Some(counts) = made(1) {
             self.masked(title, words, slot(MASK), counts);
         }
@@ -87,28 +84,20 @@ impl Writer {
         let counted = self.steps.names.fresh(&format!("{title}.counted"));
         let Some(mask) = mask else {
             let lines = self.size_along(words, title, 0);
-            let none = NodeProto::new("ConstantOfShape", &counted, &[&lines], &[counts]);
             let zero = TensorProto::from_i32("", &[1], &[0]);
-            self.steps
-                .nodes
-                .push(none.with(AttributeProto::tensor("value", zero)));
-            return;
+            let zero = vec![AttributeProto::tensor("value", zero)];
+            return self
+                .steps
+                .last("ConstantOfShape", &[&lines], &counted, counts, zero);
         };
-        let one = self.steps.names.fresh(&format!("{title}.one"));
-        self.steps
-            .constants
-            .push(TensorProto::from_i32(&one, &[1], &[1]));
-        let shown = self.steps.step("Equal", &[mask, &one], title, "shown");
-        let number = self.steps.names.fresh(&format!("{title}.number"));
-        let cast = NodeProto::new("Cast", &number, &[&shown], &[&number]);
-        self.steps
-            .nodes
-            .push(cast.with(AttributeProto::int("to", DataType::Int32 as i64)));
-        let along = self.steps.integers(title, &[1]);
-        let sum = NodeProto::new("ReduceSum", &counted, &[&number, &along], &[counts]);
-        self.steps
-            .nodes
-            .push(sum.with(AttributeProto::int("keepdims", 0)));
+        let steps = &mut self.steps;
+        let one = steps.constant(title, |name| TensorProto::from_i32(name, &[1], &[1]));
+        let shown = steps.step("Equal", &[mask, &one], title, "shown");
+        let integer = vec![AttributeProto::int("to", DataType::Int32 as i64)];
+        let number = steps.step_with("Cast", &[&shown], title, "number", integer);
+        let along = steps.integers(title, &[1]);
+        let flat = vec![AttributeProto::int("keepdims", 0)];
+        steps.last("ReduceSum", &[&number, &along], &counted, counts, flat);
     }
 
     /// The size of a value along one axis, as a vector of one.
