@@ -14,6 +14,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How many times one looks out for work before going: some tens of microseconds.
 const PATIENCE: u32 = 1 << 14;
 
+/// After so many looks a thread lets others have its processor for once.
+const POLITE: u32 = 1 << 10;
+
+/// What is between two looks, after so many; how many they are then. Where programs want more processors than there are, the very
+/// thread that is waited for may be the one that has none.
+fn look_again(looked: u32) -> u32 {
+    match looked % POLITE {
+        0 if looked > 0 => std::thread::yield_now(),
+        _ => std::hint::spin_loop(),
+    }
+    looked.wrapping_add(1)
+}
+
 thread_local! {
     /// The team of the program that this thread runs.
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
@@ -123,8 +136,9 @@ impl Team {
         self.claims.store(claims.0, Ordering::Release);
         while self.take_piece() {}
         // What is left is under way on other threads.
+        let mut looked = 0;
         while self.done.load(Ordering::Acquire) < pieces {
-            std::hint::spin_loop();
+            looked = look_again(looked);
         }
         let panicked = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cause) = { panicked }.take() {
@@ -163,8 +177,10 @@ impl Team {
     fn help(&self) {
         let mut looked = 0;
         while looked < PATIENCE && !self.over.load(Ordering::Acquire) {
-            looked = if self.take_piece() { 0 } else { looked + 1 };
-            std::hint::spin_loop();
+            looked = match self.take_piece() {
+                true => 0,
+                false => look_again(looked),
+            };
         }
         self.called.fetch_sub(1, Ordering::AcqRel);
     }
