@@ -75,6 +75,12 @@ inBrowsers('cancel', (visit) => {
     assert.match(await visit.text('#partial'), new RegExp(`after ${seen} of 48`));
     await tab.click('#run');
     await visit.says('#progress-title', /Calibrating/);
+    // What comes in meanwhile doesn't push the buttons away from under the pointer.
+    const places = () => tab.$$eval('#cancel, #enough', (buttons) => buttons.map((button) => button.getBoundingClientRect().top));
+    const before = await places();
+    await tab.waitForSelector('svg.ranges');
+    assert.equal(before.length, 2);
+    assert.deepEqual(await places(), before);
     await visit.finished();
     assert.equal(await tab.$('#partial'), null);
   }));

@@ -48,6 +48,14 @@ export function progressPanel() {
       const { done = 0, of = 0 } = run.value?.progress ?? {};
       return of > 0 && done > 0 ? String(done / of) : null;
     } }),
+    // Above what comes in while it runs, so that nobody's pointer misses them.
+    h('div', { class: 'row' },
+      h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
+      // There from the first sample on, as long as samples are counted the first time.
+      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use what there is'),
+      h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
+        ? `Goes on with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
+        : 'Escape cancels. Model, samples and settings are kept.'))),
     h('dl', { class: 'facts live' },
       ...live('Samples', () => {
         const { done = 0, of = 0, unit } = run.value?.progress ?? {};
@@ -65,13 +73,6 @@ export function progressPanel() {
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
     filling(),
-    h('div', { class: 'row' },
-      h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
-      // There from the first sample on, as long as samples are counted the first time.
-      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use what there is'),
-      h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
-        ? `Goes on with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
-        : 'Escape cancels. Model, samples and settings are kept.'))),
   );
   const timer = setInterval(() => (clock.value = performance.now()), 250);
   effect(() => {
