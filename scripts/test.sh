@@ -90,7 +90,7 @@ done
 alone check "digit model" scripts/digits.sh
 alone check "demo data" node scripts/demo.mjs
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
-alone tests "page" node --test --test-reporter=spec --test-concurrency=1 tests/e2e/*.test.mjs
+alone tests "page" node --test --test-reporter=spec tests/e2e/all.mjs
 # The page leaves the models it made for the oracle to judge.
 alone tests "models of the page" scripts/oracle.sh --numprocesses 0 tests/oracle/test_page.py
 wait

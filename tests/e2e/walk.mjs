@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { after, before, describe } from 'node:test';
+import { after, describe } from 'node:test';
 import puppeteer from 'puppeteer-core';
 import { serve } from '../../scripts/serve.mjs';
 
@@ -37,10 +37,11 @@ function pictures(count) {
   });
 }
 
-/** The built packages, but threads that never answer. @returns {string} */
+/** The built packages, but threads that never answer; made once. @returns {string} */
 export function silentThreads() {
   const built = resolve('pkg');
   const folder = join(scratch, 'silent');
+  if (existsSync(folder)) return folder;
   const inside = (/** @type {string} */ path) => join(folder, 'threads', path);
   cpSync(join(built, 'threads', 'snippets'), inside('snippets'), { recursive: true });
   for (const name of readdirSync(join(built, 'threads'))) {
@@ -92,6 +93,21 @@ export function launch(name) {
   });
 }
 
+/** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, Promise<import('puppeteer-core').Browser>>} */
+const started = new Map();
+after(async () => {
+  for (const browser of started.values()) await (await browser).close();
+});
+
+/** The browser that runs, or another where it has stopped. @param {'chromium' | 'firefox'} name */
+async function running(name) {
+  const browser = await started.get(name);
+  if (browser?.connected) return browser;
+  const another = launch(name);
+  started.set(name, another);
+  return another;
+}
+
 /** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string>, older?: boolean }} Options of server and browser */
 /** @typedef {(options: Options, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
 
@@ -106,14 +122,8 @@ export function launch(name) {
 export function inBrowsers(what, tests, which = ['chromium', 'firefox']) {
   for (const name of which) {
     describe(`${what} in ${name}`, () => {
-      /** @type {import('puppeteer-core').Browser} */
-      let browser;
-      before(async () => {
-        browser = await launch(name);
-      });
-      after(() => browser?.close());
       tests(async (options, walk) => {
-        const visit = await Visit.begin(browser, options);
+        const visit = await Visit.begin(await running(name), options);
         try {
           await walk(visit);
           assert.deepEqual(visit.errors, []);

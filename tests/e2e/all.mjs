@@ -1,0 +1,7 @@
+// All tests of the page in one process, and so in one browser of each kind: `node --test tests/e2e/all.mjs`.
+
+import { readdirSync } from 'node:fs';
+
+for (const file of readdirSync(new URL('.', import.meta.url)).sort()) {
+  if (file.endsWith('.test.mjs')) await import(new URL(file, import.meta.url).href);
+}
