@@ -7,6 +7,8 @@
 mod models;
 #[path = "cli/profile.rs"]
 mod profile;
+#[path = "cli/refusals.rs"]
+mod refusals;
 #[path = "cli/schema.rs"]
 mod schema;
 
@@ -215,71 +217,6 @@ fn inspect_tells_what_is_in_a_model() {
 }
 
 #[test]
-fn a_file_that_is_no_model_is_refused() {
-    let folder = prepared("no-model");
-    let whole = convolution().encode_to_vec();
-    let cases: [(&str, &[u8], &str); 4] = [
-        ("empty", b"", "empty"),
-        ("truncated", &whole[..whole.len() / 2], "again"),
-        (
-            "html",
-            b"<!DOCTYPE html><html><body>Not found</body></html>",
-            "HTML",
-        ),
-        ("noise", &[0xff; 300], "again"),
-    ];
-    for (name, bytes, word) in cases {
-        let file = format!("{name}.onnx");
-        fs::write(folder.join(&file), bytes).unwrap();
-        refused(
-            &folder,
-            &["quantize", &file, "--calib", "data", "--out", "q.onnx"],
-            &[&file, word],
-        );
-    }
-    refused(
-        &folder,
-        &["inspect", "gone.onnx"],
-        &["gone.onnx", "check the path"],
-    );
-    assert!(!folder.join("q.onnx").exists());
-}
-
-#[test]
-fn a_model_that_cannot_be_quantized_is_refused() {
-    let folder = prepared("not-quantizable");
-    save(&folder, "m.onnx", &models::unknown_operator());
-    refused(&folder, &QUANTIZE, &["m.onnx", "Frobnicate"]);
-    save(&folder, "m.onnx", &models::already_quantized());
-    refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
-}
-
-#[test]
-fn a_bad_sample_is_refused_by_name() {
-    let folder = prepared("samples");
-    let sample = folder.join("data/s2.npz");
-    let mut values = vec![0.5; 48];
-    values[17] = f32::NAN;
-    let doubled = npy("<i8", "(1, 3, 4, 4)", &[0; 384]);
-    let cases: Vec<(Vec<u8>, &[&str])> = vec![
-        (
-            npz("x", &[1, 3, 4, 5], &[0.0; 60]),
-            &["\"x\"", "[1, 3, 4, 5]", "[1, 3, 4, 4]"],
-        ),
-        (npz("x", &[3, 4, 4], &[0.0; 48]), &["batch axis"]),
-        (npz("x", &[1, 3, 4, 4], &values), &["NaN", "[0, 1, 0, 1]"]),
-        (models::zip("x", &doubled), &["int64", "float32"]),
-        (b"".to_vec(), &["empty"]),
-        (b"<html></html>".to_vec(), &["zip"]),
-    ];
-    for (bytes, words) in cases {
-        fs::write(&sample, bytes).unwrap();
-        refused(&folder, &QUANTIZE, &[&["data/s2.npz"], words].concat());
-    }
-    assert!(!folder.join("q.onnx").exists());
-}
-
-#[test]
 fn what_is_converted_in_a_sample_is_said() {
     let folder = prepared("converted");
     let array = npy("<f8", "(1, 3, 4, 4)", &[0.5f64.to_le_bytes(); 48].concat());
@@ -294,88 +231,6 @@ fn what_is_converted_in_a_sample_is_said() {
     ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
-}
-
-#[test]
-fn no_samples_and_foreign_files_are_refused() {
-    let folder = prepared("no-samples");
-    fs::create_dir(folder.join("none")).unwrap();
-    let with = |path: &'static str| ["quantize", "m.onnx", "--calib", path, "--out", "q.onnx"];
-    refused(&folder, &with("none"), &["none: no samples", ".npz"]);
-    refused(&folder, &with("gone"), &["gone", "check the path"]);
-    fs::write(folder.join("none/labels.csv"), "a,b").unwrap();
-    refused(&folder, &with("none"), &["none: no samples", ".npz"]);
-    refused(
-        &folder,
-        &with("none/labels.csv"),
-        &["none/labels.csv", ".npz"],
-    );
-    fs::write(folder.join("none/photo.webp"), "").unwrap();
-    refused(&folder, &with("none"), &["none/photo.webp", ".npz"]);
-    refused(
-        &folder,
-        &["quantize", "m.onnx", "--out", "q.onnx"],
-        &["--calib"],
-    );
-}
-
-#[test]
-fn options_that_are_not_there_are_refused_with_what_is() {
-    let folder = prepared("options");
-    let cases: [(&[&str], &[&str]); 11] = [
-        (
-            &["--method", "percentile:x"],
-            &["percentile:x", "percentile:99.99"],
-        ),
-        (&["--method", "magic"], &["--method", "magic", "minmax"]),
-        (&["--weights", "i9"], &["i9", "u4"]),
-        (&["--scheme", "magic"], &["not known", "static"]),
-        (&["--scheme", "dynamic"], &["--calib", "leave them out"]),
-        (&["--format", "onnx"], &["not known", "qdq"]),
-        (&["--activations", "i32"], &["i32", "u8, i8"]),
-        (&["--threads", "0"], &["--threads 0"]),
-        (&["--mean", "1,2"], &["--mean 1,2"]),
-        (&["--keep-float", "nowhere"], &["nowhere"]),
-        (&["--speed"], &["--speed", "--help"]),
-    ];
-    for (more, words) in cases {
-        refused(&folder, &[&QUANTIZE[..], more].concat(), words);
-    }
-    fs::write(folder.join("r.json"), r#"{"x": [2, 1]}"#).unwrap();
-    let with_ranges = [
-        "quantize", "m.onnx", "--ranges", "r.json", "--out", "q.onnx",
-    ];
-    refused(&folder, &with_ranges, &["r.json", "from 2 to 1"]);
-    fs::write(folder.join("r.json"), "{}").unwrap();
-    refused(&folder, &with_ranges, &["no range"]);
-}
-
-#[test]
-fn the_model_is_never_overwritten_by_its_result() {
-    let folder = prepared("itself");
-    let before = fs::read(folder.join("m.onnx")).unwrap();
-    let same = [
-        "quantize",
-        "m.onnx",
-        "--calib",
-        "data",
-        "--out",
-        "./data/../m.onnx",
-    ];
-    refused(&folder, &same, &["the model itself"]);
-    refused(
-        &folder,
-        &[
-            "quantize",
-            "m.onnx",
-            "--calib",
-            "data",
-            "--out",
-            "no/q.onnx",
-        ],
-        &["folder does not exist"],
-    );
-    assert_eq!(before, fs::read(folder.join("m.onnx")).unwrap());
 }
 
 #[test]
@@ -437,83 +292,4 @@ fn pictures_are_samples_and_png_and_jpeg_may_be_mixed() {
     );
     let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
     assert!(report.contains("samples: 3"), "{report}");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn an_answer_that_cannot_be_printed_is_said() {
-    let folder = prepared("unprinted");
-    let output = Command::new(env!("CARGO_BIN_EXE_octet"))
-        .args(["inspect", "m.onnx"])
-        .current_dir(&folder)
-        .stdout(fs::File::create("/dev/full").unwrap())
-        .output()
-        .unwrap();
-    let said = refusal(&output);
-    assert!(
-        said.contains("standard output: no space left on device; make room"),
-        "{said}"
-    );
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
-    let folder = prepared("full");
-    let full = [
-        "quantize",
-        "m.onnx",
-        "--calib",
-        "data",
-        "--out",
-        "/dev/full",
-    ];
-    refused(
-        &folder,
-        &full,
-        &["/dev/full", "bytes", "no space left", "free some space"],
-    );
-
-    // A limit on the size of files stands for a disk that fills while the model is written.
-    fs::write(folder.join("q.onnx"), "what was there before").unwrap();
-    let command = format!(
-        "trap '' XFSZ; ulimit -f 0; exec '{}' {}",
-        env!("CARGO_BIN_EXE_octet"),
-        QUANTIZE.join(" ")
-    );
-    let output = Command::new("sh")
-        .args(["-c", &command])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
-    let said = refusal(&output);
-    assert!(
-        said.contains("q.onnx") && said.contains("bytes") && said.contains("too large"),
-        "{said}"
-    );
-    assert_eq!(
-        fs::read_to_string(folder.join("q.onnx")).unwrap(),
-        "what was there before"
-    );
-    let left: Vec<_> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .collect();
-    assert_eq!(left.len(), 3, "{left:?}");
-}
-
-#[test]
-fn a_run_that_fails_leaves_a_report_of_what_was_done() {
-    let folder = prepared("unfinished");
-    fs::write(folder.join("data/s9.npz"), "broken").unwrap();
-    refused(
-        &folder,
-        &[&QUANTIZE[..], &["--report", "r.yaml", "--threads", "1"]].concat(),
-        &["s9.npz"],
-    );
-    let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
-    assert!(
-        report.contains("\"Calibration Start\"") && report.contains("\nmodel:"),
-        "{report}"
-    );
 }

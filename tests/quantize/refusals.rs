@@ -1,0 +1,124 @@
+//! What is refused, in which words.
+
+use std::collections::BTreeMap;
+
+use octet::calibrate::Range;
+use octet::quantize::{
+    ElementType, LayerSettings, Operators, Plan, QuantizeError, Ranges, Settings, TensorSettings,
+    apply, quantize,
+};
+
+use crate::done::done;
+use crate::graphs::{constant, model, node};
+
+#[test]
+fn what_can_not_be_quantized_is_refused_in_words() {
+    let conv = || vec![node("Conv", &["x", "w"], "y")];
+    let weight = || vec![constant("w", &[3, 3, 1, 1])];
+    let settings = Settings::default();
+
+    let quantized = done(&model(conv(), weight(), &["y"])).model;
+    assert!(matches!(
+        Plan::new(&quantized, &settings),
+        Err(QuantizeError::AlreadyQuantized { .. })
+    ));
+
+    let mut old = model(conv(), weight(), &["y"]);
+    old.header_mut().opset_import[0].version = Some(9);
+    assert!(matches!(
+        Plan::new(&old, &settings),
+        Err(QuantizeError::Opset { opset: 9 })
+    ));
+
+    let kept = Settings {
+        float: vec!["z".into()],
+        ..Settings::default()
+    };
+    let error = Plan::new(&model(conv(), weight(), &["y"]), &kept).unwrap_err();
+    assert!(error.to_string().contains("`z`"), "{error}");
+
+    let whole = model(conv(), weight(), &["y"]);
+    let plan = Plan::new(&whole, &settings).unwrap();
+    let error = quantize(&whole, &plan, Ranges::Given(&BTreeMap::new())).unwrap_err();
+    assert!(
+        error.to_string().contains("no range for the value `x`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_zero_point_that_no_integer_of_the_type_is_is_refused() {
+    let whole = model(
+        vec![node("Conv", &["x", "w"], "y")],
+        vec![constant("w", &[3, 3, 1, 1])],
+        &["y"],
+    );
+    let planned = |tensor: &str, element: ElementType, zero_point: i32| {
+        let own = TensorSettings {
+            element: Some(element),
+            scale: Some(0.5),
+            zero_point: Some(zero_point),
+            ..TensorSettings::default()
+        };
+        let settings = Settings {
+            tensors: [(tensor.to_string(), own)].into(),
+            ..Settings::default()
+        };
+        Plan::new(&whole, &settings)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    for (tensor, element, inside, outside) in [
+        ("x", ElementType::U8, [0, 255], [-1, 256]),
+        ("y", ElementType::I8, [-128, 127], [-129, 128]),
+        ("w", ElementType::I4, [-8, 7], [-9, 8]),
+        ("x", ElementType::U16, [0, 65_535], [-1, 65_536]),
+    ] {
+        for zero_point in inside {
+            assert_eq!(planned(tensor, element, zero_point), Ok(()));
+        }
+        for zero_point in outside {
+            let error = planned(tensor, element, zero_point).unwrap_err();
+            assert!(
+                error.contains(&format!("`{tensor}` the zero point {zero_point}")),
+                "{error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn operators_that_nobody_knows_are_refused_and_those_that_are_absent_are_noted() {
+    let whole = model(
+        vec![node("Conv", &["x", "w"], "y")],
+        vec![constant("w", &[3, 3, 1, 1])],
+        &["y"],
+    );
+    let ranges: BTreeMap<String, Range> = ["x", "y"]
+        .map(|name| (name.into(), Range::new(-1.0, 2.0)))
+        .into();
+    let applied = |settings: Settings| apply(&whole, &settings, Some(Ranges::Given(&ranges)));
+    let by_operator = |name: &str| Settings {
+        by_operator: [(name.to_string(), LayerSettings::default())].into(),
+        ..Settings::default()
+    };
+    let listed = |name: &str| Settings {
+        operators: Operators::Only(vec!["Conv".into(), name.into()]),
+        ..Settings::default()
+    };
+    for settings in [by_operator("Matmul"), listed("MatMull")] {
+        let error = applied(settings).unwrap_err().to_string();
+        assert!(error.contains("did you mean `MatMul`?"), "{error}");
+    }
+    for settings in [
+        by_operator("BatchNormalization"),
+        listed("com.microsoft::Unheard"),
+    ] {
+        let notes = applied(settings).unwrap().notes;
+        assert!(
+            notes.iter().any(|note| note.contains("had no effect")),
+            "{notes:?}"
+        );
+    }
+    assert!(applied(by_operator("Conv")).unwrap().notes.is_empty());
+}
