@@ -12,6 +12,7 @@ use std::{env, error::Error, fs};
 
 use octet::engine::Engine;
 use octet::graph::{Model, tensor_type_of};
+use octet::onnx::schema::TensorProto;
 use octet::prepare::prepare;
 use octet::samples::{Encoded, InputSpec, Settings, decode};
 use octet::tensor::{Tensor, Values};
@@ -132,23 +133,18 @@ fn specs(model: &Model) -> Vec<InputSpec> {
 
 /// A tensor in numpy's format: a header padded to 64 bytes, then the values.
 fn npy(tensor: &Tensor) -> Vec<u8> {
-    macro_rules! bytes {
-        ($values:expr) => {
-            $values.iter().flat_map(|v| v.to_le_bytes()).collect()
-        };
-    }
-    let (kind, values): (&str, Vec<u8>) = match tensor.values() {
-        Values::F32(v) => ("<f4", bytes!(v)),
-        Values::F64(v) => ("<f8", bytes!(v)),
-        Values::I8(v) => ("|i1", bytes!(v)),
-        Values::I16(v) => ("<i2", bytes!(v)),
-        Values::I32(v) => ("<i4", bytes!(v)),
-        Values::I64(v) => ("<i8", bytes!(v)),
-        Values::U8(v) => ("|u1", v.clone()),
-        Values::U16(v) => ("<u2", bytes!(v)),
-        Values::U32(v) => ("<u4", bytes!(v)),
-        Values::U64(v) => ("<u8", bytes!(v)),
-        Values::Bool(v) => ("|b1", v.iter().map(|&v| u8::from(v)).collect()),
+    let kind = match tensor.values() {
+        Values::F32(_) => "<f4",
+        Values::F64(_) => "<f8",
+        Values::I8(_) => "|i1",
+        Values::I16(_) => "<i2",
+        Values::I32(_) => "<i4",
+        Values::I64(_) => "<i8",
+        Values::U8(_) => "|u1",
+        Values::U16(_) => "<u2",
+        Values::U32(_) => "<u4",
+        Values::U64(_) => "<u8",
+        Values::Bool(_) => "|b1",
     };
     let sizes: String = tensor
         .shape()
@@ -163,6 +159,10 @@ fn npy(tensor: &Tensor) -> Vec<u8> {
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.bytes());
-    file.extend(values);
+    file.extend(
+        TensorProto::from_tensor("", tensor)
+            .raw_data
+            .unwrap_or_default(),
+    );
     file
 }

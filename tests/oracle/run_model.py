@@ -28,16 +28,16 @@ def launch(path, given, made, *options):
 
 
 def run_all(path, samples, folder, *options):
-    """The outputs of many samples, by one process."""
+    """The outputs of many samples by name, by one process, and what was told of the nodes."""
     given, made = judge.save_samples(folder / "given", samples), folder / "made"
     made.mkdir()
     done = launch(path, given, made, *options)
     assert done.returncode == 0, done.stderr
-    return judge.load_samples(made)
+    return judge.load_samples(made), json.loads(done.stdout)
 
 
 def run(path, sample, folder, *options):
-    """The outputs by name, and what was told of the nodes."""
+    """The outputs of a sample by name, and what was told of the nodes."""
     done, made = attempt(path, sample, folder, *options)
     assert done.returncode == 0, done.stderr
     with np.load(made) as arrays:

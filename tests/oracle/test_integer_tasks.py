@@ -40,7 +40,8 @@ def test_answers_are_those_of_the_float_model_and_the_same_in_both_engines(name,
         path = ort_quantized(name) if whose == "theirs" else quantize(program, source, fold, folder, "--method", "auto")
         answers = judge.run(path, fold.judged, optimize=False)
         expected, _ = task.right(answers, fold.truths)
-        found, _ = task.right(run_all(path, fold.judged, folder, "--threads", "2"), fold.truths)
+        ours, _ = run_all(path, fold.judged, folder, "--threads", "2")
+        found, _ = task.right(ours, fold.truths)
         noise[whose] = judge.sqnr([first(a) for a in reference], [first(a) for a in answers])
         print(f"{name} {whose}: {found} right, in ONNX Runtime {expected}, float {known}, of {of}; {noise[whose]:.1f} dB")
         assert abs(found - expected) <= (name in TEXTS), f"{found} of {of} answers are right, in ONNX Runtime {expected}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import judge
 import onnx
-from run_model import run
+from run_model import run_all
 
 
 @dataclass
@@ -36,8 +36,8 @@ def run_whole(path, samples, folder):
     tensors = dict(zip(names, it.run(names, samples[0])))
     literal = [{name: tensors[name] for name in outputs}]
     literal += [dict(zip(outputs, it.run(outputs, sample))) for sample in samples[1:]]
-    ours, told = zip(*(run(path, sample, folder, "--threads", "2") for sample in samples))
-    return Whole(path, samples, literal, tensors, ours, told[0]["nodes"])
+    ours, told = run_all(path, samples, folder, "--threads", "2")
+    return Whole(path, samples, literal, tensors, ours, told["nodes"])
 
 
 def constants(model):
