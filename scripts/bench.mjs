@@ -30,7 +30,7 @@ import { serve } from './serve.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 const MiB = 2 ** 20;
-const rounds = 3;
+const rounds = 7;
 
 /**
  * @typedef {object} Row
