@@ -37,11 +37,14 @@ function pictures(count) {
   });
 }
 
+/** @type {string | undefined} */
+let withSilentThreads;
 /** The built packages, but threads that never answer; made once. @returns {string} */
-export function silentThreads() {
+export const silentThreads = () => (withSilentThreads ??= silenced());
+
+function silenced() {
   const built = resolve('pkg');
   const folder = join(scratch, 'silent');
-  if (existsSync(folder)) return folder;
   const inside = (/** @type {string} */ path) => join(folder, 'threads', path);
   cpSync(join(built, 'threads', 'snippets'), inside('snippets'), { recursive: true });
   for (const name of readdirSync(join(built, 'threads'))) {
@@ -93,19 +96,19 @@ export function launch(name) {
   });
 }
 
-/** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, Promise<import('puppeteer-core').Browser>>} */
+/** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, import('puppeteer-core').Browser>} */
 const started = new Map();
 after(async () => {
-  for (const browser of started.values()) await (await browser).close();
+  for (const browser of started.values()) await browser.close();
 });
 
-/** The browser that runs, or another where it has stopped. @param {'chromium' | 'firefox'} name */
+/** The browser that runs, or another where none does any more. @param {'chromium' | 'firefox'} name */
 async function running(name) {
-  const browser = await started.get(name);
-  if (browser?.connected) return browser;
-  const another = launch(name);
-  started.set(name, another);
-  return another;
+  const kept = started.get(name);
+  if (kept?.connected) return kept;
+  const browser = await launch(name);
+  started.set(name, browser);
+  return browser;
 }
 
 /** @typedef {{ plain?: boolean, demo?: string, mounts?: Record<string, string>, older?: boolean }} Options of server and browser */
