@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What quantization costs real models at their own tasks, by method, ours and ONNX Runtime's: a table for the docs.
 
-    accuracy.py [MODEL...]           prints the table
+    accuracy.py [MODEL...]           prints the table of methods
+    accuracy.py --rounding           prints that of weights rounded each for itself and together
     accuracy.py --write              and puts it into docs/accuracy.md
 
 The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
@@ -24,9 +25,14 @@ from corpus import Corpus  # noqa: E402
 from tasks import TASKS, first  # noqa: E402
 
 OCTET = os.environ["OCTET"]
-OURS = ["minmax", "percentile:99.999", "entropy", "mse", "auto"]
+METHODS = {method: ["--method", method] for method in ["minmax", "percentile:99.999", "entropy", "mse", "auto"]}
+ROUNDINGS = {
+    f"{name}, {text}": ["--method", method, "--weights", weights, "--rounding", rounding]
+    for name, method, weights in [("minmax", "minmax", "i8"), ("auto", "auto", "i8"), ("auto in 4 bits", "auto", "i4")]
+    for rounding, text in [("nearest", "nearest"), ("gptq", "together")]
+}
 THEIRS = ["minmax", "percentile"]
-BEGIN, END = "<!-- measured: benches/accuracy.py --write -->\n", "<!-- end -->\n"
+END = "<!-- end -->\n"
 
 
 def octet(model, samples, out, *options):
@@ -43,7 +49,7 @@ def theirs(source, samples, method, folder, ours_prepared):
         return None, ""
 
 
-def cells(name, corpus, options):
+def cells(name, corpus, ours, others, options):
     """The float model's cell, and those of the quantized ones: (label, right, of, dB, mark)."""
     task, source = TASKS[name](corpus), corpus.model(name)
     found = {}
@@ -57,11 +63,11 @@ def cells(name, corpus, options):
             samples = judge.save_samples(folder / "samples", part.calibration)
             before = judge.run(source, part.judged)
             add("float", before, part)
-            for method in OURS:
+            for label, chosen in ours.items():
                 out = folder / "ours.onnx"
-                octet(source, samples, out, "--method", method, "--save-prepared", folder / "octet.onnx", *options)
-                add(f"Octet {method}", judge.run(out, part.judged), part)
-            for method in THEIRS:
+                octet(source, samples, out, *chosen, "--save-prepared", folder / "octet.onnx", *options)
+                add(f"Octet {label}", judge.run(out, part.judged), part)
+            for method in others:
                 out, mark = theirs(source, part.calibration, method, folder, folder / "octet.onnx")
                 add(f"ORT {method}", out and judge.run(out, part.judged), part, mark)
     reference = [first(outputs) for answers, _, _ in found["float"] for outputs in answers]
@@ -74,9 +80,9 @@ def cells(name, corpus, options):
         yield label, int(right), int(of), noise, folds[0][2]
 
 
-def row(name, corpus, options):
+def row(name, corpus, *how):
     task, line = TASKS[name](corpus), []
-    for label, right, of, noise, mark in cells(name, corpus, options):
+    for label, right, of, noise, mark in cells(name, corpus, *how):
         if label == "float":
             line.append(f"{name}{' ‡' if task.held_out else ''} | {right} of {of} {task.unit}")
         else:
@@ -88,19 +94,23 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*", default=list(TASKS))
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--rounding", action="store_true")
     parser.add_argument("--no-guard", action="append_const", const="--no-guard", dest="options", default=[])
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
-    heads = ["model", "float", *(f"Octet {name}" for name in OURS), *(f"ORT {name}" for name in THEIRS)]
+    ours, others = (ROUNDINGS, []) if args.rounding else (METHODS, THEIRS)
+    heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name in args.models:
-        lines.append(row(name, corpus, args.options))
+        lines.append(row(name, corpus, ours, others, args.options))
         print(lines[-1], flush=True)
     if args.write:
         page = CHECKOUT / "docs" / "accuracy.md"
         text = page.read_text()
-        start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+        begin = f"<!-- measured: benches/accuracy.py {'--rounding ' if args.rounding else ''}--write -->\n"
+        start = text.index(begin) + len(begin)
+        end = text.index(END, start)
         page.write_text(text[:start] + "\n" + "\n".join(lines) + "\n\n" + text[end:])
 
 

@@ -221,11 +221,13 @@ impl Session {
         self.inner.settle().map_err(error)
     }
 
-    /// Whether the samples must be fed a second time for this method; if so, that pass begins.
-    #[wasm_bindgen(js_name = beginSecondPass)]
-    pub fn begin_second_pass(&mut self, method: JsValue) -> Result<bool, JsValue> {
+    /// Whether the samples must be fed once more for this method, or for the rounding `gptq`; if so, that pass begins.
+    #[wasm_bindgen(js_name = beginFurtherPass)]
+    pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
-        self.inner.begin_second_pass(method).map_err(error)
+        self.inner
+            .begin_further_pass(method, moments)
+            .map_err(error)
     }
 
     /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.

@@ -56,7 +56,7 @@ fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, 
         symmetric: false,
         ..BlockSettings::default()
     };
-    quantize_blocks(model, &settings, keep, None)
+    quantize_blocks(model, &settings, keep, None, None)
 }
 
 /// Quantizes by every scheme, checks that what comes out is valid, and hands it on with the scheme's name.
@@ -352,7 +352,7 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
             "zero points",
         ),
     ] {
-        let error = quantize_blocks(&model, &settings, &[], None)
+        let error = quantize_blocks(&model, &settings, &[], None, None)
             .unwrap_err()
             .to_string();
         assert!(error.contains(word), "{error}");
@@ -370,6 +370,7 @@ fn columns_shorter_than_a_block_gain_nothing_and_stay() {
         &model(nodes, constants, &["y"]),
         &BlockSettings::default(),
         &[],
+        None,
         None,
     )
     .unwrap();

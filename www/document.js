@@ -43,6 +43,12 @@ export function canonical(value) {
     inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
 }
 
+/** Whether it needs samples run once more, for rounding weights together. @param {QuantizeSettings} document */
+export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
+
+/** @param {QuantizeSettings} document */
+export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
+
 /** What it says, briefly: for a list of what was tried. @param {QuantizeSettings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
@@ -53,6 +59,7 @@ export function inWords(document) {
   if (document.weights?.per_channel === false) words.push('one scale a weight');
   if (document.guard === false) words.push('no guard');
   if (scheme === 'blocks') words.push(`${document.blocks?.bits ?? 4} bits`);
+  if (needsMoments(document)) words.push('gptq');
   const nodes = Object.values(document.by_node ?? {});
   const float = nodes.filter((node) => node.float).length + (document.float?.length ?? 0);
   if (float > 0) words.push(`${float} kept float`);
@@ -78,7 +85,7 @@ export function inWords(document) {
 export function commandLine(model, document) {
   const stem = model.replace(/\.onnx$/i, '');
   const parts = ['octet quantize', quoted(model)];
-  if ((document.scheme ?? 'static') === 'static') parts.push('--calib', 'SAMPLES');
+  if (needsSamples(document)) parts.push('--calib', 'SAMPLES');
   const { method, scheme, format, ...rest } = document;
   if (Object.keys(rest).length > 0) {
     parts.push('--config', quoted(`${stem}.settings.json`));

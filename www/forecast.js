@@ -4,6 +4,7 @@
  * moment. Where it can't be done here the run is off, with the reason and a way that can.
  */
 
+import { needsSamples } from './document.js';
 import { sentence, aborted } from './messages.js';
 import { effect, untracked } from './signals.js';
 import { done, engine, forecast, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
@@ -20,7 +21,7 @@ function ready() {
   const { files, refs } = samples.value;
   if (!open || opening.value || run.value || done.value || engine.value.state !== 'ready') return null;
   if (open.wanted.length > 0 || open.card.alreadyQuantized || refs.length === 0 || !preview.value?.decoded) return null;
-  if ((document.scheme ?? 'static') !== 'static') return null;
+  if (!needsSamples(document)) return null;
   return { open, files, key: JSON.stringify([document, preset, image, threads]) };
 }
 

@@ -14,6 +14,7 @@
  */
 
 import { detect } from './capabilities.js';
+import { needsSamples } from './document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
 /** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
@@ -279,10 +280,10 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', samples: reading = {}, signal, enough } = options;
+    const { method = 'minmax', rounding, samples: reading = {}, signal, enough } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;
@@ -297,7 +298,7 @@ export class Model {
    */
   async quantize(settings = {}, options = {}) {
     const engine = await this.reach(options);
-    if ((settings.scheme ?? 'static') === 'static' && this.#calibrated !== engine) {
+    if (needsSamples(settings) && this.#calibrated !== engine) {
       throw new OctetError({ kind: 'order', message: 'There are no ranges yet: calibrate this model first.' });
     }
     return engine.call('quantize', { key: this.#key, settings }, options);

@@ -5,6 +5,7 @@
  */
 
 import { detect } from './capabilities.js';
+import { needsSamples } from './document.js';
 import { computed, signal } from './signals.js';
 
 /** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
@@ -124,7 +125,7 @@ export const blocked = computed(() => {
   if (opening.value || !open) return opening.value ? 'The model is still being read.' : 'Open a model first.';
   if (open.wanted.length > 0) return `Add the model’s data first: ${open.wanted.join(', ')}.`;
   if (open.card.alreadyQuantized) return 'This model is quantized already; open the float model it was made from.';
-  if ((settings.value.document.scheme ?? 'static') !== 'static') return '';
+  if (!needsSamples(settings.value.document)) return '';
   if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
   if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
   if (preview.value?.failure) return 'The first sample cannot be used; what is wrong with it is said below its name. Mend the file and add it again, or remove all and add others.';

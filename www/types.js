@@ -70,6 +70,7 @@
  * @property {string} [method] `minmax`, `percentile:99.99`, `mse`, `auto` …
  * @property {boolean | Record<string, boolean | number>} [guard] what may be made finer, so that nothing is ruined
  * @property {boolean} [bias_correction] whether biases make up for what rounding the weights adds in the mean
+ * @property {'nearest' | 'gptq'} [rounding] how weights are rounded; `gptq` must have been said to `calibrate`, too
  * @property {boolean} [quantize_bias] whether biases become integers of 32 bits
  * @property {boolean} [fit_bias] whether the scale of a weight grows where its bias would not fit 32 bits
  * @property {number} [fine_first] how many of the first values behind the first Conv get 16 bits at most
@@ -118,6 +119,7 @@
 /**
  * @typedef {object} CalibrateOptions
  * @property {string} [method] `minmax`, `percentile:99.99`, `entropy`, `mse`, `auto` …: as `octet quantize --method`
+ * @property {'nearest' | 'gptq'} [rounding] how weights will be rounded: `gptq` runs the samples once more
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
  * @property {AbortSignal} [enough] when it fires, the calibration ends with the samples it has seen, at least one portion
@@ -169,7 +171,7 @@
 
 /** @typedef {[name: string, min: number, max: number]} SeenRange */
 
-/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number, corrected?: number }} QuantizedTensor */
+/** @typedef {{ name: string, kind: string, element: string, scales: number, scale: number, zeroPoint: number, min: number, max: number, corrected?: number, compensated?: number }} QuantizedTensor */
 
 /** @typedef {{ node: string, operator: string, quantized: boolean, reason: string | null }} NodeChoice */
 

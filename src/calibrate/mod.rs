@@ -5,13 +5,17 @@ mod channels;
 mod distribution;
 mod exact_sum;
 mod expected_error;
+mod further;
 mod histogram;
 mod logarithm;
+mod meeting;
 mod methods;
+mod moments;
 mod numpy_histogram;
 mod observation;
 mod range;
 pub mod run;
+mod slide;
 mod target;
 
 use std::collections::BTreeMap;
@@ -19,10 +23,13 @@ use std::collections::BTreeMap;
 pub(crate) use bulk::Bulk;
 pub use channels::Channels;
 pub use histogram::{HALF, Histogram};
+pub use meeting::Meeting;
 pub use methods::{Measure, Method, MethodError, SecondPassMissing};
+pub use moments::Moments;
 pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
 pub use range::Range;
+pub use slide::Slide;
 pub use target::Target;
 
 /// What was seen, by tensor.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::exact_sum::ExactSum;
 use super::histogram::Bins;
 use super::numpy_histogram::NumpyHistogram;
-use super::{Channels, HALF, Histogram, Range};
+use super::{Channels, HALF, Histogram, Meeting, Moments, Range};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Observation {
     /// What a second pass counted, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     second: Option<NumpyHistogram>,
+    /// What layers' weights are multiplied with that read it, where a further pass looked at that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moments: Vec<Moments>,
 }
 
 impl Observation {
@@ -158,6 +161,26 @@ impl Observation {
     /// Takes what a second pass over the samples counted.
     pub(super) fn set_second_pass(&mut self, counted: NumpyHistogram) {
         self.second = Some(counted);
+    }
+
+    /// What those layers' weights are multiplied with that meet it like this, where a further pass looked at that.
+    pub fn moments(&self, meeting: &Meeting) -> Option<&Moments> {
+        self.moments.iter().find(|seen| seen.meeting() == meeting)
+    }
+
+    /// Whether a further pass looked at what any weights are multiplied with.
+    pub fn has_moments(&self) -> bool {
+        !self.moments.is_empty()
+    }
+
+    /// Takes what a further pass over the samples saw.
+    pub(super) fn add_moments(&mut self, moments: Moments) {
+        self.moments.push(moments);
+    }
+
+    /// The greatest magnitude that was seen; 0 while there was none.
+    pub(super) fn magnitude(&self) -> f32 {
+        self.ends.map_or(0.0, |[min, max, _]| max.max(-min))
     }
 
     /// Bytes that this holds, or where nothing was seen yet will hold once there was anything.

@@ -4,11 +4,13 @@
 //! any way the samples come: some at a time ([`Calibration::feed`]) or each as soon as it is there
 //! ([`Calibration::begin`]), so that no thread waits for the slowest of a portion.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
+use super::further::Counted;
+pub use super::further::Further;
 use super::{Layout, NumpyHistogram, Observation, Observations, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec, SampleError};
@@ -35,6 +37,11 @@ pub enum FeedError {
         first: u64,
         again: u64,
     },
+    #[error(
+        "the samples are run again, and {again} of {first} were run to their end: give the same samples both times, or \
+         calibrate anew where one of them failed"
+    )]
+    OtherCount { first: usize, again: usize },
 }
 
 /// Hears of a sample's name and the place of a watched value once that was looked at, from any thread.
@@ -46,6 +53,11 @@ pub struct Calibration {
     pass: Arc<Pass>,
     /// How many samples of this pass were begun.
     begun: usize,
+    /// How many samples the first pass ran, once another began.
+    first: Option<usize>,
+    /// What a further pass counted, or counts.
+    layout: Option<Layout>,
+    moments: bool,
 }
 
 /// What the threads share that run the samples of a calibration.
@@ -59,6 +71,8 @@ struct Pass {
     found: Mutex<Found>,
     done: AtomicUsize,
     under_way: AtomicUsize,
+    /// Whether a sample left off in the middle of a pass that adds samples as they run.
+    spoilt: AtomicBool,
     /// The first of the samples begun that failed, by its place.
     failed: Mutex<Option<(usize, FeedError)>>,
 }
@@ -66,8 +80,8 @@ struct Pass {
 /// What was seen of each watched value.
 struct Found {
     seen: Vec<Observation>,
-    /// What the second pass counted so far; empty in the first.
-    counted: Vec<NumpyHistogram>,
+    /// What this pass counted so far, if it is a further one.
+    counted: Counted,
 }
 
 impl Calibration {
@@ -82,7 +96,7 @@ impl Calibration {
     ) -> Calibration {
         let found = Found {
             seen: watched.iter().map(|_| Observation::new()).collect(),
-            counted: Vec::new(),
+            counted: Counted::Nothing,
         };
         let (watched, axes) = watched.into_iter().unzip();
         let pass = Pass {
@@ -94,12 +108,16 @@ impl Calibration {
             found: Mutex::new(found),
             done: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
+            spoilt: AtomicBool::new(false),
             failed: Mutex::default(),
         };
         Calibration {
             watched,
             pass: Arc::new(pass),
             begun: 0,
+            first: None,
+            layout: None,
+            moments: false,
         }
     }
 
@@ -116,26 +134,42 @@ impl Calibration {
         names.zip(found.seen.iter().map(range)).collect()
     }
 
-    /// What a second pass counts, once it began.
-    pub fn second_pass(&self) -> Option<Layout> {
-        self.pass
-            .found()
-            .counted
-            .first()
-            .map(NumpyHistogram::layout)
+    /// What a pass counts or counted, once it began.
+    pub fn layout(&self) -> Option<Layout> {
+        self.layout
     }
 
-    /// Begins the second pass: the same samples are to be fed again, and are counted between the ends that
-    /// the first pass found.
-    pub fn begin_second_pass(&mut self, layout: Layout) -> Result<(), FeedError> {
+    /// Whether a pass looks or looked at what weights are multiplied with.
+    pub fn has_moments(&self) -> bool {
+        self.moments
+    }
+
+    /// Begins a further pass: the same samples are to be fed again.
+    pub fn begin_pass(&mut self, further: Further) -> Result<(), FeedError> {
         self.settle()?;
+        self.end_pass()?;
+        self.first.get_or_insert(self.done());
         let mut found = self.pass.found();
-        let empty = |seen| NumpyHistogram::new(layout, seen);
-        found.counted = found.seen.iter().map(empty).collect();
+        match further {
+            Further::Histograms(layout) => self.layout = Some(layout),
+            Further::Moments(_) => self.moments = true,
+        }
+        found.counted = Counted::nothing(further, &self.watched, &found.seen);
         drop(found);
         self.pass.done.store(0, Ordering::Relaxed);
         self.begun = 0;
         Ok(())
+    }
+
+    /// Puts what a further pass counted to what was seen. Fails where it was not over the samples of the first.
+    fn end_pass(&mut self) -> Result<(), FeedError> {
+        let (again, spoilt) = (self.done(), self.pass.spoilt.load(Ordering::Relaxed));
+        if let Some(first) = self.first.filter(|&first| first != again || spoilt) {
+            return Err(FeedError::OtherCount { first, again });
+        }
+        let mut found = self.pass.found();
+        let Found { seen, counted } = &mut *found;
+        std::mem::take(counted).end(&self.watched, seen)
     }
 
     /// Decodes and runs some samples, each of which is given up once it is decoded, and waits for them. A sample counts whole or not at all: where this fails or
@@ -207,26 +241,11 @@ impl Calibration {
         }
     }
 
-    /// What was seen of each watched value. Fails where a second pass was not over the samples of the first.
+    /// What was seen of each watched value. Fails where a further pass was not over the samples of the first.
     pub fn finish(mut self) -> Result<Observations, FeedError> {
         self.settle()?;
-        let mut found = self.pass.found();
-        let Found { seen, counted } = &mut *found;
-        let (mut seen, counted) = (std::mem::take(seen), std::mem::take(counted));
-        drop(found);
-        let counted = self.watched.iter().zip(&mut seen).zip(counted);
-        for ((tensor, seen), counted) in counted {
-            let (first, again) = (seen.finite_count(), counted.total());
-            if first != again && !counted.edges().is_empty() {
-                let tensor = tensor.clone();
-                return Err(FeedError::OtherSamples {
-                    tensor,
-                    first,
-                    again,
-                });
-            }
-            seen.set_second_pass(counted);
-        }
+        self.end_pass()?;
+        let seen = std::mem::take(&mut self.pass.found().seen);
         Ok(self.watched.into_iter().zip(seen).collect())
     }
 }
@@ -254,30 +273,47 @@ impl Pass {
         // Its files are not needed while it runs.
         let Encoded { name, parts } = sample;
         drop(parts);
-        let found = self.found();
-        let mut counted: Vec<_> = found.counted.iter().map(NumpyHistogram::emptied).collect();
-        let mut seen = vec![Observation::new(); found.seen.len()];
-        let bins: Vec<_> = found.seen.iter().map(|s| s.histogram().shape()).collect();
-        drop(found);
-        if counted.is_empty() {
-            let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                seen[slot].observe_like(values, bins[slot]);
-                if let Some(axis) = self.axes[slot] {
-                    seen[slot].observe_channels(values, shape, axis);
+        let mut found = self.found();
+        match &mut found.counted {
+            Counted::Nothing => {
+                let mut seen = vec![Observation::new(); found.seen.len()];
+                let bins: Vec<_> = found.seen.iter().map(|s| s.histogram().shape()).collect();
+                drop(found);
+                let look = |slot: usize, values: &[f32], shape: &[usize]| {
+                    seen[slot].observe_like(values, bins[slot]);
+                    if let Some(axis) = self.axes[slot] {
+                        seen[slot].observe_channels(values, shape, axis);
+                    }
+                };
+                self.watch(&name, tensors, look, &stop)?;
+                for (all, one) in self.found().seen.iter_mut().zip(&mut seen) {
+                    one.end_sample();
+                    all.merge(one);
                 }
-            };
-            self.watch(&name, tensors, look, &stop)?;
-            let mut found = self.found();
-            for (all, one) in found.seen.iter_mut().zip(&mut seen) {
-                one.end_sample();
-                all.merge(one);
             }
-        } else {
-            let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
-            self.watch(&name, tensors, look, &stop)?;
-            let mut found = self.found();
-            for (all, one) in found.counted.iter_mut().zip(&counted) {
-                all.merge(one);
+            Counted::Histograms(counted) => {
+                let mut counted: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
+                drop(found);
+                let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
+                self.watch(&name, tensors, look, &stop)?;
+                if let Counted::Histograms(all) = &mut self.found().counted {
+                    for (all, one) in all.iter_mut().zip(&counted) {
+                        all.merge(one);
+                    }
+                }
+            }
+            Counted::Moments(moments) => {
+                let moments = Arc::clone(moments);
+                drop(found);
+                let look = |slot: usize, values: &[f32], shape: &[usize]| {
+                    for moments in &moments[slot] {
+                        let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
+                        moments.observe(values, shape);
+                    }
+                };
+                let watched = self.watch(&name, tensors, look, &stop);
+                self.spoilt.fetch_or(watched.is_err(), Ordering::Relaxed);
+                watched?;
             }
         }
         finished(&name, self.done.fetch_add(1, Ordering::Relaxed) + 1);

@@ -4,6 +4,7 @@ mod count;
 mod ends;
 pub mod fake_quantize;
 pub mod float;
+mod gram;
 pub mod int8;
 pub mod panels;
 pub mod row;
@@ -12,4 +13,5 @@ mod vectors;
 
 pub use count::{count, count_within};
 pub use ends::Ends;
+pub use gram::{LARGEST, LONGEST, add_products};
 pub use sum::{sum, sum_of_squares};

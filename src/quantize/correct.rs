@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 
 use super::plan::{Bias, Plan};
+use super::qdq::Integers;
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, quantize_value, span};
-use crate::calibrate::{Channels, Observations};
+use super::scale::QuantizationParameters;
+use crate::calibrate::{Channels, Observations, Slide};
 use crate::graph::Model;
-use crate::onnx::schema::NodeProto;
+use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
 /// The values whose channels' means tell what the rounding of a layer's weights adds, and the axis of the channels.
@@ -36,13 +37,19 @@ pub(super) fn corrections(
     plan: &Plan,
     ranges: Ranges<'_>,
     constants: &HashMap<String, QuantizationParameters>,
+    integers: &HashMap<&str, Integers>,
 ) -> Result<Vec<Vec<f64>>, TensorError> {
     let Ranges::Seen(observations, _) = ranges else {
         return Ok(vec![Vec::new(); plan.biases.len()]);
     };
-    let one = |planned: &Bias| match constants.get(&planned.weight) {
-        Some(weight) if plan.correct_biases => correction(model, planned, observations, weight),
-        _ => Ok(Vec::new()),
+    let one = |planned: &Bias| {
+        let weight = constants.get(&planned.weight);
+        match weight.zip(integers.get(planned.weight.as_str())) {
+            Some((weight, made)) if plan.correct_biases => {
+                correction(model, planned, observations, weight, &made.tensor)
+            }
+            _ => Ok(Vec::new()),
+        }
     };
     plan.biases.par_iter().map(one).collect()
 }
@@ -52,6 +59,7 @@ fn correction(
     planned: &Bias,
     observations: &Observations,
     weight: &QuantizationParameters,
+    integers: &TensorProto,
 ) -> Result<Vec<f64>, TensorError> {
     let node = &model.graph.nodes[planned.node];
     let constants = &model.graph.initializers;
@@ -73,11 +81,11 @@ fn correction(
     if bias.shape()? != [layout.outputs] {
         return Ok(Vec::new());
     }
-    let whole = span(weight.element, false, false);
     let mut added = vec![0.0; layout.outputs];
-    let errors = tensor.to_f32()?;
+    let (values, integers) = (tensor.to_f32()?, integers.to_i64()?);
     let taps = layout.shares.len();
-    for (index, kernel) in errors.chunks_exact(taps).enumerate() {
+    let kernels = values.chunks_exact(taps).zip(integers.chunks_exact(taps));
+    for (index, (values, integers)) in kernels.enumerate() {
         let (input, output) = layout.joins(index);
         let channel = match weight.axis {
             None => 0,
@@ -88,12 +96,14 @@ fn correction(
         else {
             return Ok(Vec::new());
         };
-        let error = |value: f32| {
-            let integer = quantize_value(value, scale, zero_point, whole);
-            f64::from(scale) * f64::from(integer - zero_point) - f64::from(value)
+        let error = |(&value, &integer): (&f32, &i64)| {
+            f64::from(scale) * (integer - i64::from(zero_point)) as f64 - f64::from(value)
         };
-        let kernel = kernel.iter().zip(&layout.shares);
-        let sum: f64 = kernel.map(|(&value, share)| error(value) * share).sum();
+        let errors = values.iter().zip(integers).map(error);
+        let sum: f64 = errors
+            .zip(&layout.shares)
+            .map(|(error, share)| error * share)
+            .sum();
         added[output] += sum * means[input];
     }
     let correction: Vec<f64> = added.iter().map(|sum| -sum * layout.factor).collect();
@@ -205,59 +215,33 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
         return None;
     }
     let mut all = vec![1.0];
-    for (axis, (&taps, &extent)) in kernel.iter().zip(input).enumerate() {
-        let at = |name: &str, place: usize, usual: i64| {
-            let given = node.ints(name).and_then(|values| values.get(place));
-            given.copied().unwrap_or(usual)
-        };
-        let (stride, dilation) = (at("strides", axis, 1), at("dilations", axis, 1));
-        let (taps, extent) = (i64::try_from(taps).ok()?, i64::try_from(extent).ok()?);
-        if stride < 1 || dilation < 1 || taps < 1 || extent < 1 {
-            return None;
-        }
-        let reach = dilation.checked_mul(taps - 1)?.checked_add(1)?;
-        let mut pads = [at("pads", axis, 0), at("pads", axis + kernel.len(), 0)];
-        let same = match node.text("auto_pad") {
-            Some("SAME_UPPER") => Some(0),
-            Some("SAME_LOWER") => Some(1),
-            Some("VALID") => {
-                pads = [0, 0];
-                None
-            }
-            _ => None,
-        };
-        if let Some(more_before) = same {
-            // As much as lets the output be the input divided, or multiplied, by the stride.
-            let over = match form {
-                Form::ConvTranspose => reach - stride + at("output_padding", axis, 0),
-                _ => (extent - 1) / stride * stride + reach - extent,
-            }
-            .max(0);
-            let before = (over + more_before) / 2;
-            pads = [before, over - before];
-        }
-        // A weight at `tap` joins place i of what is stepped through with this place of the other: of the input with the
+    for (axis, (slide, &extent)) in Slide::of(node, kernel)?.iter().zip(input).enumerate() {
+        let extent = i64::try_from(extent).ok().filter(|&extent| extent > 0)?;
+        // A weight at `tap` joins place i of what is stepped through with the place that it meets of the other: of the input with the
         // output where a Conv steps through its output, the other way round where a ConvTranspose does through its input.
-        let other = |place: i64, tap: i64| place * stride + tap * dilation - pads[0];
-        let (steps, bound, places) = match form {
+        let (before, steps, bound, places) = match form {
             Form::ConvTranspose => {
-                let whole = (extent - 1).checked_mul(stride)?.checked_add(reach)?;
-                let made = whole + at("output_padding", axis, 0) - pads[0] - pads[1];
-                (extent, made, made)
+                let more = node.ints("output_padding").and_then(|more| more.get(axis));
+                let more = more.copied().unwrap_or(0);
+                let [before, after] = slide.zeros(slide.reach() - slide.stride + more);
+                let whole = (extent - 1).checked_mul(slide.stride)? + slide.reach();
+                let made = whole + more - before - after;
+                (before, extent, made, made)
             }
             _ => {
-                let made = (extent + pads[0] + pads[1] - reach).div_euclid(stride) + 1;
-                (made, extent, made)
+                let (before, made) = slide.places(extent);
+                (before, made, extent, made)
             }
         };
         if places < 1 {
             return None;
         }
         let share = |tap: i64| {
-            let met = (0..steps).filter(|&place| (0..bound).contains(&other(place, tap)));
+            let met =
+                (0..steps).filter(|&place| (0..bound).contains(&slide.met(place, tap, before)));
             met.count() as f64 / places as f64
         };
-        let along: Vec<f64> = (0..taps).map(share).collect();
+        let along: Vec<f64> = (0..slide.taps).map(share).collect();
         let before = all.iter();
         all = before
             .flat_map(|share| along.iter().map(move |along| share * along))

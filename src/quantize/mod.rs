@@ -7,6 +7,7 @@
 
 mod bias;
 mod blocks;
+mod compensate;
 mod composed;
 mod correct;
 mod dynamic;
@@ -33,6 +34,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use compensate::{meeting_bytes, meetings};
 pub use correct::channel_axes;
 pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{HalfSettings, quantize_half};
@@ -44,8 +46,8 @@ pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
 pub use settings::{
-    ElementType, Format, GuardSettings, LayerSettings, Operators, Scheme, Settings, SettingsError,
-    TensorSettings, target_of,
+    ElementType, Format, GuardSettings, LayerSettings, Operators, Rounding, Scheme, Settings,
+    SettingsError, TensorSettings, target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};
@@ -119,6 +121,11 @@ pub enum QuantizeError {
         "static quantization needs ranges; calibrate with some samples first, or choose another scheme"
     )]
     NoRanges,
+    #[error(
+        "the rounding gptq must know what the weights are multiplied with, which takes a further pass over the samples: \
+         calibrate again with these settings, or round to the nearest (ranges from elsewhere don't tell it)"
+    )]
+    MomentsMissing,
     #[error("{0}")]
     Prepare(#[from] PrepareError),
     #[error("{0}")]
@@ -165,6 +172,10 @@ pub struct QuantizedTensor {
     /// Of a bias that was corrected for what rounding the weights adds: the most that any channel was changed by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<f32>,
+    /// Of a weight whose errors were made to make up for one another: by how many decibels the error of what it adds to is
+    /// expected to be less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compensated: Option<f32>,
 }
 
 impl QuantizedTensor {
@@ -187,6 +198,7 @@ impl QuantizedTensor {
             scales: found.scales.len(),
             block: None,
             corrected: None,
+            compensated: None,
             scale,
             zero_point,
             min: real(whole.low),

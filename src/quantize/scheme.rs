@@ -1,5 +1,6 @@
 //! From the settings document to the scheme it names.
 
+use super::compensate::known;
 use super::guard::{Guarded, guard};
 use super::operators::is_onnx_runtimes;
 use super::settings::{
@@ -18,7 +19,7 @@ const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don'
                         a calibration does";
 
 /// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
-/// where the scheme is static.
+/// where the settings need samples.
 pub fn apply(
     model: &Model,
     settings: &Settings,
@@ -78,7 +79,14 @@ fn by_scheme(
         }
         Scheme::Blocks => {
             let (keep_float, operators) = selected(model, settings)?;
-            quantize_blocks(model, &settings.blocks, &keep_float, operators.as_deref())
+            let seen = settings.need_moments().then(|| known(ranges)).transpose()?;
+            quantize_blocks(
+                model,
+                &settings.blocks,
+                &keep_float,
+                operators.as_deref(),
+                seen,
+            )
         }
     }
 }
@@ -93,6 +101,7 @@ fn quantize_static(
     let method = ranges.method(settings);
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
+    plan.rounding = settings.rounding;
     let guarded = guard(model, settings, &mut plan, &found, ranges)?;
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, Found, Session, Watch};
-use crate::calibrate::run::Calibration;
+use crate::calibrate::run::{Calibration, Further};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
@@ -141,14 +141,21 @@ impl Session {
         self.each_layer = each;
     }
 
-    /// Begins a second pass over the samples if this method needs one; says whether it does. If so, the
-    /// same samples are to be fed again before the calibration is finished with this method.
-    pub fn begin_second_pass(&mut self, method: Method) -> Result<bool, Error> {
+    /// Begins a further pass over the samples if there is one left that this method, or what the settings need to know of what
+    /// weights are multiplied with (`moments`), asks for; says whether there is. If so, the same samples are to be fed again
+    /// before the calibration is finished.
+    pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
-        let Some(layout) = method.second_pass() else {
-            return Ok(false);
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
+        let layout = method.second_pass();
+        let further = match layout {
+            Some(layout) if calibration.layout() != Some(layout) => Further::Histograms(layout),
+            _ if moments && !calibration.has_moments() => {
+                Further::Moments(quantize::meetings(&ready.model))
+            }
+            _ => return Ok(false),
         };
-        calibration.begin_second_pass(layout)?;
+        calibration.begin_pass(further)?;
         Ok(true)
     }
 
@@ -161,7 +168,7 @@ impl Session {
             return Err(Error::NoSamples);
         }
         if let Some(layout) = method.second_pass()
-            && calibration.second_pass() != Some(layout)
+            && calibration.layout() != Some(layout)
         {
             // The first pass is kept: the second can be begun, or another method taken.
             self.calibration = Some(calibration);

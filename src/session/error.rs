@@ -91,7 +91,9 @@ impl From<FeedError> for Error {
                 source,
             },
             FeedError::Stopped => Error::Stopped,
-            FeedError::OtherSamples { .. } => Error::OtherSamples(error),
+            FeedError::OtherSamples { .. } | FeedError::OtherCount { .. } => {
+                Error::OtherSamples(error)
+            }
             FeedError::UnderWay(_) => Error::UnderWay(error),
         }
     }

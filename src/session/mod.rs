@@ -223,7 +223,7 @@ impl Session {
     /// Quantizes with what the last calibration saw. Other settings, other methods among them, need no other
     /// calibration.
     pub fn quantize(&mut self, settings: &quantize::Settings) -> Result<Outcome, Error> {
-        if settings.scheme.needs_samples() && self.found.is_none() {
+        if settings.need_samples() && self.found.is_none() {
             return Err(Error::NotCalibrated);
         }
         self.profiler.resume();

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from judge import load_samples, session
 from onnx import TensorProto, helper, numpy_helper
+from schemes import constants, dequantized
 
 SAMPLES = 4
 
@@ -22,20 +23,6 @@ def quantize(program, model, samples, folder, *options):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return onnx.load(out), onnx.load(prepared)
-
-
-def constants(model):
-    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-
-
-def dequantized(found, node):
-    """What a DequantizeLinear of constants gives, in f64."""
-    integers, scale, zero_point = (found[name].astype(np.float64) for name in node.input)
-    if scale.size > 1:
-        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
-        shape = [-1 if i == axis else 1 for i in range(integers.ndim)]
-        scale, zero_point = scale.reshape(shape), zero_point.reshape(shape)
-    return (integers - zero_point) * scale
 
 
 def layers(quantized, prepared):

@@ -1,6 +1,7 @@
 // @ts-check
 /** Before a run: what will be quantized, what stays float and why, and what a person should mend first. Read off the card, the samples and the settings. */
 
+import { needsSamples } from '../document.js';
 import { h } from '../dom.js';
 import { count, plural, real } from '../format.js';
 import { isPicture } from '../files.js';
@@ -63,7 +64,7 @@ function whatIsSaid() {
 /** @returns {Finding[]} what is known of the samples */
 function whatIsFed() {
   const { refs, source, labels, labelFailure, files } = samples.value;
-  const needed = (settings.value.document.scheme ?? 'static') === 'static';
+  const needed = needsSamples(settings.value.document);
   /** @type {Finding[]} */
   const found = [];
   if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: 10 to 100 that look like real use are plenty.' }] : [];

@@ -5,7 +5,7 @@ import { h } from '../dom.js';
 import { bytes, duration, mib, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize, suffice } from '../run.js';
-import { inWords } from '../document.js';
+import { inWords, needsSamples } from '../document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { curve } from './curve.js';
@@ -18,7 +18,7 @@ export function runPanel() {
     h('button', {
       type: 'button', id: 'run', class: 'primary wide', 'aria-disabled': () => (blocked.value ? 'true' : null), 'aria-describedby': 'run-why',
       onclick: () => blocked.peek() || quantize(),
-    }, () => (done.value ? 'Quantize again' : (settings.value.document.scheme ?? 'static') === 'static' ? 'Calibrate and quantize' : 'Quantize')),
+    }, () => (done.value ? 'Quantize again' : needsSamples(settings.value.document) ? 'Calibrate and quantize' : 'Quantize')),
     h('p', { class: 'note', id: 'run-why' }, () => blocked.value || `${inWords(settings.value.document).replace(/^./, (letter) => letter.toUpperCase())}. Nothing is changed in your file.`),
   );
 }

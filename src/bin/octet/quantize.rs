@@ -78,7 +78,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let settings = options.settings.document()?;
     let given = !options.calib.is_empty() || options.demo.is_some() || options.ranges.is_some();
-    if settings.scheme.needs_samples() != given {
+    if settings.need_samples() != given {
         return Err(Failure(match given {
             true => "--calib, --demo and --ranges are for the scheme static: leave them out, this one needs no samples".into(),
             false => "no samples were given: name some with --calib, or choose a scheme that needs none \
@@ -167,7 +167,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 calibrate(session, &samples, threads, options, &progress)
             };
             pass(&mut session)?;
-            if session.begin_second_pass(method).map_err(named)? {
+            let moments = settings.need_moments();
+            while session.begin_further_pass(method, moments).map_err(named)? {
                 progress.stage("Counting");
                 pass(&mut session)?;
             }

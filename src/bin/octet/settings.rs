@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use octet::calibrate::Method;
-use octet::quantize::{ElementType, Format, GuardSettings, Operators, Scheme, Settings};
+use octet::quantize::{ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings};
 
 use super::images::one_of;
 use super::{Failure, files};
@@ -52,6 +52,10 @@ pub struct SettingsOptions {
     /// Whether biases make up for what rounding the weights adds in the mean [default: with the method auto]
     #[arg(long, value_name = "true|false")]
     bias_correction: Option<bool>,
+    /// How weights are rounded: nearest, or gptq, so that their errors make up for one another (a further pass over the
+    /// samples) [default: nearest]
+    #[arg(long, value_name = "ROUNDING")]
+    rounding: Option<String>,
     /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
@@ -118,6 +122,13 @@ impl SettingsOptions {
         }
         if self.no_guard {
             settings.guard = GuardSettings::NONE;
+        }
+        if let Some(rounding) = &self.rounding {
+            settings.rounding = match rounding.as_str() {
+                "nearest" => Rounding::Nearest,
+                "gptq" => Rounding::Gptq,
+                other => return Err(one_of("--rounding", other, &["nearest", "gptq"])),
+            };
         }
         settings.bias_correction = self.bias_correction.or(settings.bias_correction);
         settings.float.extend(self.keep_float.iter().cloned());

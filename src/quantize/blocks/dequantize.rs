@@ -3,6 +3,7 @@
 use super::matrix::{Matrix, packed, quantized};
 use super::rounding::Levels;
 use super::{BlockSettings, matrix_of, reported};
+use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::integers::Quantity;
 use crate::quantize::rewrite::{Rewriter, Stop};
@@ -12,8 +13,9 @@ pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     settings: &BlockSettings,
+    seen: Option<&'a Observations>,
 ) -> Result<(), Stop> {
-    let (name, matrix) = matrix_of(graph, node)?;
+    let (name, matrix) = matrix_of(graph, node, seen)?;
     let form = if matrix.turned {
         "turned blocks"
     } else {

@@ -3,6 +3,7 @@
 use super::matrix::{Blocks, packed, quantized};
 use super::rounding::Levels;
 use super::{BlockMethod, BlockSettings, matrix_of, reported};
+use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::MICROSOFT;
 use crate::quantize::dynamic::plain_gemm;
@@ -14,8 +15,9 @@ pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     settings: &BlockSettings,
+    seen: Option<&'a Observations>,
 ) -> Result<(), Stop> {
-    let (name, matrix) = matrix_of(graph, node)?;
+    let (name, matrix) = matrix_of(graph, node, seen)?;
     graph.float_activations(node)?;
     plain_gemm(node)?;
     let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;

@@ -4,18 +4,22 @@ use rayon::prelude::*;
 
 use super::rounding::{Grid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
+use crate::calibrate::Moments;
+use crate::quantize::compensate::{factors, gained};
 use crate::quantize::rewrite::Stop;
 
 /// A constant that values are multiplied with: `rows` of the sum, `columns` of the result.
-pub(super) struct Matrix {
+pub(super) struct Matrix<'a> {
     pub(super) values: Vec<f32>,
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Whether a column lies in one piece in memory.
     pub(super) turned: bool,
+    /// What is known of what it is multiplied with.
+    pub(super) moments: Option<&'a Moments>,
 }
 
-impl Matrix {
+impl Matrix<'_> {
     fn column(&self, index: usize) -> Vec<f32> {
         if self.turned {
             self.values[index * self.rows..][..self.rows].to_vec()
@@ -33,6 +37,8 @@ pub(super) struct Blocks {
     pub(super) zero_points: Vec<f32>,
     /// Blocks of one column.
     pub(super) per_column: usize,
+    /// Where the errors of a column make up for one another: by what factor the mean square of what they add is less.
+    pub(super) gained: Option<f64>,
 }
 
 /// A matrix in blocks; columns are worked on in parallel, each by itself.
@@ -44,9 +50,15 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
     let grid = |block: &[f32]| match settings.method {
         BlockMethod::Rtn => from_ends(block, levels),
         BlockMethod::Hqq => half_quadratic::grid(block, levels),
-        BlockMethod::Search => search::grid(block, levels),
+        BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
     };
-    let columns: Vec<(Vec<u8>, Vec<Grid>)> = (0..matrix.columns)
+    let moments = matrix
+        .moments
+        .filter(|_| settings.method == BlockMethod::Gptq);
+    let factors: Vec<_> = moments
+        .map(|known| factors(known, false).collect())
+        .unwrap_or_default();
+    let columns: Vec<(Vec<u8>, Vec<Grid>, [f64; 2])> = (0..matrix.columns)
         .into_par_iter()
         .map(|index| {
             let column = matrix.column(index);
@@ -57,7 +69,19 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
                 integers.extend(block.iter().map(|&value| found.integer(value, levels)));
                 grids.push(found);
             }
-            (integers, grids)
+            let mut errors = [0.0; 2];
+            for (_, rows, factor) in &factors {
+                let Some(factor) = factor else { continue };
+                let round = |row: usize, wanted: f64| {
+                    let grid = grids[(rows.start + row) / settings.size];
+                    let integer = grid.integer(wanted as f32, levels);
+                    (integer, grid.real(integer).into())
+                };
+                let found =
+                    factor.better(&column[rows.clone()], &mut integers[rows.clone()], round);
+                errors = [errors[0] + found[0], errors[1] + found[1]];
+            }
+            (integers, grids, errors)
         })
         .collect();
     let per_column = matrix.rows.div_ceil(settings.size);
@@ -66,8 +90,9 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
         scales: Vec::with_capacity(matrix.columns * per_column),
         zero_points: Vec::with_capacity(matrix.columns * per_column),
         per_column,
+        gained: gained(columns.iter().map(|&(.., errors)| errors)),
     };
-    for (integers, grids) in columns {
+    for (integers, grids, _) in columns {
         blocks.integers.extend(integers);
         blocks.scales.extend(grids.iter().map(|grid| grid.scale));
         blocks
@@ -126,6 +151,7 @@ mod tests {
                 rows,
                 columns,
                 turned,
+                moments: None,
             };
             quantized(&matrix, &settings).unwrap()
         };

@@ -16,38 +16,45 @@ pub use settings::{BlockForm, BlockMethod, BlockSettings};
 
 use matrix::{Blocks, Matrix};
 
+use super::compensate::{Rows, decibels, moments};
 use super::rewrite::{Rewriter, Stop};
 use super::scale::span;
 use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
+use crate::calibrate::Observations;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
 
 /// The form of a prepared model whose weights are quantized in blocks, but for nodes of these names; only of these
-/// operators, where there are any.
+/// operators, where there are any. `seen` tells what they are multiplied with, where the method wants that.
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
+    seen: Option<&Observations>,
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
     match settings.form {
         BlockForm::MatMulNBits => Rewriter::new(model, keep_float, operators)?
-            .run(|graph, node| matmul_nbits::rewrite(graph, node, settings)),
+            .run(|graph, node| matmul_nbits::rewrite(graph, node, settings, seen)),
         BlockForm::Dequantize => {
             let mut raised = model.clone();
             raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
                 reason: error.to_string(),
             })?;
             Rewriter::new(&raised, keep_float, operators)?
-                .run(|graph, node| dequantize::rewrite(graph, node, settings))
+                .run(|graph, node| dequantize::rewrite(graph, node, settings, seen))
         }
     }
 }
 
 /// The matrix a MatMul or Gemm multiplies with, and whether it lies turned over.
-fn matrix_of<'a>(graph: &Rewriter<'a>, node: &'a NodeProto) -> Result<(&'a str, Matrix), Stop> {
+fn matrix_of<'a>(
+    graph: &Rewriter<'a>,
+    node: &'a NodeProto,
+    seen: Option<&'a Observations>,
+) -> Result<(&'a str, Matrix<'a>), Stop> {
     let turned = match node.operator().as_str() {
         "MatMul" => false,
         "Gemm" => node.int("transB").unwrap_or(0) != 0,
@@ -63,11 +70,13 @@ fn matrix_of<'a>(graph: &Rewriter<'a>, node: &'a NodeProto) -> Result<(&'a str, 
         (first, second)
     };
     let values = weight.tensor.to_f32()?;
+    let met = Rows::of(node, &weight.shape);
     let matrix = Matrix {
         values,
         rows,
         columns,
         turned,
+        moments: met.and_then(|met| moments(seen?, node, &met)),
     };
     Ok((weight.name, matrix))
 }
@@ -117,5 +126,6 @@ fn reported(
         max: ends[0].max(ends[1]),
         block: Some(settings.size),
         corrected: None,
+        compensated: blocks.gained.map(decibels),
     }
 }

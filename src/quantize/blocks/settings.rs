@@ -27,6 +27,8 @@ pub enum BlockMethod {
     Hqq,
     /// The best of many scales, errors of large numbers counting more.
     Search,
+    /// With those scales, rounded so that the errors of a column make up for one another.
+    Gptq,
 }
 
 /// How weights are quantized in blocks.
@@ -90,7 +92,7 @@ impl BlockSettings {
         if self.method == BlockMethod::Hqq
             && (self.symmetric || self.bits == 8 || self.form != BlockForm::MatMulNBits)
         {
-            let wanted = "rtn or search; or with it 2 or 4 bits, weights that are not symmetric and the form \
+            let wanted = "rtn, search or gptq; or with it 2 or 4 bits, weights that are not symmetric and the form \
                           matmul_nbits, since its zero points are no integers";
             return wrong("method", "hqq".to_owned(), wanted);
         }

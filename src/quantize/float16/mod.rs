@@ -153,5 +153,6 @@ fn reported(name: &str) -> QuantizedTensor {
         max: LARGEST,
         block: None,
         corrected: None,
+        compensated: None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::visit::Planner;
 use super::{Form, Plan};
-use crate::quantize::settings::Representation;
+use crate::quantize::settings::{Representation, Rounding};
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -37,6 +37,7 @@ impl Planner<'_> {
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
             correct_biases: false,
+            rounding: Rounding::Nearest,
             removed: self.removed,
             renamed: self.renamed,
             quantized: self.quantized,

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::composed::{Composed, composed};
 use super::operators::is_quantized_operator;
 use super::ranges::Ranges;
-use super::settings::{Layers, Operators, Representation};
+use super::settings::{Layers, Operators, Representation, Rounding};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
@@ -63,6 +63,8 @@ pub struct Plan {
     pub(super) fit_biases: bool,
     /// Whether biases make up for what rounding the weights adds.
     pub(super) correct_biases: bool,
+    /// How weights are rounded.
+    pub(super) rounding: Rounding,
     /// Nodes folded into what comes before them.
     pub(super) removed: BTreeSet<usize>,
     /// What removed nodes had read, and so takes the name of what they had made.

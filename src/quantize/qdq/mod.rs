@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
+use super::compensate::Compensation;
 use super::correct::corrections;
 use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
@@ -44,18 +45,19 @@ pub fn quantize(
             bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
         }
     }
-    let mut integers = constant_integers(model, &constants)?;
+    let compensation = Compensation::new(model, plan, ranges)?;
+    let mut integers = constant_integers(model, plan, &constants, compensation.as_ref())?;
+    let corrections = corrections(model, plan, ranges, &constants, &integers)?;
     let mut writer = Writer::new(model, plan);
     for (name, form) in &plan.forms {
         if let Some(found) = constants.get(name) {
-            if let Some(integers) = integers.remove(name.as_str()) {
-                writer.constant(name, form, found, integers);
+            if let Some(made) = integers.remove(name.as_str()) {
+                writer.constant(name, form, found, made);
             }
         } else if let Some(found) = scale_of(name, &constants) {
             writer.activation(name, form, &found);
         }
     }
-    let corrections = corrections(model, plan, ranges, &constants)?;
     for (planned, correction) in plan.biases.iter().zip(&corrections) {
         let weight = scale_of(&planned.weight, &constants);
         if let (Some(input), Some(weight)) = (scale_of(&planned.input, &constants), weight) {
@@ -170,17 +172,42 @@ fn constant_parameters(
     found.into_iter().collect()
 }
 
+/// Integers of a constant.
+pub(super) struct Integers {
+    pub(super) tensor: TensorProto,
+    /// Where their errors make up for one another: by what factor the mean square of what these add is less.
+    pub(super) gained: Option<f64>,
+}
+
 /// The integers of every constant; their names are made when they are written.
 fn constant_integers<'a>(
     model: &Model,
+    plan: &Plan,
     constants: &'a HashMap<String, QuantizationParameters>,
-) -> Result<HashMap<&'a str, TensorProto>, QuantizeError> {
-    let integers = |(name, found): (&'a String, &QuantizationParameters)| {
+    compensation: Option<&Compensation>,
+) -> Result<HashMap<&'a str, Integers>, QuantizeError> {
+    let integers = |name: &str, found: &QuantizationParameters, tensor: &TensorProto| {
+        if let Some(compensation) = compensation {
+            let represented = represented(plan, name)?;
+            let symmetric = represented.is_symmetric(true);
+            let used = span(found.element, symmetric, represented.reduce_range);
+            if let Some((tensor, gained)) = compensation.integers(tensor, name, found, used)? {
+                let gained = Some(gained);
+                return Ok(Integers { tensor, gained });
+            }
+        }
+        let tensor = quantized(tensor, name, found)?;
+        Ok(Integers {
+            tensor,
+            gained: None,
+        })
+    };
+    let one = |(name, found): (&'a String, &QuantizationParameters)| {
         let tensor = model.graph.initializers.get(name)?;
-        let made = quantized(tensor, name, found);
+        let made = integers(name, found, tensor);
         Some(made.map(|made| (name.as_str(), made)))
     };
     let constants: Vec<_> = constants.iter().collect();
-    let made: Vec<_> = constants.into_par_iter().filter_map(integers).collect();
-    Ok(made.into_iter().collect::<Result<_, _>>()?)
+    let made: Vec<_> = constants.into_par_iter().filter_map(one).collect();
+    made.into_iter().collect()
 }

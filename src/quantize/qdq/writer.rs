@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::nodes::{last_name, linear, uses_without};
-use super::source_of;
+use super::{Integers, source_of};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::quantize::compensate::decibels;
 use crate::quantize::plan::{Bias, Form, Plan};
 use crate::quantize::scale::{QuantizationParameters, encoded};
 use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
@@ -153,13 +154,13 @@ impl<'a> Writer<'a> {
         name: &str,
         form: &Form,
         found: &QuantizationParameters,
-        made: TensorProto,
+        made: Integers,
     ) {
         let (scale, zero_point) = self.source_parameters(name, found);
         let integers = self.names.fresh(&format!("{name}_quantized"));
         self.out.graph.initializers.insert(TensorProto {
             name: Some(integers.clone()),
-            ..made
+            ..made.tensor
         });
         let output = self.names.fresh(&format!("{name}_DequantizeLinear_Output"));
         let node = self.linear(
@@ -180,7 +181,9 @@ impl<'a> Writer<'a> {
             Form::Weight(_) => Kind::Weight,
             _ => Kind::Activation,
         };
-        self.report(name, kind, found);
+        let mut told = QuantizedTensor::new(name, kind, found);
+        told.compensated = made.gained.map(decibels);
+        self.tensors.push(told);
     }
 
     pub(super) fn bias(

@@ -24,7 +24,7 @@ pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, Range};
 use crate::onnx::schema::DataType;
-use crate::quantize::BlockSettings;
+use crate::quantize::{BlockMethod, BlockSettings};
 
 /// An integer type that tensors can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,11 +103,6 @@ impl Scheme {
             Scheme::Float16 => "Conversion (Float16)",
         }
     }
-
-    /// Whether it needs samples.
-    pub fn needs_samples(self) -> bool {
-        self == Scheme::Static
-    }
 }
 
 /// How the quantized model is written.
@@ -121,6 +116,17 @@ pub enum Format {
     QOperator,
     /// The numbers of the quantized model, with all weights still readable as floats.
     Simulated,
+}
+
+/// How weights are rounded where the scheme is static.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rounding {
+    /// Each to the nearest integer.
+    #[default]
+    Nearest,
+    /// So that the errors of an output's weights make up for one another.
+    Gptq,
 }
 
 /// Which operators are quantized.
@@ -223,6 +229,8 @@ pub struct Settings {
     /// method `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bias_correction: Option<bool>,
+    /// How weights are rounded.
+    pub rounding: Rounding,
     /// Whether biases become integers of 32 bits.
     pub quantize_bias: bool,
     /// Whether the scale of a weight grows where its bias would not fit 32 bits.
@@ -261,6 +269,7 @@ impl Default for Settings {
             float: Vec::new(),
             guard: GuardSettings::ALL,
             bias_correction: None,
+            rounding: Rounding::default(),
             quantize_bias: true,
             fit_bias: true,
             fine_first: None,
@@ -270,6 +279,22 @@ impl Default for Settings {
             by_name: BTreeMap::new(),
             by_node: BTreeMap::new(),
             tensors: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether they need samples.
+    pub fn need_samples(&self) -> bool {
+        self.scheme == Scheme::Static || self.need_moments()
+    }
+
+    /// Whether they need a further pass over the samples, which looks at what weights are multiplied with.
+    pub fn need_moments(&self) -> bool {
+        match self.scheme {
+            Scheme::Static => self.rounding == Rounding::Gptq,
+            Scheme::Blocks => self.blocks.method == BlockMethod::Gptq,
+            _ => false,
         }
     }
 }

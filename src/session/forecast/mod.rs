@@ -5,6 +5,8 @@
 //! are in it. The first sample is then run for a moment, which tells the time, and how much must be remembered of each
 //! tensor.
 
+mod written;
+
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -12,19 +14,16 @@ use serde::Serialize;
 use super::{Error, Session};
 use crate::calibrate::{Channels, Method, Observation};
 use crate::engine::{self, Engine, Probe};
-use crate::graph::{Dim, Graph};
-use crate::onnx::schema::{DataType, TensorProto};
+use crate::graph::Dim;
 use crate::profile::macs::macs;
 use crate::profile::{Clock, SystemClock, memory};
-use crate::quantize::{self, ElementType, Plan, Scheme};
+use crate::quantize::{self, Plan};
 use crate::samples::{self, Encoded};
 use crate::tensor::Tensor;
+use written::{Written, bits_of_weights};
 
 /// How long the first sample runs at most, in milliseconds.
 const PROBE_MS: f64 = 250.0;
-
-/// What two nodes and four constants for an activation take in the file, and two of these for a weight.
-const PAIR_BYTES: u64 = 400;
 
 /// What a node of the quantized model takes where most of it is there: as a graph, as the message and in the bytes of the file, with
 /// its names and small constants and what is told of them.
@@ -32,6 +31,11 @@ const NODE_BYTES: u64 = 6_500;
 
 /// So many bytes of weights are made integers and written in a millisecond.
 const QUANTIZED_PER_MS: f64 = 3e5;
+
+/// Where weights are rounded together: so many numbers that are held of what they are multiplied with are brought up to date by a
+/// sample in a millisecond, and so many weights rounded.
+const MOMENTS_PER_MS: f64 = 2e4;
+const TOGETHER_PER_MS: f64 = 1.6e3;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -100,6 +104,8 @@ struct Parts {
     ranges: u64,
     /// Of it what stays when the calibration ends.
     kept: u64,
+    /// Of it what is remembered of what weights are multiplied with.
+    moments: u64,
     /// Files of the samples that wait.
     samples: u64,
 }
@@ -209,15 +215,20 @@ impl Session {
         let (at_first, later) = ((waiting(0), 0), (waiting(job.threads), kept));
         let more = job.samples > job.threads && later.0 + later.1 > at_first.0;
         let (samples, put_together) = if more { later } else { at_first };
+        let moments = match job.settings.need_moments() {
+            true => quantize::meeting_bytes(&ready.model),
+            false => 0,
+        };
         let parts = Parts {
             before,
             planned: after.saturating_sub(decoded),
             live: runs.saturating_sub(ranges),
-            ranges: ranges.min(runs) + put_together,
-            kept,
+            ranges: ranges.min(runs) + put_together + moments,
+            kept: kept + moments,
+            moments,
             samples,
         };
-        let written = self.written(graph, job.settings)?;
+        let written = Written::of(self.card.bytes, &ready.model, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(told(
             job,
@@ -229,60 +240,6 @@ impl Session {
             at_once,
         ))
     }
-
-    fn written(&self, graph: &Graph, settings: &quantize::Settings) -> Result<Written, Error> {
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let bits = bits_of_weights(settings);
-        // What the plan for static quantization takes for integers is about what the other schemes take, too.
-        let plan = Plan::new(&ready.model, settings)?;
-        let quantized: std::collections::HashSet<&str> = plan
-            .choices()
-            .iter()
-            .filter(|choice| choice.quantized)
-            .map(|choice| choice.node.as_str())
-            .collect();
-        let float = graph
-            .initializers
-            .iter()
-            .filter(|tensor| tensor.data_type == Some(DataType::Float as i32));
-        let (mut saved, mut integers) = (0, 0);
-        let uses = graph.uses();
-        for tensor in float.filter(|tensor| tensor.dims.len() >= 2) {
-            let name = tensor.name.as_deref().unwrap_or_default();
-            let mut readers = uses.consumers(name).iter();
-            let all = settings.scheme == Scheme::Float16;
-            if all || readers.any(|&(node, _)| quantized.contains(graph.nodes[node].title())) {
-                let bytes = size(tensor);
-                let small = bytes * bits / 32;
-                saved += bytes.saturating_sub(small);
-                integers += small;
-            }
-        }
-        let constants: u64 = graph.initializers.iter().map(size).sum();
-        let structure = (self.card.bytes as u64).saturating_sub(constants);
-        let pairs = match settings.scheme {
-            Scheme::Static => quantized.len() as u64 * 2,
-            Scheme::Float16 => 0,
-            _ => quantized.len() as u64,
-        };
-        let structure = structure.min(constants) + pairs * PAIR_BYTES;
-        Ok(Written {
-            file: constants.saturating_sub(saved) + structure,
-            integers,
-            // Of a pair two nodes stand at an activation, and one at a weight.
-            nodes: graph.nodes.len() as u64 + pairs * 3 / 2,
-        })
-    }
-}
-
-/// What quantizing makes.
-struct Written {
-    /// Size of the file.
-    file: u64,
-    /// Of it what weights become.
-    integers: u64,
-    /// How many nodes it has.
-    nodes: u64,
 }
 
 fn told(
@@ -307,13 +264,19 @@ fn told(
         .max_by_key(|(bytes, _)| *bytes)
         .unwrap_or_default();
     let in_calibration = peak_stage == "Calibration";
-    let passes = if job.method.second_pass().is_some() {
-        2.0
-    } else {
-        1.0
-    };
+    let further = [job.method.second_pass().is_some(), parts.moments > 0];
+    let passes = 1.0 + further.into_iter().filter(|&pass| pass).count() as f64;
     let sample_ms = decoded_ms + probe.ms / probe.share.max(1e-6);
     let rounds = (job.samples as u64).div_ceil(at_once) as f64;
+    let moments_ms = (parts.moments / 8) as f64 / MOMENTS_PER_MS * rounds;
+    let together_ms = match parts.moments {
+        0 => 0.0,
+        _ => {
+            (written.integers * 8 / bits_of_weights(job.settings)) as f64
+                / TOGETHER_PER_MS
+                / job.threads.max(1) as f64
+        }
+    };
     let limit_bytes = memory::limit();
     let refusal = limit_bytes
         .filter(|&limit| peak_bytes > limit)
@@ -321,7 +284,10 @@ fn told(
     Forecast {
         samples: job.samples,
         threads: job.threads,
-        ms: sample_ms * rounds * passes + written.integers as f64 * 4.0 / QUANTIZED_PER_MS,
+        ms: sample_ms * rounds * passes
+            + moments_ms
+            + written.integers as f64 * 4.0 / QUANTIZED_PER_MS
+            + together_ms,
         sample_ms,
         peak_bytes,
         peak_stage,
@@ -368,20 +334,4 @@ fn remembered(seen: &Observation, method: Method) -> u64 {
 
 fn bytes_of(tensor: &Tensor) -> u64 {
     tensor.values().len() as u64 * tensor.element_type().bits().unwrap_or(32) as u64 / 8
-}
-
-fn size(tensor: &TensorProto) -> u64 {
-    tensor.raw_data.as_ref().map_or(0, |raw| raw.len() as u64)
-}
-
-fn bits_of_weights(settings: &quantize::Settings) -> u64 {
-    match settings.scheme {
-        Scheme::Float16 => 16,
-        Scheme::Blocks => u64::from(settings.blocks.bits),
-        _ => match settings.weights.element {
-            Some(ElementType::I16 | ElementType::U16) => 16,
-            Some(ElementType::I4 | ElementType::U4) => 4,
-            _ => 8,
-        },
-    }
 }

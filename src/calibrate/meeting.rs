@@ -1,0 +1,165 @@
+//! How a layer's weights meet a value, and so where in it the inputs of an output lie.
+
+use octet_kernels::LONGEST;
+use serde::{Deserialize, Serialize};
+
+use super::Slide;
+
+/// How many positions of a sample are looked at, at most.
+const POSITIONS: usize = LONGEST / 2;
+
+/// How a layer's weights meet a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Meeting {
+    /// All numbers along the last axis: a product of matrices.
+    Rows,
+    /// The channels of a group in a window that slides: a convolution.
+    Windows {
+        /// How many groups there are.
+        groups: usize,
+        /// How the window slides along each axis behind the channels.
+        slides: Vec<Slide>,
+    },
+}
+
+impl Meeting {
+    /// How many groups there are.
+    pub(super) fn groups(&self) -> usize {
+        match self {
+            Meeting::Rows => 1,
+            Meeting::Windows { groups, .. } => *groups,
+        }
+    }
+}
+
+/// Where in a value the inputs of a layer lie.
+pub(super) struct View {
+    /// Inputs of an output.
+    pub(super) inputs: usize,
+    /// Where each position begins.
+    pub(super) positions: Vec<usize>,
+    /// From one channel to the next, how many taps each meets, and what it meets of it at each position, tap by tap: `OUTSIDE` is a zero.
+    windows: Option<(usize, usize, Vec<usize>)>,
+}
+
+const OUTSIDE: usize = usize::MAX;
+
+impl View {
+    /// `None` where a value of this shape can't be met like this.
+    pub(super) fn of(meeting: &Meeting, shape: &[usize]) -> Option<View> {
+        match meeting {
+            Meeting::Rows => {
+                let (&inputs, before) = shape.split_last()?;
+                let positions = chosen(before.iter().product());
+                Some(View {
+                    inputs,
+                    positions: positions.into_iter().map(|row| row * inputs).collect(),
+                    windows: None,
+                })
+            }
+            Meeting::Windows { groups, slides } => View::of_windows(*groups, slides, shape),
+        }
+    }
+
+    fn of_windows(groups: usize, slides: &[Slide], shape: &[usize]) -> Option<View> {
+        let (&[images, channels], extents) = shape.split_first_chunk()?;
+        if extents.len() != slides.len() || groups == 0 || !channels.is_multiple_of(groups) {
+            return None;
+        }
+        let along: Vec<(i64, usize)> = slides
+            .iter()
+            .zip(extents)
+            .map(|(slide, &extent)| {
+                let (before, places) = slide.places(extent as i64);
+                (before, places as usize)
+            })
+            .collect();
+        let plane: usize = extents.iter().product();
+        let places: usize = along.iter().map(|&(_, places)| places).product();
+        let positions = chosen(images * places);
+        let taps: usize = slides.iter().map(|slide| slide.taps as usize).product();
+        let mut met = Vec::with_capacity(taps * positions.len());
+        for tap in 0..taps {
+            for position in &positions {
+                // From the last axis to the first.
+                let (mut place, mut tap, mut stride, mut at) = (position % places, tap, 1, 0);
+                for ((slide, &extent), &(before, places)) in
+                    slides.iter().zip(extents).zip(&along).rev()
+                {
+                    let own = (tap % slide.taps as usize) as i64;
+                    let value = slide.met((place % places) as i64, own, before);
+                    let inside = usize::try_from(value).ok().filter(|&value| value < extent);
+                    at = match inside {
+                        Some(value) if at != OUTSIDE => at + value * stride,
+                        _ => OUTSIDE,
+                    };
+                    (place, tap, stride) =
+                        (place / places, tap / slide.taps as usize, stride * extent);
+                }
+                met.push(at);
+            }
+        }
+        let begin = |position: usize| position / places * channels * plane;
+        Some(View {
+            inputs: channels / groups * taps,
+            positions: positions.into_iter().map(begin).collect(),
+            windows: Some((plane, taps, met)),
+        })
+    }
+
+    /// Calls `each` for every position at which an input of a group lies inside, with what it is there.
+    pub(super) fn read(
+        &self,
+        values: &[f32],
+        group: usize,
+        input: usize,
+        mut each: impl FnMut(usize, f32),
+    ) {
+        match &self.windows {
+            None => {
+                for (place, &begin) in self.positions.iter().enumerate() {
+                    each(place, values[begin + input]);
+                }
+            }
+            Some((plane, taps, met)) => {
+                let count = self.positions.len();
+                let channel = (group * self.inputs + input) / taps * plane;
+                let met = &met[input % taps * count..][..count];
+                for (place, (&begin, &at)) in self.positions.iter().zip(met).enumerate() {
+                    if at != OUTSIDE {
+                        each(place, values[begin + channel + at]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which of so many positions are looked at: all, or some that lie well apart whatever the extents are.
+fn chosen(count: usize) -> Vec<usize> {
+    if count <= POSITIONS {
+        return (0..count).collect();
+    }
+    // Multiples of the golden ratio's fraction, in 64 bits.
+    let place = |index: u64| index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let scaled = |place: u64| (u128::from(place) * count as u128 >> 64) as usize;
+    let mut places: Vec<usize> = (0..POSITIONS as u64)
+        .map(|index| scaled(place(index)))
+        .collect();
+    places.sort_unstable();
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_positions_some_are_looked_at_that_lie_apart() {
+        let places = chosen(100_000);
+        assert_eq!(places.len(), POSITIONS);
+        let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.clone().max() < Some(1_000) && gaps.min() > Some(100));
+        assert_eq!(chosen(3), [0, 1, 2]);
+    }
+}

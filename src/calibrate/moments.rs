@@ -1,0 +1,291 @@
+//! The second moments of what a layer's weights are multiplied with: which inputs are large, and which go together.
+//!
+//! An error e in the weights of an output adds e·x to it, whose mean square is eᵀ·E[x·xᵀ]·e. Knowing E[x·xᵀ], integers can be
+//! chosen whose errors make up for one another. Inputs are looked at as whole multiples of a step and at a bounded number
+//! of positions a sample, so that sums are exact and merging is, in any order; and in blocks, so that what is held grows
+//! with the inputs and not with their square.
+
+use std::ops::Range;
+
+use octet_kernels::{LARGEST, add_products};
+use serde::{Deserialize, Serialize};
+
+use super::meeting::{Meeting, View};
+
+/// How many inputs of an output are known together, at most.
+const TOGETHER: usize = 512;
+
+/// What was seen of the inputs that a layer's weights are multiplied with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    meeting: Meeting,
+    /// The real number that a step stands for.
+    step: f64,
+    /// Inputs of an output, in each group; 0 until some were seen.
+    inputs: usize,
+    positions: u64,
+    /// In steps, group by group.
+    sums: Vec<i64>,
+    /// In squared steps: of each block the triangle of products, row by row.
+    products: Vec<i64>,
+    /// Whether something was seen that is no such value.
+    uneven: bool,
+}
+
+impl Moments {
+    /// Nothing seen yet of values with at most this magnitude.
+    pub fn new(meeting: Meeting, magnitude: f32) -> Moments {
+        let step = f64::from(magnitude) / f64::from(LARGEST);
+        Moments {
+            meeting,
+            step: if step.is_finite() { step } else { 0.0 },
+            inputs: 0,
+            positions: 0,
+            sums: Vec::new(),
+            products: Vec::new(),
+            uneven: false,
+        }
+    }
+
+    /// How the weights meet the value.
+    pub fn meeting(&self) -> &Meeting {
+        &self.meeting
+    }
+
+    /// How many groups there are, and the inputs of an output in each; `None` where nothing is known.
+    pub fn extents(&self) -> Option<(usize, usize)> {
+        let known = !self.uneven && self.positions > 0;
+        known.then_some((self.meeting.groups(), self.inputs))
+    }
+
+    /// At how many positions it was looked at.
+    pub fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    /// The mean of each input of a group.
+    pub fn means(&self, group: usize) -> Vec<f64> {
+        let sums = &self.sums[group * self.inputs..][..self.inputs];
+        let mean = |&sum: &i64| sum as f64 / self.positions as f64 * self.step;
+        sums.iter().map(mean).collect()
+    }
+
+    /// Which inputs are known together, in their order.
+    pub fn blocks(&self) -> Vec<Range<usize>> {
+        blocks(self.inputs)
+    }
+
+    /// The mean products of the inputs of a block of a group: the lower triangle, row by row.
+    pub fn products(&self, group: usize, block: usize) -> Vec<f64> {
+        let triangles = |blocks: &[Range<usize>]| -> usize {
+            blocks.iter().map(|block| triangle(block.len())).sum()
+        };
+        let blocks = self.blocks();
+        let first = group * triangles(&blocks) + triangles(&blocks[..block]);
+        let products = &self.products[first..][..triangle(blocks[block].len())];
+        let unit = self.step * self.step / self.positions as f64;
+        products.iter().map(|&sum| sum as f64 * unit).collect()
+    }
+
+    /// Bytes that are held for so many groups of so many inputs.
+    pub fn expected_bytes(groups: usize, inputs: usize) -> u64 {
+        let products: usize = blocks(inputs)
+            .iter()
+            .map(|block| triangle(block.len()))
+            .sum();
+        (groups * (inputs + products) * size_of::<i64>()) as u64
+    }
+
+    /// Takes in the values of one run.
+    pub fn observe(&mut self, values: &[f32], shape: &[usize]) {
+        let Some(view) = View::of(&self.meeting, shape) else {
+            self.uneven = true;
+            return;
+        };
+        if view.positions.is_empty() || view.inputs == 0 || self.uneven {
+            return;
+        }
+        let (groups, blocks) = (self.meeting.groups(), blocks(view.inputs));
+        if self.inputs == 0 {
+            self.inputs = view.inputs;
+            self.sums = vec![0; groups * view.inputs];
+            let triangles: usize = blocks.iter().map(|block| triangle(block.len())).sum();
+            self.products = vec![0; groups * triangles];
+        }
+        if self.inputs != view.inputs {
+            self.uneven = true;
+            return;
+        }
+        // Whole vectors: zeros behind the positions add nothing.
+        let length = view.positions.len().next_multiple_of(16);
+        let inverse = if self.step > 0.0 {
+            (1.0 / self.step) as f32
+        } else {
+            0.0
+        };
+        let largest = f32::from(LARGEST);
+        let mut rows = Vec::new();
+        let mut products = self.products.as_mut_slice();
+        for group in 0..groups {
+            for block in &blocks {
+                rows.clear();
+                rows.resize(block.len() * length, 0);
+                for (row, input) in rows.chunks_exact_mut(length).zip(block.clone()) {
+                    view.read(values, group, input, |place, value| {
+                        // What is no number becomes 0.
+                        row[place] =
+                            (value * inverse).clamp(-largest, largest).round_ties_even() as i16;
+                    });
+                    let sum: i64 = row.iter().map(|&steps| i64::from(steps)).sum();
+                    self.sums[group * view.inputs + input] += sum;
+                }
+                let (here, rest) = products.split_at_mut(triangle(block.len()));
+                add_products(&rows, length, here);
+                products = rest;
+            }
+        }
+        self.positions += view.positions.len() as u64;
+    }
+}
+
+/// Inputs in blocks of about the same size.
+fn blocks(inputs: usize) -> Vec<Range<usize>> {
+    let count = inputs.div_ceil(TOGETHER).max(1);
+    let end = |block: usize| inputs * block / count;
+    (0..count).map(|block| end(block)..end(block + 1)).collect()
+}
+
+fn triangle(size: usize) -> usize {
+    size * (size + 1) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::Slide;
+    use crate::calibrate::slide::Around;
+
+    /// The mean products of two inputs, slowly.
+    fn product(rows: &[Vec<f64>], a: usize, b: usize) -> f64 {
+        rows.iter().map(|row| row[a] * row[b]).sum::<f64>() / rows.len() as f64
+    }
+
+    /// That `seen` has the moments of these rows of inputs, to the step.
+    fn check(seen: &Moments, group: usize, rows: &[Vec<f64>], magnitude: f64) {
+        let step = magnitude / 2047.0;
+        let means = seen.means(group);
+        for (index, block) in seen.blocks().into_iter().enumerate() {
+            let mut products = seen.products(group, index).into_iter();
+            for a in block.clone() {
+                let mean = rows.iter().map(|row| row[a]).sum::<f64>() / rows.len() as f64;
+                assert!((means[a] - mean).abs() <= step, "mean {a}");
+                for b in block.start..=a {
+                    let (found, wanted) = (products.next().unwrap(), product(rows, a, b));
+                    assert!(
+                        (found - wanted).abs() <= 2.0 * magnitude * step,
+                        "{a}, {b}: {found}, {wanted}"
+                    );
+                }
+            }
+            assert_eq!(products.next(), None);
+        }
+    }
+
+    fn values(count: usize) -> Vec<f32> {
+        (0..count).map(|i| (i as f32 * 1.7).sin() + 0.3).collect()
+    }
+
+    #[test]
+    fn rows_have_their_means_and_products() {
+        for inputs in [3, 700] {
+            let values = values(6 * inputs);
+            let mut seen = Moments::new(Meeting::Rows, 1.3);
+            seen.observe(&values[..2 * inputs], &[1, 2, inputs]);
+            seen.observe(&values[2 * inputs..], &[4, inputs]);
+            let rows: Vec<Vec<f64>> = values
+                .chunks(inputs)
+                .map(|row| row.iter().map(|&v| f64::from(v)).collect())
+                .collect();
+            assert_eq!(seen.extents(), Some((1, inputs)));
+            assert_eq!(seen.blocks().len(), inputs.div_ceil(TOGETHER));
+            check(&seen, 0, &rows, 1.3);
+        }
+    }
+
+    #[test]
+    fn windows_meet_what_a_convolution_meets() {
+        // Two groups of two channels, 4 x 5, a kernel of 3 x 2 that steps by two and over one, zeros around.
+        let slide = |taps, stride, dilation, around| Slide {
+            taps,
+            stride,
+            dilation,
+            around,
+        };
+        for (rows_around, columns_around) in [
+            (Around::Fixed(1, 0), Around::Fixed(0, 2)),
+            (Around::Upper, Around::Lower),
+        ] {
+            let slides = vec![slide(3, 2, 1, rows_around), slide(2, 1, 2, columns_around)];
+            let (images, channels, height, width) = (2, 4, 4i64, 5i64);
+            let values = values(images * channels * 20);
+            let meeting = Meeting::Windows {
+                groups: 2,
+                slides: slides.clone(),
+            };
+            let mut seen = Moments::new(meeting, 1.3);
+            seen.observe(&values, &[images, channels, 4, 5]);
+            assert_eq!(seen.extents(), Some((2, 12)));
+            let (top, down) = slides[0].places(height);
+            let (left, across) = slides[1].places(width);
+            for group in 0..2 {
+                let mut rows = Vec::new();
+                for image in 0..images {
+                    for y in 0..down {
+                        for x in 0..across {
+                            let mut row = Vec::new();
+                            for channel in 2 * group..2 * group + 2 {
+                                for (u, v) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
+                                    let (i, j) = (y * 2 + u - top, x + 2 * v - left);
+                                    let inside =
+                                        (0..height).contains(&i) && (0..width).contains(&j);
+                                    let at =
+                                        (image * channels + channel) as i64 * 20 + i * width + j;
+                                    row.push(if inside {
+                                        f64::from(values[at as usize])
+                                    } else {
+                                        0.0
+                                    });
+                                }
+                            }
+                            rows.push(row);
+                        }
+                    }
+                }
+                check(&seen, group, &rows, 1.3);
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_met_is_not_told() {
+        let mut seen = Moments::new(Meeting::Rows, 1.0);
+        assert_eq!(seen.extents(), None);
+        seen.observe(&values(6), &[2, 3]);
+        assert!(seen.extents().is_some());
+        seen.observe(&values(6), &[3, 2]);
+        assert_eq!(seen.extents(), None);
+        let mut seen = Moments::new(
+            Meeting::Windows {
+                groups: 3,
+                slides: vec![],
+            },
+            1.0,
+        );
+        seen.observe(&values(4), &[1, 4]);
+        assert_eq!(seen.extents(), None);
+        // No number counts as zero, and so does what no magnitude is known of.
+        let mut seen = Moments::new(Meeting::Rows, f32::INFINITY);
+        seen.observe(&[f32::NAN, f32::INFINITY], &[1, 2]);
+        assert_eq!(seen.means(0), [0.0, 0.0]);
+    }
+}

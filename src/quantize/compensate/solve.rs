@@ -1,0 +1,258 @@
+//! Rounding one row of weights after another input's errors are known.
+//!
+//! After Frantar and others, "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers" (2022). The mean
+//! square of what errors e add is eᵀ·M·e, M being the mean products of the inputs. With M = L·Lᵀ that is a sum of squares, Σ (Lᵀe)²,
+//! and the square of input k holds the errors of k and of those behind it. Rounding from the last input to the first, each
+//! integer is the one that makes its own square least, those behind it being settled: what GPTQ does by changing the
+//! weights not rounded yet, without an inverse.
+
+/// What is added to each input's own square, as a share of the mean of all; and how much more where as few positions were seen as
+/// there are inputs, of whose products much is chance then.
+const DAMPING: f64 = 0.01;
+const OF_FEW: f64 = 0.2;
+
+/// The mean products of inputs, made ready for rounding.
+pub(crate) struct Factor {
+    /// The input at each place: the largest come last, so that they are rounded first.
+    order: Vec<usize>,
+    /// Lᵀ, scaled so that its diagonal is 1: row k holds what those behind k count there.
+    rows: Vec<f64>,
+    /// The square of what scaled it.
+    squares: Vec<f64>,
+}
+
+impl Factor {
+    /// From the lower triangle of the products, row by row, less those of the means where these are given: what a bias
+    /// makes up for. They were seen at so many positions. `None` where nothing was seen, or no finite numbers.
+    pub(crate) fn new(products: &[f64], means: Option<&[f64]>, positions: u64) -> Option<Factor> {
+        let size = (0..).find(|size| size * (size + 1) / 2 >= products.len())?;
+        let product = |a: usize, b: usize| {
+            let (a, b) = (a.max(b), a.min(b));
+            let common = means.map_or(0.0, |means| means[a] * means[b]);
+            products[a * (a + 1) / 2 + b] - common
+        };
+        let own: Vec<f64> = (0..size)
+            .map(|input| product(input, input).max(0.0))
+            .collect();
+        let share = DAMPING + OF_FEW * size as f64 / positions.max(1) as f64;
+        let damping = share * own.iter().sum::<f64>() / size as f64;
+        if !(damping.is_finite() && damping > 0.0) {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..size).collect();
+        order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
+        // Lᵀ row by row: each takes itself off what is left of the rows behind it.
+        let mut rows = vec![0.0; size * size];
+        for (place, &a) in order.iter().enumerate() {
+            for (behind, &b) in order.iter().enumerate().skip(place) {
+                rows[place * size + behind] = product(a, b);
+            }
+            rows[place * size + place] = own[a] + damping;
+        }
+        let mut squares = Vec::with_capacity(size);
+        for place in 0..size {
+            let (done, left) = rows.split_at_mut((place + 1) * size);
+            let row = &mut done[place * size..];
+            // Rounding may leave nothing, or less, of what others hold already.
+            let square = row[place].max(damping * 1e-6);
+            for (offset, later) in left.chunks_exact_mut(size).enumerate() {
+                let behind = place + 1 + offset;
+                let share = row[behind] / square;
+                if share != 0.0 {
+                    for (value, &own) in later[behind..].iter_mut().zip(&row[behind..]) {
+                        *value -= share * own;
+                    }
+                }
+            }
+            row[place] = 1.0;
+            row[place + 1..]
+                .iter_mut()
+                .for_each(|value| *value /= square);
+            squares.push(square);
+        }
+        let sound = rows.iter().chain(&squares).all(|value| value.is_finite());
+        sound.then_some(Factor {
+            order,
+            rows,
+            squares,
+        })
+    }
+
+    /// Puts better integers in the place of those that each weight of a row is nearest to, if there are any: `round` gives for
+    /// the place of an input and a wanted value the integer, and the real that it stands for. Tells the mean square of what the
+    /// errors add, as it was and as it is.
+    pub(crate) fn better<I: Copy + Default>(
+        &self,
+        weights: &[f32],
+        integers: &mut [I],
+        round: impl Fn(usize, f64) -> (I, f64),
+    ) -> [f64; 2] {
+        let plain = self.errors(|input, _| {
+            let weight = f64::from(weights[input]);
+            round(input, weight).1 - weight
+        });
+        let mut found = vec![I::default(); weights.len()];
+        let error = self.errors(|input, added| {
+            let weight = f64::from(weights[input]);
+            let (integer, real) = round(input, weight - added);
+            found[input] = integer;
+            real - weight
+        });
+        if error >= plain {
+            return [plain, plain];
+        }
+        integers.copy_from_slice(&found);
+        [plain, error]
+    }
+
+    /// The mean square of what errors add; `own` gives that of an input, from what those before it add to its square.
+    fn errors(&self, mut own: impl FnMut(usize, f64) -> f64) -> f64 {
+        let size = self.order.len();
+        let mut errors = vec![0.0; size];
+        let mut sum = 0.0;
+        for place in (0..size).rev() {
+            let row = &self.rows[place * size..][place + 1..size];
+            let added = dot(row, &errors[place + 1..]);
+            let error = own(self.order[place], added);
+            errors[place] = error;
+            sum += self.squares[place] * (error + added) * (error + added);
+        }
+        sum
+    }
+}
+
+/// A sum of products in lanes, so that it becomes vector code: the same bits everywhere.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of inputs of which neighbours go together, and the triangle of their mean products.
+    fn inputs(size: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
+        let mut state = 7u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as f64 / (1u64 << 31) as f64 - 0.5
+        };
+        let rows: Vec<Vec<f64>> = (0..400)
+            .map(|_| {
+                let common = random();
+                (0..size)
+                    .map(|k| (common + 0.3 * random()) * (1 + k % 3) as f64 + 0.2)
+                    .collect()
+            })
+            .collect();
+        let product =
+            |a: usize, b: usize| rows.iter().map(|row| row[a] * row[b]).sum::<f64>() / 400.0;
+        let products = (0..size).flat_map(|a| (0..=a).map(move |b| (a, b)));
+        let products = products.map(|(a, b)| product(a, b)).collect();
+        (rows, products)
+    }
+
+    fn weights(size: usize) -> Vec<f32> {
+        (0..size).map(|k| (k as f32 * 0.61).sin()).collect()
+    }
+
+    /// So many positions that none of it is chance.
+    const MANY: u64 = 1 << 40;
+    const STEP: f64 = 0.25;
+
+    fn nearest(_: usize, wanted: f64) -> (i32, f64) {
+        let integer = (wanted / STEP).round_ties_even().clamp(-8.0, 7.0);
+        (integer as i32, integer * STEP)
+    }
+
+    fn mean_square(rows: &[Vec<f64>], errors: &[f64], centred: bool) -> f64 {
+        let added = |row: &Vec<f64>| row.iter().zip(errors).map(|(x, e)| x * e).sum::<f64>();
+        let mean = rows.iter().map(added).sum::<f64>() / rows.len() as f64;
+        let off = if centred { mean } else { 0.0 };
+        rows.iter()
+            .map(|row| (added(row) - off).powi(2))
+            .sum::<f64>()
+            / rows.len() as f64
+    }
+
+    #[test]
+    fn the_error_is_that_of_what_is_added() {
+        let (rows, products) = inputs(12);
+        let means: Vec<f64> = (0..12)
+            .map(|k| rows.iter().map(|row| row[k]).sum::<f64>() / 400.0)
+            .collect();
+        let errors: Vec<f64> = weights(12).iter().map(|&w| f64::from(w) * 0.1).collect();
+        for means in [None, Some(means.as_slice())] {
+            let found = Factor::new(&products, means, MANY)
+                .unwrap()
+                .errors(|input, _| errors[input]);
+            // What damping adds: the same for all inputs.
+            let own = |k: usize| products[k * (k + 3) / 2] - means.map_or(0.0, |m| m[k] * m[k]);
+            let damping = DAMPING * (0..12).map(own).sum::<f64>() / 12.0;
+            let damped = damping * errors.iter().map(|e| e * e).sum::<f64>();
+            let wanted = mean_square(&rows, &errors, means.is_some()) + damped;
+            assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+        }
+    }
+
+    #[test]
+    fn errors_make_up_for_one_another() {
+        let (rows, products) = inputs(40);
+        let weights = weights(40);
+        let factor = Factor::new(&products, None, MANY).unwrap();
+        let plain: Vec<i32> = weights
+            .iter()
+            .map(|&w| nearest(0, f64::from(w)).0)
+            .collect();
+        let mut integers = plain.clone();
+        let [before, after] = factor.better(&weights, &mut integers, nearest);
+        let errors = |integers: &[i32]| -> Vec<f64> {
+            let pairs = integers.iter().zip(&weights);
+            pairs
+                .map(|(&q, &w)| f64::from(q) * STEP - f64::from(w))
+                .collect()
+        };
+        for (integers, told) in [(&plain, before), (&integers, after)] {
+            let errors = errors(integers);
+            let found = factor.errors(|input, _| errors[input]);
+            assert!((found / told - 1.0).abs() < 1e-9);
+        }
+        let [together, apart] = [&integers, &plain].map(|q| mean_square(&rows, &errors(q), false));
+        assert!(together * 5.0 < apart, "{together} {apart}");
+    }
+
+    #[test]
+    fn inputs_that_have_nothing_to_do_with_each_other_are_rounded_to_the_nearest() {
+        let size = 9;
+        let products: Vec<f64> = (0..size)
+            .flat_map(|a| (0..=a).map(move |b| if a == b { 1.0 + a as f64 } else { 0.0 }))
+            .collect();
+        let weights = weights(size);
+        let mut integers = vec![99; size];
+        let factor = Factor::new(&products, None, MANY).unwrap();
+        let [before, after] = factor.better(&weights, &mut integers, nearest);
+        // Nothing is better, so nothing was changed.
+        assert_eq!((before, &integers), (after, &vec![99; size]));
+    }
+
+    #[test]
+    fn nothing_comes_of_nothing() {
+        assert!(Factor::new(&[], None, MANY).is_none());
+        assert!(Factor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
+        assert!(Factor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());
+        // All of the inputs' moments lie in their means.
+        assert!(Factor::new(&[4.0], Some(&[2.0]), MANY).is_none());
+    }
+}

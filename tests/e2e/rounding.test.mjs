@@ -1,0 +1,66 @@
+// Weights rounded together: the samples run once more, on the page and through `www/octet.js`.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { convolution, npy } from './model.mjs';
+import { inBrowsers, scratch } from './walk.mjs';
+
+/** Pictures with even areas, as `.npy`. @param {number} index */
+const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index + Math.floor(k / 8)) + ((k * 7 + index) % 5) / 50), [1, 3, 4, 4]);
+
+inBrowsers('weights rounded together', (visit) => {
+  test('chosen on the page after a run, the samples are run again, once more for what the weights meet', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    const files = [0, 1, 2].map((index) => join(scratch, `rounding${index}.npy`));
+    files.forEach((file, index) => writeFileSync(file, sample(index)));
+    await visit.drop({ 'small.onnx': convolution() });
+    await tab.waitForSelector('#card-title');
+    await visit.choose('choose-samples', ...files);
+    await visit.says('#run-why', /Nothing is changed/);
+    await visit.quantize();
+    const nearest = await visit.downloaded('.onnx');
+    await tab.evaluate(() => {
+      /** @type {any} */ (window).stages = new Set();
+      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
+      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+    });
+    await tab.select('#rounding', 'gptq');
+    await visit.quantize();
+    const together = await visit.downloaded('.onnx');
+    assert.equal(together.length, nearest.length);
+    assert.ok(!together.equals(nearest), 'no weight was rounded otherwise');
+    assert.match((await visit.downloaded('.yaml')).toString(), /rounding: "?gptq"?[^]*compensated: [\d.]+/);
+    const stages = await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
+    assert.match(stages, /Calibrating[^]*Counting/);
+    // What was seen is kept: another setting takes no samples.
+    await tab.evaluate(() => /** @type {any} */ (window).stages.clear());
+    await tab.select('#activations', 'i8');
+    await visit.quantize();
+    assert.doesNotMatch(await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; ')), /Calibrating|Counting/);
+  }));
+
+  test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {
+    const found = await visit.tab.evaluate(async (model, samples) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start({ threads: 1 });
+      const files = samples.map((bytes, index) => ({ path: `s${index}.npy`, blob: new Blob([new Uint8Array(bytes)]) }));
+      const open = await octet.open(new Uint8Array(model), { name: 'small.onnx' });
+      const blocks = { scheme: 'blocks', blocks: { method: 'gptq' } };
+      const unseen = await open.quantize(/** @type {any} */ (blocks)).catch((/** @type {any} */ error) => error);
+      await open.calibrate(files);
+      const once = await open.quantize({ rounding: 'gptq' }).catch((/** @type {any} */ error) => error);
+      await open.calibrate(files, { rounding: 'gptq', method: 'ort-percentile:99.9' });
+      const { summary } = await open.quantize({ rounding: 'gptq' });
+      octet.close();
+      return { unseen: [unseen.kind, unseen.message], once: [once.kind, once.message], tensors: summary.tensors };
+    }, [...convolution()], [0, 1, 2].map((index) => [...sample(index)]));
+    assert.deepEqual(found.unseen, ['order', 'There are no ranges yet: calibrate this model first.']);
+    assert.equal(found.once[0], 'quantize');
+    assert.match(found.once[1], /further pass over the samples: calibrate again with these settings/);
+    const weights = found.tensors.filter((/** @type {import('../../www/types.js').QuantizedTensor} */ tensor) => tensor.kind === 'weight');
+    assert.equal(weights.length, 1);
+    assert.ok(weights[0].compensated > 0, JSON.stringify(weights));
+  }));
+});
