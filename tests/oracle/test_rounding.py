@@ -4,6 +4,7 @@ The published algorithm is written down here in its own form: weights are change
 inputs' mean products. Octet never inverts anything, so the two have only the mathematics in common.
 """
 
+import json
 import subprocess
 
 import numpy as np
@@ -23,8 +24,8 @@ def quantize(program, folder, model, calibration, *options):
         onnx.save(model, source)
     else:
         source = model
-    samples = save_samples(folder / "samples", calibration)
-    command = [program, "quantize", source, "--out", out, "--save-prepared", prepared, "--calib", samples, *options]
+    samples = ["--calib", save_samples(folder / "samples", calibration)] if calibration else []
+    command = [program, "quantize", source, "--out", out, "--save-prepared", prepared, *samples, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return onnx.load(out), onnx.load(prepared)
@@ -134,3 +135,17 @@ def test_weights_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_
     print(name, noise, right)
     assert noise["gptq"] > noise["nearest"] + gain
     assert right["gptq"] >= right["nearest"]
+
+
+def test_blocks_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_path):
+    part = task("minilm").folds[0]
+    before = [first(outputs) for outputs in run(corpus.model("minilm"), part.judged)]
+    noise = {}
+    for method in "rtn", "search", "gptq":
+        settings = tmp_path / "settings.json"
+        settings.write_text(json.dumps({"scheme": "blocks", "blocks": {"method": method}}))
+        calibration = part.calibration if method == "gptq" else []
+        quantize(program, tmp_path, corpus.model("minilm"), calibration, "--config", settings)
+        noise[method] = sqnr(before, [first(outputs) for outputs in run(tmp_path / "q.onnx", part.judged)])
+    print(noise)
+    assert noise["gptq"] > max(noise["rtn"], noise["search"]) + 1
