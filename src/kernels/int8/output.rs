@@ -147,40 +147,48 @@ impl Output<'_> {
         tile: &[[i32; WIDE]],
         columns: usize,
     ) {
-        match self {
-            Output::Requantized { values, stride, by } => {
-                for (at, sums) in tile.iter().enumerate() {
-                    let values = &mut values[(row + at) * *stride + column..][..columns];
-                    let multipliers = &by.multipliers[column..][..columns];
-                    for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(multipliers)
-                    {
-                        *byte =
-                            requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
-                    }
-                }
-            }
-            _ => {
-                for (at, sums) in tile.iter().enumerate() {
-                    for (offset, &sum) in sums[..columns].iter().enumerate() {
-                        self.put(row + at, column + offset, sum);
-                    }
-                }
-            }
+        for (at, sums) in tile.iter().enumerate() {
+            self.put_run([row + at, column], &sums[..columns]);
         }
     }
 
     /// Writes a row of accumulators, one a column.
     #[inline(always)]
     pub(super) fn put_row(&mut self, row: usize, sums: &[i32]) {
-        if let Output::Requantized { values, stride, by } = self {
-            let values = &mut values[row * *stride..][..sums.len()];
-            for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(by.multipliers) {
-                *byte = requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
+        self.put_run([row, 0], sums);
+    }
+
+    /// Writes neighbours of a row, from a column on: `put` in loops that become vector code.
+    #[inline(always)]
+    fn put_run(&mut self, [row, column]: [usize; 2], sums: &[i32]) {
+        match self {
+            Output::Requantized { values, stride, by } => {
+                let values = &mut values[row * *stride + column..][..sums.len()];
+                let multipliers = &by.multipliers[column..][..sums.len()];
+                for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(multipliers) {
+                    *byte = requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
+                }
             }
-            return;
-        }
-        for (column, &sum) in sums.iter().enumerate() {
-            self.put(row, column, sum);
+            Output::Accumulators { values, stride } => {
+                values[row * *stride + column..][..sums.len()].copy_from_slice(sums);
+            }
+            Output::Floats {
+                values,
+                stride,
+                scales,
+                bias,
+            } => {
+                let values = &mut values[row * *stride + column..][..sums.len()];
+                let scales = &scales[column..][..sums.len()];
+                for ((value, &sum), &scale) in values.iter_mut().zip(sums).zip(scales) {
+                    *value = sum as f32 * scale;
+                }
+                if let Some(bias) = bias {
+                    for (value, &bias) in values.iter_mut().zip(&bias[column..]) {
+                        *value += bias;
+                    }
+                }
+            }
         }
     }
 
