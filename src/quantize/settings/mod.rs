@@ -236,7 +236,7 @@ pub struct Settings {
     /// Whether the scale of a weight grows where its bias would not fit 32 bits.
     pub fit_bias: bool,
     /// How many of the first values behind the first Conv get 16 bits at most, where eight cost them much; where nothing is
-    /// said, with the method `auto` 3 % of all tensors, and four at most.
+    /// said, with the method `auto` a quarter of all tensors, and twelve at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_first: Option<usize>,
     /// Whether inputs and outputs stay float32 where the scheme is `float16`.
