@@ -242,7 +242,13 @@ fn other_forms_hold_the_same_numbers() {
     assert_eq!(error_of("simulated"), written);
     // The same integers, whose products are added exactly and rounded once.
     let operators = quantized(&seen, &text("qoperator")).model;
-    assert!(operators.graph.nodes.iter().any(|node| node.is("QLinearConv")));
+    assert!(
+        operators
+            .graph
+            .nodes
+            .iter()
+            .any(|node| node.is("QLinearConv"))
+    );
     let ratio = error(&operators) / written;
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
