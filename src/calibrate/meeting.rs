@@ -24,7 +24,7 @@ pub enum Meeting {
 
 impl Meeting {
     /// How many groups there are.
-    pub(super) fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         match self {
             Meeting::Rows => 1,
             Meeting::Windows { groups, .. } => *groups,

@@ -10,6 +10,8 @@ use octet::onnx::schema::{
 };
 use zip::write::SimpleFileOptions;
 
+use super::graphs;
+
 fn value(name: &str, shape: &[i64]) -> ValueInfoProto {
     let dim = |&d| Dimension {
         value: Some(DimensionValue::DimValue(d)),
@@ -141,16 +143,6 @@ pub fn already_quantized() -> ModelProto {
     quantized
 }
 
-/// A `.npy` file.
-pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
-    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((text.len() as u16).to_le_bytes());
-    file.extend(text.as_bytes());
-    file.extend(data);
-    file
-}
-
 /// A `.npz` file with one array.
 pub fn zip(name: &str, array: &[u8]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
@@ -165,5 +157,5 @@ pub fn zip(name: &str, array: &[u8]) -> Vec<u8> {
 pub fn npz(name: &str, shape: &[usize], values: &[f32]) -> Vec<u8> {
     let shape = format!("{shape:?}").replace('[', "(").replace(']', ",)");
     let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    zip(name, &npy("<f4", &shape, &data))
+    zip(name, &graphs::npy("<f4", &shape, &data))
 }

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use prost::Message;
 
-use super::models::{self, convolution, npy, npz};
+use super::graphs::npy;
+use super::models::{self, convolution, npz};
 use super::{QUANTIZE, prepared, refusal, refused, save};
 
 #[test]

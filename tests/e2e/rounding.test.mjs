@@ -21,11 +21,7 @@ inBrowsers('weights rounded together', (visit) => {
     await visit.says('#run-why', /Nothing is changed/);
     await visit.quantize();
     const nearest = await visit.downloaded('.onnx');
-    await tab.evaluate(() => {
-      /** @type {any} */ (window).stages = new Set();
-      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
-      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
-    });
+    const stages = await visit.stages();
     await tab.select('#rounding', 'gptq');
     await visit.says('#changed', /the samples are run again/);
     await visit.quantize();
@@ -33,14 +29,13 @@ inBrowsers('weights rounded together', (visit) => {
     assert.equal(together.length, nearest.length);
     assert.ok(!together.equals(nearest), 'no weight was rounded otherwise');
     assert.match((await visit.downloaded('.yaml')).toString(), /rounding: "?gptq"?[^]*compensated: [\d.]+/);
-    const stages = await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
-    assert.match(stages, /Calibrating[^]*Counting/);
+    assert.match(await stages(), /Calibrating[^]*Counting/);
     // What was seen is kept: another setting takes no samples.
-    await tab.evaluate(() => /** @type {any} */ (window).stages.clear());
+    const later = await visit.stages();
     await tab.select('#activations', 'i8');
     await visit.says('#changed', /the ranges are kept/);
     await visit.quantize();
-    assert.doesNotMatch(await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; ')), /Calibrating|Counting/);
+    assert.doesNotMatch(await later(), /Calibrating|Counting/);
   }));
 
   test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {

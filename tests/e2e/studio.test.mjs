@@ -37,11 +37,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.ready(2);
     await visit.quantize();
     const { tab } = visit;
-    await tab.evaluate(() => {
-      /** @type {any} */ (window).stages = new Set();
-      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
-      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
-    });
+    const stages = await visit.stages();
     await open(visit, 'layers');
     await visit.says('#layers-said', /^94 of 94 layers; 94 on integers; 5\.07 MB/);
     await tab.click('[aria-label="Keep _conv_stem float"]');
@@ -54,8 +50,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.select('[aria-label="How the range of _blocks.0._project_conv is chosen"]', 'percentile:99.9');
     await tried(visit, 4);
     assert.match(await visit.text('[data-row="_blocks.0._project_conv"]'), /percentile:99\.9/);
-    const stages = await tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
-    assert.doesNotMatch(stages, /Calibrating|Preparing/);
+    assert.doesNotMatch(await stages(), /Calibrating|Preparing/);
     await open(visit, 'overview');
     assert.match(await visit.text('.headlines'), /against the one before|as before/);
     writeFileSync(join(out, `efficientnet_lite0-${name}-mended.onnx`), await visit.downloaded('.onnx'));

@@ -234,6 +234,16 @@ export class Visit {
     assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
   }
 
+  /** Notes the stages of runs from here on; what it gives tells those so far. */
+  async stages() {
+    await this.tab.evaluate(() => {
+      /** @type {any} */ (window).stages = new Set();
+      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
+      new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
+    });
+    return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
+  }
+
   /** @param {string} selector */
   text(selector) {
     return this.tab.$eval(selector, (element) => element.textContent ?? '');

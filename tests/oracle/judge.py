@@ -53,6 +53,16 @@ def save_samples(folder, samples):
     return folder
 
 
+def quantize(program, folder, source, given, *options):
+    """Files that Octet makes of a model with these samples, if there are any: the float model as it prepared it, and the quantized one."""
+    prepared, target = folder / "prepared.onnx", folder / "octet.onnx"
+    calibration = ["--calib", save_samples(folder / "samples", given)] if given else []
+    command = [program, "quantize", source, *calibration, "--out", target, "--save-prepared", prepared, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return prepared, target
+
+
 def load_samples(folder):
     """All samples of a folder, in order."""
     found = []

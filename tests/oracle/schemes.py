@@ -75,16 +75,6 @@ def constants(model):
     return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
 
 
-def dequantized(found, node):
-    """What a DequantizeLinear of constants gives, in f64."""
-    integers, scale, zero_point = (found[name].astype(np.float64) for name in node.input)
-    if scale.size > 1:
-        axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
-        shape = [-1 if i == axis else 1 for i in range(integers.ndim)]
-        scale, zero_point = scale.reshape(shape), zero_point.reshape(shape)
-    return (integers - zero_point) * scale
-
-
 def near(ours, theirs, tolerance):
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.shape == other.shape

@@ -5,24 +5,15 @@ itself: a layer of the weights' errors alone, on the inputs it has in the model,
 bias must take off. Padding, strides, groups and dilation are ONNX Runtime's to get right here.
 """
 
-import subprocess
-
+import judge
 import numpy as np
 import onnx
 import pytest
-from judge import load_samples, session
-from onnx import TensorProto, helper, numpy_helper
-from schemes import constants, dequantized
+from judge import load_samples
+from schemes import constants
+from weight_errors import added, dequantized
 
 SAMPLES = 4
-
-
-def quantize(program, model, samples, folder, *options):
-    out, prepared = folder / "q.onnx", folder / "prepared.onnx"
-    command = [program, "quantize", model, "--out", out, "--save-prepared", prepared, "--calib", *samples, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return onnx.load(out), onnx.load(prepared)
 
 
 def layers(quantized, prepared):
@@ -40,47 +31,32 @@ def layers(quantized, prepared):
         yield float_node, dequantized(found, weight), dequantized(found, bias), found[bias.input[1]]
 
 
-def mean_outputs(prepared, wanted, samples):
-    """The mean over samples of each channel of what these nodes make with other weights: {weight's name: errors}."""
-    model = onnx.ModelProto.FromString(prepared.SerializeToString())
-    del model.graph.output[:]
-    for node in list(model.graph.node):
-        if len(node.input) > 1 and node.input[1] in wanted and node.op_type in ("Conv", "Gemm", "ConvTranspose"):
-            name = node.input[1]
-            probe = onnx.NodeProto.FromString(node.SerializeToString())
-            probe.name, probe.output[0] = f"{name}__probe", f"{name}__errors"
-            probe.input[1] = f"{name}__weight"
-            del probe.input[2:]
-            model.graph.initializer.append(numpy_helper.from_array(wanted[name].astype(np.float32), probe.input[1]))
-            model.graph.node.append(probe)
-            model.graph.output.append(helper.make_tensor_value_info(probe.output[0], TensorProto.FLOAT, None))
-    it = session(model, optimize=False)
-    names = [output.name for output in it.get_outputs()]
-    sums = {name: 0.0 for name in names}
-    for sample in samples:
-        for name, values in zip(names, it.run(names, sample)):
-            sums[name] = sums[name] + values.astype(np.float64).mean(tuple(i for i in range(values.ndim) if i != 1))
-    return {name.removesuffix("__errors"): total / len(samples) for name, total in sums.items()}
+def mean_outputs(prepared, errors, samples):
+    """The mean over samples of each channel of what these errors of weights add: {weight's name: means}."""
+    sums = {}
+    for sample in added(prepared, errors, samples):
+        for name, values in sample.items():
+            sums[name] = sums.get(name, 0.0) + values.astype(np.float64).mean(tuple(i for i in range(values.ndim) if i != 1))
+    return {name: total / len(samples) for name, total in sums.items()}
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "efficientnet_lite0", "centerface"])
 def test_each_bias_takes_off_what_its_weights_add_in_the_mean(name, corpus, program, tmp_path):
-    files = sorted(corpus.samples(name).glob("*.npz"))[:SAMPLES]
     samples = load_samples(corpus.samples(name))[:SAMPLES]
     source = corpus.model(name)
-    plain, prepared = quantize(program, source, files, tmp_path, "--bias-correction", "false")
-    corrected, _ = quantize(program, source, files, tmp_path, "--bias-correction", "true")
+    prepared, plain = map(onnx.load, judge.quantize(program, tmp_path, source, samples, "--bias-correction", "false"))
+    _, corrected = map(onnx.load, judge.quantize(program, tmp_path, source, samples, "--bias-correction", "true"))
     floats = constants(prepared)
     before = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(plain, prepared)}
     after = {node.input[1]: (weight, bias, scale) for node, weight, bias, scale in layers(corrected, prepared)}
     assert before.keys() == after.keys() and len(before) > 20
     errors = {weight: found[0] - floats[weight] for weight, found in before.items()}
-    added = mean_outputs(prepared, errors, samples)
+    means = mean_outputs(prepared, errors, samples)
     size, left = 0.0, 0.0
     for weight, (integers, bias, scale) in before.items():
         assert np.array_equal(integers, after[weight][0]), f"the weight {weight} was changed"
         change = after[weight][1] - bias
         # Values at the edge of an image differ from those inside: there the share of positions is not all.
-        size += np.sum(added[weight] ** 2)
-        left += np.sum(np.maximum(np.abs(added[weight] + change) - scale, 0.0) ** 2)
+        size += np.sum(means[weight] ** 2)
+        left += np.sum(np.maximum(np.abs(means[weight] + change) - scale, 0.0) ** 2)
     assert size > 0 and left < 0.01 * size, f"{left / size:.4f} of the mean errors is left"

@@ -116,16 +116,6 @@ def samples(model, count=4):
     return made
 
 
-def quantize(program, folder, source, given, *options):
-    """What was prepared and what came of it."""
-    prepared, target = folder / "prepared.onnx", folder / "octet.onnx"
-    calibration = judge.save_samples(folder / "samples", given)
-    command = [program, "quantize", source, "--calib", calibration, "--out", target, "--save-prepared", prepared, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return prepared, target
-
-
 def theirs(model):
     """Its operators of ONNX Runtime's own, but for pairs of 16 bits."""
     pairs = ("QuantizeLinear", "DequantizeLinear")
@@ -137,7 +127,7 @@ def test_it_is_written_out_with_the_same_outputs_and_quantized(name, opset, prog
     model, source = build(name, opset), tmp_path / "float.onnx"
     onnx.save(model, source)
     given = samples(model)
-    prepared, target = quantize(program, tmp_path, source, given)
+    prepared, target = judge.quantize(program, tmp_path, source, given)
     wanted = judge.run(source, given, optimize=False)
     for path, least in (prepared, 100), (target, 25):
         made = onnx.load(path)
@@ -195,7 +185,7 @@ def test_a_model_that_the_optimizer_saved_is_quantized_like_the_one_it_was(name,
     for whose, path in {"optimized": source, "plain": corpus.model(name)}.items():
         folder = tmp_path / whose
         folder.mkdir()
-        _, target = quantize(program, folder, path, given)
+        _, target = judge.quantize(program, folder, path, given)
         made = onnx.load(target)
         assert not theirs(made)
         found = judge.run(target, given)

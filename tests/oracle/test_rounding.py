@@ -5,30 +5,17 @@ inputs' mean products. Octet never inverts anything, so the two have only the ma
 """
 
 import json
-import subprocess
 
+import judge
 import numpy as np
 import onnx
 import pytest
-from judge import run, save_samples, session, sqnr
-from onnx import TensorProto, helper, numpy_helper
-from schemes import build, constants, dequantized, node, weight
+from judge import sqnr
+from schemes import build, constants, node, weight
 from tasks import first
+from weight_errors import added, dequantized
 
 DAMPING, OF_FEW = 0.01, 0.2
-
-
-def quantize(program, folder, model, calibration, *options):
-    source, out, prepared = folder / "float.onnx", folder / "q.onnx", folder / "prepared.onnx"
-    if isinstance(model, onnx.ModelProto):
-        onnx.save(model, source)
-    else:
-        source = model
-    samples = ["--calib", save_samples(folder / "samples", calibration)] if calibration else []
-    command = [program, "quantize", source, "--out", out, "--save-prepared", prepared, *samples, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return onnx.load(out), onnx.load(prepared)
 
 
 def gptq(weights, scales, products, positions, low, high):
@@ -64,8 +51,10 @@ def test_integers_are_those_of_the_published_algorithm(program, tmp_path, elemen
     )  # fmt: skip
     samples = alike(8, 16, inputs, 5)
     options = ["--rounding", "gptq", "--weights", element, "--no-guard", "--bias-correction", str(corrected).lower()]
-    made, _ = quantize(program, tmp_path, model, samples, *options)
-    found, floats = constants(made), constants(model)
+    source = tmp_path / "float.onnx"
+    onnx.save(model, source)
+    _, target = judge.quantize(program, tmp_path, source, samples, *options)
+    found, floats = constants(onnx.load(target)), constants(model)
     scales, integers = found["w_scale"].astype(np.float64), found["w_quantized"].astype(np.int64)
     rows = np.concatenate([sample["x"] for sample in samples]).astype(np.float64)
     products = rows.T @ rows / len(rows)
@@ -76,28 +65,13 @@ def test_integers_are_those_of_the_published_algorithm(program, tmp_path, elemen
     # Octet looks at inputs in 2047 steps: a weight that is nearly between two integers may fall to the other, and those behind it with it.
     assert np.mean(integers == wanted) > (0.9 if element == "i8" else 0.95)
 
-    def added(integers):
+    def square(integers):
         errors = integers * scales[:, None] - floats["w"]
         return np.einsum("oi,ij,oj->", errors, products, errors)
 
     nearest = np.clip(np.rint(floats["w"] / scales[:, None]), low, high)
-    assert added(integers) < 1.05 * added(wanted)
-    assert added(integers) < 0.5 * added(nearest)
-
-
-def layer_outputs(prepared, nodes, changed, sample):
-    """What the errors of these nodes' weights add, by ONNX Runtime: each layer of errors alone, on the inputs it has in the model."""
-    model = onnx.ModelProto.FromString(prepared.SerializeToString())
-    del model.graph.output[:]
-    for index, (found, errors) in enumerate(zip(nodes, changed)):
-        layer = onnx.NodeProto.FromString(found.SerializeToString())
-        layer.name = f"errors of {index}"
-        model.graph.initializer.append(numpy_helper.from_array(errors.astype(np.float32), f"errors {index}"))
-        del layer.input[2:]
-        layer.input[1], layer.output[0] = f"errors {index}", f"added {index}"
-        model.graph.node.append(layer)
-        model.graph.output.append(helper.make_tensor_value_info(layer.output[0], TensorProto.FLOAT, None))
-    return session(model).run(None, sample)
+    assert square(integers) < 1.05 * square(wanted)
+    assert square(integers) < 0.5 * square(nearest)
 
 
 @pytest.mark.parametrize("name", ["efficientnet_lite0", "ppocr_rec", "minilm"])
@@ -105,16 +79,17 @@ def test_what_a_layer_adds_is_less_on_samples_that_were_not_seen(program, corpus
     part = task(name).folds[0]
     sums = {}
     for rounding in "nearest", "gptq":
-        made, prepared = quantize(program, tmp_path, corpus.model(name), part.calibration, "--rounding", rounding)
+        files = judge.quantize(program, tmp_path, corpus.model(name), part.calibration, "--rounding", rounding)
+        prepared, made = map(onnx.load, files)
         found, floats = constants(made), constants(prepared)
-        nodes = [n for n in prepared.graph.node if n.op_type in ("Conv", "Gemm", "MatMul")
-                 and n.input[1] in floats and f"{n.input[1]}_quantized" in found]  # fmt: skip
-        linear = {n.input[0]: n for n in made.graph.node if n.op_type == "DequantizeLinear"}
-        errors = [dequantized(found, linear[f"{n.input[1]}_quantized"]) - floats[n.input[1]] for n in nodes]
-        outputs = [layer_outputs(prepared, nodes, errors, sample) for sample in part.judged[:4]]
-        sums[rounding] = np.array([np.mean([np.mean(np.square(o[k], dtype=np.float64)) for o in outputs])
-                                   for k in range(len(nodes))])  # fmt: skip
-        assert len(nodes) >= 18
+        linear = {n.input[0].removesuffix("_quantized"): n for n in made.graph.node if n.op_type == "DequantizeLinear"}
+        weights = [n.input[1] for n in prepared.graph.node if n.op_type in ("Conv", "Gemm", "MatMul")
+                   and n.input[1] in floats and n.input[1] in linear]  # fmt: skip
+        errors = {name: dequantized(found, linear[name]) - floats[name] for name in weights}
+        outputs = list(added(prepared, errors, part.judged[:4]))
+        sums[rounding] = np.array([np.mean([np.mean(np.square(sample[name], dtype=np.float64)) for sample in outputs])
+                                   for name in errors])  # fmt: skip
+        assert len(errors) >= 18
     gained = 10 * np.log10(sums["nearest"] / sums["gptq"])
     print(name, "decibels by layer", np.round(np.sort(gained), 1))
     assert np.median(gained) > 2
@@ -124,12 +99,12 @@ def test_what_a_layer_adds_is_less_on_samples_that_were_not_seen(program, corpus
 @pytest.mark.parametrize("name, gain", [("squeezenet", 3), ("ppocr_rec", 2)])
 def test_weights_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_path, name, gain):
     part = task(name).folds[0]
-    before = [first(outputs) for outputs in run(corpus.model(name), part.judged)]
+    before = [first(outputs) for outputs in judge.run(corpus.model(name), part.judged)]
     noise, right = {}, {}
     for rounding in "nearest", "gptq":
         options = ["--method", "auto", "--weights", "i4", "--rounding", rounding]
-        quantize(program, tmp_path, corpus.model(name), part.calibration, *options)
-        answers = run(tmp_path / "q.onnx", part.judged)
+        _, target = judge.quantize(program, tmp_path, corpus.model(name), part.calibration, *options)
+        answers = judge.run(target, part.judged)
         noise[rounding] = sqnr(before, [first(outputs) for outputs in answers])
         right[rounding], _ = task(name).right(answers, part.truths)
     print(name, noise, right)
@@ -139,13 +114,13 @@ def test_weights_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_
 
 def test_blocks_of_four_bits_keep_more_of_the_model(program, corpus, task, tmp_path):
     part = task("minilm").folds[0]
-    before = [first(outputs) for outputs in run(corpus.model("minilm"), part.judged)]
+    before = [first(outputs) for outputs in judge.run(corpus.model("minilm"), part.judged)]
     noise = {}
     for method in "rtn", "search", "gptq":
         settings = tmp_path / "settings.json"
         settings.write_text(json.dumps({"scheme": "blocks", "blocks": {"method": method}}))
         calibration = part.calibration if method == "gptq" else []
-        quantize(program, tmp_path, corpus.model("minilm"), calibration, "--config", settings)
-        noise[method] = sqnr(before, [first(outputs) for outputs in run(tmp_path / "q.onnx", part.judged)])
+        _, target = judge.quantize(program, tmp_path, corpus.model("minilm"), calibration, "--config", settings)
+        noise[method] = sqnr(before, [first(outputs) for outputs in judge.run(target, part.judged)])
     print(noise)
     assert noise["gptq"] > max(noise["rtn"], noise["search"]) + 1

@@ -80,7 +80,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let given = !options.calib.is_empty() || options.demo.is_some() || options.ranges.is_some();
     if settings.need_samples() != given {
         return Err(Failure(match given {
-            true => "--calib, --demo and --ranges are for the scheme static: leave them out, this one needs no samples".into(),
+            true => "--calib, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
+                     these settings need no samples".into(),
             false => "no samples were given: name some with --calib, or choose a scheme that needs none \
                       (--scheme dynamic, weights, blocks or float16)".into(),
         }));

@@ -114,7 +114,7 @@ impl Output<'_> {
         at_least("the output", length, needed)
     }
 
-    /// Writes one accumulator.
+    /// Writes one accumulator, in plain words: what the reference does, and runs are held to.
     #[inline]
     pub(super) fn put(&mut self, row: usize, column: usize, accumulator: i32) {
         match self {

@@ -29,7 +29,7 @@ pub fn meetings(model: &Model) -> Vec<(String, Meeting)> {
 /// Bytes that all of it takes.
 pub fn meeting_bytes(model: &Model) -> u64 {
     let met = met(model).into_iter();
-    met.map(|(_, rows)| Moments::expected_bytes(rows.groups, rows.inputs))
+    met.map(|(_, rows)| Moments::expected_bytes(rows.meeting.groups(), rows.inputs))
         .sum()
 }
 
@@ -55,7 +55,6 @@ fn met(model: &Model) -> Vec<(&str, Rows)> {
 /// How the weights of a layer lie: a row has the weights of one output.
 pub(super) struct Rows {
     pub(super) meeting: Meeting,
-    pub(super) groups: usize,
     pub(super) inputs: usize,
     outputs: usize,
     /// Whether those of one input lie together in memory, not those of one output.
@@ -72,7 +71,6 @@ impl Rows {
             let sound = groups > 0 && outputs.is_multiple_of(groups);
             return sound.then_some(Rows {
                 meeting: Meeting::Windows { groups, slides },
-                groups,
                 inputs: channels * kernel.iter().product::<usize>(),
                 outputs,
                 turned: false,
@@ -98,7 +96,6 @@ impl Rows {
         };
         Some(Rows {
             meeting: Meeting::Rows,
-            groups: 1,
             inputs,
             outputs,
             turned,
@@ -196,7 +193,7 @@ impl<'a> Compensation<'a> {
             }
         }
         let mut errors = Vec::new();
-        let each = rows.outputs / rows.groups;
+        let each = rows.outputs / rows.meeting.groups();
         for (group, block, factor) in factors(moments, self.corrected.contains(&name)) {
             let Some(factor) = factor else { continue };
             let one = |output: usize| {
@@ -260,7 +257,7 @@ pub(super) fn moments<'a>(
 ) -> Option<&'a Moments> {
     let seen = observations.get(node.input_at(0)?)?;
     let moments = seen.moments(&rows.meeting)?;
-    (moments.extents()? == (rows.groups, rows.inputs)).then_some(moments)
+    (moments.extents()? == (rows.meeting.groups(), rows.inputs)).then_some(moments)
 }
 
 /// Of each group and block of inputs what their weights are rounded with.

@@ -171,14 +171,12 @@ pub fn transposed(
         let phase = phase_of(axis, at);
         weights.phases.iter().any(|other| other.at[axis] == phase)
     };
+    let alone = bias.map_or_else(|| vec![0; shape.outputs], <[i32]>::to_vec);
     let with_taps: Vec<bool> = (0..width).map(|x| has(1, x)).collect();
     for y in rows.clone() {
         let row_has = has(0, y);
         for x in (0..width).filter(|&x| !(row_has && with_taps[x])) {
-            for column in 0..shape.outputs {
-                let value = bias.map_or(0, |bias| bias[column]);
-                output.put((y - rows.start) * width + x, column, value);
-            }
+            output.put_row((y - rows.start) * width + x, &alone);
         }
     }
     for phase in &weights.phases {
