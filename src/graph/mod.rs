@@ -1,11 +1,13 @@
 //! The model as we think of it: nodes in order, values by name, who makes and who uses each.
 
 mod edit;
+mod joins;
 mod node;
 mod order;
 mod steps;
 
 pub use edit::Names;
+pub use joins::Joins;
 pub(crate) use node::MICROSOFT;
 pub(crate) use steps::Steps;
 

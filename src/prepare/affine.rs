@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use crate::graph::{Graph, Names, Uses};
+use crate::graph::{Graph, Joins, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -182,10 +182,11 @@ fn folded(
         return Ok(None);
     };
     let shape = weight.shape()?;
-    let Some(channel) = channels(layer, &shape) else {
+    // A MatMul has no bias for what is added.
+    let Some(joins) = Joins::of(layer, &shape).filter(|_| !layer.is("MatMul")) else {
         return Ok(None);
     };
-    let count = channel.count;
+    let count = joins.outputs;
     let bias = match (layer.input_at(2), float(graph, layer, 2)) {
         (None, _) => vec![0.0; count],
         (Some(_), Some(bias)) => bias.to_f32()?,
@@ -218,15 +219,14 @@ fn folded(
             ((moved * factor[c] + shift[c]) / beta) as f32
         })
         .collect();
-    let step = channel.step.max(1);
     let name = weight.name.as_deref().unwrap_or_default();
     let scaled = weight.changed_f32(name, |first, mut values| {
         let mut at = first;
         while !values.is_empty() {
-            let factor = factor[(channel.of)(at, &channel)];
-            let (run, rest) = values.split_at_mut(values.len().min(step - at % step));
+            let (_, output) = joins.of_window(at / joins.taps);
+            let (run, rest) = values.split_at_mut(values.len().min(joins.taps - at % joins.taps));
             for value in &mut *run {
-                *value = (f64::from(*value) * factor) as f32;
+                *value = (f64::from(*value) * factor[output]) as f32;
             }
             at += run.len();
             values = rest;
@@ -236,54 +236,6 @@ fn folded(
         weight: scaled,
         bias: TensorProto::from_f32("", &[count], &bias),
     }))
-}
-
-/// How the output channels lie in a weight.
-struct Channels {
-    count: usize,
-    /// Elements from one index of the channel axis to the next.
-    step: usize,
-    /// Sizes of the channel axis and, for transposed convolutions, of a group's inputs.
-    axis: usize,
-    group_inputs: usize,
-    of: fn(usize, &Channels) -> usize,
-}
-
-fn channels(layer: &NodeProto, shape: &[usize]) -> Option<Channels> {
-    let after = |axis: usize| shape[axis + 1..].iter().product::<usize>();
-    let plain = |axis: usize| Channels {
-        count: shape[axis],
-        step: after(axis),
-        axis: shape[axis],
-        group_inputs: 1,
-        of: |at, c| at / c.step % c.axis,
-    };
-    if layer.is("Conv") && shape.len() >= 3 {
-        Some(plain(0))
-    } else if layer.is("ConvTranspose") && shape.len() >= 3 {
-        // [inputs, outputs / group, …]: the group is told by the input.
-        let group = usize::try_from(layer.int("group").unwrap_or(1))
-            .ok()
-            .filter(|&g| g > 0)?;
-        (shape[0] % group == 0).then(|| Channels {
-            count: shape[1] * group,
-            step: after(1),
-            axis: shape[1],
-            group_inputs: shape[0] / group,
-            of: |at, c| {
-                let input = at / (c.step * c.axis);
-                input / c.group_inputs * c.axis + at / c.step % c.axis
-            },
-        })
-    } else if layer.is("Gemm") && shape.len() == 2 {
-        Some(plain(if layer.int("transB").unwrap_or(0) != 0 {
-            0
-        } else {
-            1
-        }))
-    } else {
-        None
-    }
 }
 
 /// Gives the layer its new weights and the output of what came after. Weights others use stay for them.

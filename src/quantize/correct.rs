@@ -14,7 +14,7 @@ use super::qdq::Integers;
 use super::ranges::Ranges;
 use super::scale::QuantizationParameters;
 use crate::calibrate::{Channels, Observations, Slide};
-use crate::graph::Model;
+use crate::graph::{Joins, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -75,21 +75,21 @@ fn correction(
     let Some(layout) = Layout::of(node, form, &tensor.shape()?, channels) else {
         return Ok(Vec::new());
     };
-    let Some(means) = channels.means().filter(|m| m.len() == layout.inputs) else {
+    let Some(means) = channels.means().filter(|m| m.len() == layout.joins.inputs) else {
         return Ok(Vec::new());
     };
-    if bias.shape()? != [layout.outputs] {
+    if bias.shape()? != [layout.joins.outputs] {
         return Ok(Vec::new());
     }
-    let mut added = vec![0.0; layout.outputs];
+    let mut added = vec![0.0; layout.joins.outputs];
     let (values, integers) = (tensor.to_f32()?, integers.to_i64()?);
     let taps = layout.shares.len();
     let kernels = values.chunks_exact(taps).zip(integers.chunks_exact(taps));
     for (index, (values, integers)) in kernels.enumerate() {
-        let (input, output) = layout.joins(index);
+        let (input, output) = layout.joins.of_window(index);
         let channel = match weight.axis {
             None => 0,
-            Some(axis) => layout.place(index, axis),
+            Some(axis) => layout.joins.place(index, axis),
         };
         let (Some(&scale), Some(&zero_point)) =
             (weight.scales.get(channel), weight.zero_points.get(channel))
@@ -134,17 +134,10 @@ fn form(node: &NodeProto) -> Option<Form> {
     }
 }
 
-/// Which channels each kernel of a weight joins.
+/// How the weights of a layer lie, and how often each meets a value.
 struct Layout {
-    form: Form,
-    /// The first two extents of the weight.
-    outer: [usize; 2],
-    groups: usize,
-    /// Whether a Gemm's outputs lie first.
-    turned: bool,
-    inputs: usize,
-    outputs: usize,
-    /// Of each weight of a kernel the share of the output's positions at which it meets a value.
+    joins: Joins,
+    /// Of each weight of a window the share of the output's positions at which it meets a value.
     shares: Vec<f64>,
     /// What all products are multiplied with.
     factor: f64,
@@ -152,59 +145,20 @@ struct Layout {
 
 impl Layout {
     fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &Channels) -> Option<Layout> {
-        let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
-        let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
-        let turned = node.int("transB").unwrap_or(0) != 0;
-        let (inputs, outputs) = match form {
-            Form::Conv => (second * groups, first),
-            Form::ConvTranspose => (first, second * groups),
-            Form::Gemm if turned => (second, first),
-            Form::Gemm => (first, second),
-        };
-        let fits = groups > 0 && inputs % groups == 0 && outputs % groups == 0 && inputs > 0;
+        let joins = Joins::of(node, shape)?;
         let factor = match form {
             Form::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
             _ => 1.0,
         };
         let shares = match form {
             Form::Gemm => vec![1.0],
-            _ => shares(node, form, kernel, seen.extents().get(2..)?)?,
+            _ => shares(node, form, &shape[2..], seen.extents().get(2..)?)?,
         };
-        fits.then_some(Layout {
-            form,
-            outer: [first, second],
-            groups,
-            turned,
-            inputs,
-            outputs,
+        Some(Layout {
+            joins,
             shares,
             factor,
         })
-    }
-
-    /// The input and the output channel of the kernel at this place.
-    fn joins(&self, index: usize) -> (usize, usize) {
-        let (first, second) = (index / self.outer[1], index % self.outer[1]);
-        match self.form {
-            Form::Conv => {
-                let group = first / (self.outputs / self.groups);
-                (group * self.outer[1] + second, first)
-            }
-            Form::ConvTranspose => {
-                let group = first / (self.inputs / self.groups);
-                (first, group * self.outer[1] + second)
-            }
-            Form::Gemm if self.turned => (second, first),
-            Form::Gemm => (first, second),
-        }
-    }
-
-    /// The place along one of the first two axes of the kernel at this place.
-    fn place(&self, index: usize, axis: usize) -> usize {
-        match axis {
-            0 => index / self.outer[1],
-            _ => index % self.outer[1],
-        }
     }
 }
 
@@ -292,29 +246,5 @@ mod tests {
         let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
         let found = shares(&cut, Form::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(found, [0.5, 0.5]);
-    }
-
-    #[test]
-    fn kernels_join_the_channels_that_the_operator_says() {
-        let seen = |channels: usize| {
-            let mut seen = Channels::default();
-            seen.observe(&vec![1.0; channels], &[1, channels, 1], 1);
-            seen
-        };
-        let grouped = node("Conv", &[]).with(AttributeProto::int("group", 2));
-        let layout = Layout::of(&grouped, Form::Conv, &[4, 3, 1], &seen(6)).unwrap();
-        assert_eq!((layout.inputs, layout.outputs), (6, 4));
-        // The last kernel: the third channel of the second group, and the last output.
-        assert_eq!(layout.joins(11), (5, 3));
-        let turned = node("ConvTranspose", &[]).with(AttributeProto::int("group", 2));
-        let layout = Layout::of(&turned, Form::ConvTranspose, &[4, 3, 1], &seen(4)).unwrap();
-        assert_eq!((layout.inputs, layout.outputs), (4, 6));
-        assert_eq!(layout.joins(11), (3, 5));
-        let product = node("Gemm", &[]);
-        let layout = Layout::of(&product, Form::Gemm, &[2, 3], &seen(2)).unwrap();
-        assert_eq!(layout.joins(5), (1, 2));
-        let product = product.with(AttributeProto::int("transB", 1));
-        let layout = Layout::of(&product, Form::Gemm, &[3, 2], &seen(2)).unwrap();
-        assert_eq!(layout.joins(5), (1, 2));
     }
 }
