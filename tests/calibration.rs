@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use octet::calibrate::Observations;
-use octet::calibrate::run::{Calibration, FeedError};
+use octet::calibrate::run::{Calibration, FeedError, Watched};
 use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;
@@ -29,12 +29,17 @@ fn calibration() -> Calibration {
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
-    // The means of the channels of `x`, too.
-    let watched = watched.into_iter().zip([Some(1), None]).collect();
+    // The means of the channels of `x`, and how far they reach, too.
+    let watched = watched.into_iter().zip([Some(1), None]);
+    let watched = watched.map(|(name, axis)| Watched {
+        name,
+        means: axis,
+        reach: axis,
+    });
     let settings = samples::Settings::default();
     Calibration::new(
         engine,
-        watched,
+        watched.collect(),
         vec![input()],
         settings,
         Box::new(|_, _| {}),

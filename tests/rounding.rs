@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use octet::calibrate::run::{Calibration, FeedError, Further};
+use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
 use octet::calibrate::{Method, Observation, Observations, Range};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
@@ -94,9 +94,13 @@ fn calibration(model: &Model) -> Calibration {
     let watched = Plan::observable(model).unwrap();
     let engine = Arc::new(Engine::new(model.clone(), watched.clone()));
     let mut axes = channel_axes(model);
-    let watched = watched.into_iter().map(|value| {
-        let axis = axes.remove(&value);
-        (value, axis)
+    let watched = watched.into_iter().map(|name| {
+        let means = axes.remove(&name);
+        Watched {
+            name,
+            means,
+            reach: None,
+        }
     });
     let input = InputSpec {
         name: "x".into(),

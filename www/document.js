@@ -46,6 +46,9 @@ export function canonical(value) {
 /** Whether it needs samples run once more, for rounding weights together. @param {QuantizeSettings} document */
 export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
 
+/** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
+export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
+
 /** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
 
@@ -60,6 +63,7 @@ export function inWords(document) {
   if (document.guard === false) words.push('no guard');
   if (scheme === 'blocks') words.push(`${document.blocks?.bits ?? 4} bits`);
   if (needsMoments(document)) words.push('gptq');
+  if (equalizes(document)) words.push('equalized');
   const nodes = Object.values(document.by_node ?? {});
   const float = nodes.filter((node) => node.float).length + (document.float?.length ?? 0);
   if (float > 0) words.push(`${float} kept float`);

@@ -280,10 +280,10 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', rounding, samples: reading = {}, signal, enough } = options;
+    const { method = 'minmax', rounding, equalize, samples: reading = {}, signal, enough } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
-    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, samples: reading };
+    const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
     this.#calibrated = engine;
     return summary;

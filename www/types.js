@@ -71,6 +71,7 @@
  * @property {boolean | Record<string, boolean | number>} [guard] what may be made finer, so that nothing is ruined
  * @property {boolean} [bias_correction] whether biases make up for what rounding the weights adds in the mean
  * @property {'nearest' | 'gptq'} [rounding] how weights are rounded; `gptq` must have been said to `calibrate`, too
+ * @property {boolean | number} [equalize] by how much channels are made alike; must have been said to `calibrate`, too
  * @property {boolean} [quantize_bias] whether biases become integers of 32 bits
  * @property {boolean} [fit_bias] whether the scale of a weight grows where its bias would not fit 32 bits
  * @property {number} [fine_first] how many of the first values behind the first Conv get 16 bits at most
@@ -120,6 +121,7 @@
  * @typedef {object} CalibrateOptions
  * @property {string} [method] `minmax`, `percentile:99.99`, `entropy`, `mse`, `auto` …: as `octet quantize --method`
  * @property {'nearest' | 'gptq'} [rounding] how weights will be rounded: `gptq` runs the samples once more
+ * @property {boolean | number} [equalize] by how much channels are made alike, which runs the samples once more
  * @property {SampleSettings} [samples]
  * @property {AbortSignal} [signal]
  * @property {AbortSignal} [enough] when it fires, the calibration ends with the samples it has seen, at least one portion

@@ -102,16 +102,16 @@ const calls = {
   },
 
   /**
-   * @param {{ key: number, files: NamedFile[], method: string, rounding?: string, samples: SampleSettings }} given
+   * @param {{ key: number, files: NamedFile[], method: string, rounding?: string, equalize?: boolean | number, samples: SampleSettings }} given
    * @param {Report} report
    * @param {() => Promise<boolean>} enough
    */
-  async calibrate({ key, files, method, rounding, samples }, report, enough) {
+  async calibrate({ key, files, method, rounding, equalize, samples }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
     report({ stage: 'Preparing the model', memory: memory() });
-    open.beginCalibration(samples);
+    open.beginCalibration(samples, equalize ?? false);
     const seen = await feed(open, all, 'Calibrating', report, enough);
     // What looks once more looks at the same samples, all of them.
     while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Counting', report, async () => false);

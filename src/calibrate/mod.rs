@@ -14,6 +14,7 @@ mod moments;
 mod numpy_histogram;
 mod observation;
 mod range;
+mod reach;
 pub mod run;
 mod slide;
 mod target;
@@ -29,6 +30,7 @@ pub use moments::Moments;
 pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
 pub use range::Range;
+pub use reach::Reach;
 pub use slide::Slide;
 pub use target::Target;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::exact_sum::ExactSum;
 use super::histogram::Bins;
 use super::numpy_histogram::NumpyHistogram;
-use super::{Channels, HALF, Histogram, Meeting, Moments, Range};
+use super::{Channels, HALF, Histogram, Meeting, Moments, Range, Reach};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Observation {
     /// The means of its channels, where they are wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channels: Option<Channels>,
+    /// How far its channels reach, where that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reach_by_channel: Option<Reach>,
     /// What a second pass counted, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     second: Option<NumpyHistogram>,
@@ -86,6 +89,12 @@ impl Observation {
         channels.observe(values, shape, axis);
     }
 
+    /// Takes in how far the channels of one run reach, which lie along `axis`.
+    pub(super) fn observe_reach(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+        let reach = self.reach_by_channel.get_or_insert_default();
+        reach.observe(values, shape, axis);
+    }
+
     /// What is seen of these values.
     #[cfg(test)]
     pub(crate) fn of(values: &[f32]) -> Observation {
@@ -119,6 +128,9 @@ impl Observation {
         if let Some(channels) = &other.channels {
             self.channels.get_or_insert_default().merge(channels);
         }
+        if let Some(reach) = &other.reach_by_channel {
+            self.reach_by_channel.get_or_insert_default().merge(reach);
+        }
     }
 
     /// The least finite value; `None` while there is none.
@@ -151,6 +163,11 @@ impl Observation {
     /// The means of its channels, where they were wanted.
     pub fn channels(&self) -> Option<&Channels> {
         self.channels.as_ref()
+    }
+
+    /// How far its channels reach, where that was wanted.
+    pub fn reach_by_channel(&self) -> Option<&Reach> {
+        self.reach_by_channel.as_ref()
     }
 
     /// What a second pass over the samples counted.

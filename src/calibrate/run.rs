@@ -4,6 +4,7 @@
 //! any way the samples come: some at a time ([`Calibration::feed`]) or each as soon as it is there
 //! ([`Calibration::begin`]), so that no thread waits for the slowest of a portion.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +12,7 @@ use rayon::prelude::*;
 
 use super::further::Counted;
 pub use super::further::Further;
-use super::{Layout, NumpyHistogram, Observation, Observations, Range};
+use super::{Layout, NumpyHistogram, Observation, Observations, Range, Reach};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec, SampleError};
 use crate::tensor::Tensor;
@@ -47,6 +48,17 @@ pub enum FeedError {
 /// Hears of a sample's name and the place of a watched value once that was looked at, from any thread.
 pub type Looked = Box<dyn Fn(&str, usize) + Send + Sync>;
 
+/// A value that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Its name.
+    pub name: String,
+    /// The axis of its channels where their means are wanted.
+    pub means: Option<usize>,
+    /// The same where it is wanted how far they reach.
+    pub reach: Option<usize>,
+}
+
 /// A calibration under way.
 pub struct Calibration {
     watched: Vec<String>,
@@ -60,14 +72,18 @@ pub struct Calibration {
     moments: bool,
 }
 
-/// What the threads share that run the samples of a calibration.
-struct Pass {
-    engine: Arc<Engine>,
+/// What is looked at in each sample, and how samples are read.
+struct Task {
     inputs: Vec<InputSpec>,
     settings: samples::Settings,
     looked: Looked,
-    /// The axis of the channels of each watched value whose means are wanted.
-    axes: Vec<Option<usize>>,
+    watched: Vec<Watched>,
+}
+
+/// What the threads share that run the samples of a calibration.
+struct Pass {
+    engine: Arc<Engine>,
+    task: Arc<Task>,
     found: Mutex<Found>,
     done: AtomicUsize,
     under_way: AtomicUsize,
@@ -85,35 +101,25 @@ struct Found {
 }
 
 impl Calibration {
-    /// Begins: `watched` are the values whose ranges are wanted, with the axis of their channels where the means of these
-    /// are, too; `engine` runs the model watching them. `looked` hears of each as soon as it was looked at.
+    /// Begins: `watched` are the values whose ranges are wanted; `engine` runs the model watching them. `looked` hears of each
+    /// as soon as it was looked at.
     pub fn new(
         engine: Arc<Engine>,
-        watched: Vec<(String, Option<usize>)>,
+        watched: Vec<Watched>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
         looked: Looked,
     ) -> Calibration {
-        let found = Found {
-            seen: watched.iter().map(|_| Observation::new()).collect(),
-            counted: Counted::Nothing,
-        };
-        let (watched, axes) = watched.into_iter().unzip();
-        let pass = Pass {
-            engine,
-            axes,
+        let names = watched.iter().map(|one| one.name.clone()).collect();
+        let task = Task {
             inputs,
             settings,
             looked,
-            found: Mutex::new(found),
-            done: AtomicUsize::new(0),
-            under_way: AtomicUsize::new(0),
-            spoilt: AtomicBool::new(false),
-            failed: Mutex::default(),
+            watched,
         };
         Calibration {
-            watched,
-            pass: Arc::new(pass),
+            watched: names,
+            pass: Arc::new(Pass::new(engine, Arc::new(task))),
             begun: 0,
             first: None,
             layout: None,
@@ -158,6 +164,30 @@ impl Calibration {
         drop(found);
         self.pass.done.store(0, Ordering::Relaxed);
         self.begun = 0;
+        Ok(())
+    }
+
+    /// How far the channels of values reached so far, where that is wanted.
+    pub fn reaches(&self) -> BTreeMap<String, Reach> {
+        let found = self.pass.found();
+        let reach = |(name, seen): (&String, &Observation)| {
+            Some((name.clone(), seen.reach_by_channel()?.clone()))
+        };
+        self.watched
+            .iter()
+            .zip(&found.seen)
+            .filter_map(reach)
+            .collect()
+    }
+
+    /// Begins from the beginning with a model that was changed by what was seen, which is forgotten: the same samples are to be fed
+    /// again.
+    pub fn begin_anew(&mut self, engine: Arc<Engine>) -> Result<(), FeedError> {
+        self.settle()?;
+        self.first.get_or_insert(self.done());
+        let task = Arc::clone(&self.pass.task);
+        self.pass = Arc::new(Pass::new(engine, task));
+        (self.begun, self.layout, self.moments) = (0, None, false);
         Ok(())
     }
 
@@ -251,6 +281,22 @@ impl Calibration {
 }
 
 impl Pass {
+    fn new(engine: Arc<Engine>, task: Arc<Task>) -> Pass {
+        let found = Found {
+            seen: vec![Observation::new(); task.watched.len()],
+            counted: Counted::Nothing,
+        };
+        Pass {
+            engine,
+            task,
+            found: Mutex::new(found),
+            done: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            spoilt: AtomicBool::new(false),
+            failed: Mutex::default(),
+        }
+    }
+
     fn found(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,7 +315,7 @@ impl Pass {
         if stop() {
             return Err(FeedError::Stopped);
         }
-        let tensors = samples::decode(&sample, &self.inputs, &self.settings)?;
+        let tensors = samples::decode(&sample, &self.task.inputs, &self.task.settings)?;
         // Its files are not needed while it runs.
         let Encoded { name, parts } = sample;
         drop(parts);
@@ -281,8 +327,12 @@ impl Pass {
                 drop(found);
                 let look = |slot: usize, values: &[f32], shape: &[usize]| {
                     seen[slot].observe_like(values, bins[slot]);
-                    if let Some(axis) = self.axes[slot] {
+                    let Watched { means, reach, .. } = self.task.watched[slot];
+                    if let Some(axis) = means {
                         seen[slot].observe_channels(values, shape, axis);
+                    }
+                    if let Some(axis) = reach {
+                        seen[slot].observe_reach(values, shape, axis);
                     }
                 };
                 self.watch(&name, tensors, look, &stop)?;
@@ -329,7 +379,7 @@ impl Pass {
     ) -> Result<(), FeedError> {
         let look = |slot: usize, values: &[f32], shape: &[usize]| {
             look(slot, values, shape);
-            (self.looked)(sample, slot);
+            (self.task.looked)(sample, slot);
         };
         match self.engine.run_shaped(tensors, look, stop) {
             Ok(_) => Ok(()),

@@ -19,6 +19,7 @@ pub use warnings::{Warning, slower};
 
 use crate::engine::{Engine, EngineError};
 use crate::graph::Model;
+use crate::prepare::equalize::{EqualizeError, Factors};
 use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
@@ -44,6 +45,8 @@ pub enum CompareError {
     Outputs { float: usize, quantized: usize },
     #[error("{0}")]
     Prepare(#[from] PrepareError),
+    #[error("{0}")]
+    Equalize(#[from] EqualizeError),
     #[error("{0}")]
     Engine(#[from] EngineError),
 }
@@ -144,6 +147,10 @@ pub struct Comparing {
 impl Comparing {
     /// Begins with two prepared models.
     pub fn new(mut float: Model, mut quantized: Model) -> Result<Comparing, CompareError> {
+        // Layer by layer the quantized model is one whose channels have the same factors.
+        if Factors::remembered(&float)?.is_empty() {
+            float = Factors::remembered(&quantized)?.applied(&float)?;
+        }
         let opset = float.opset().max(quantized.opset());
         raise_opset(&mut float, opset)?;
         raise_opset(&mut quantized, opset)?;

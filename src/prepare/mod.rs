@@ -7,6 +7,7 @@
 
 mod affine;
 mod constants;
+pub mod equalize;
 mod fold;
 mod fused;
 mod identity;

@@ -1,12 +1,14 @@
 //! Calibration: what a session does between its first sample and the ranges of all values.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
 use super::{Error, Event, Found, Session, Watch};
-use crate::calibrate::run::{Calibration, Further};
+use crate::calibrate::run::{Calibration, Further, Watched};
 use crate::calibrate::{Method, Range, SecondPassMissing};
+use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
 use crate::samples::{self, Encoded};
@@ -45,6 +47,7 @@ impl Session {
     /// It watches all that any settings may ask for: these can change afterwards without another.
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
+        self.equalized = None;
         self.profiler.resume();
         let inputs = self.input_specs();
         let planned = self.planned()?;
@@ -71,12 +74,17 @@ impl Session {
             }
         };
         let looked = Box::new(looked);
-        let mut axes = quantize::channel_axes(&ready.model);
-        let with_axis = |value: String| {
-            let axis = axes.remove(&value);
-            (value, axis)
+        let mut means = quantize::channel_axes(&ready.model);
+        let mut reach = match self.equalize {
+            Some(_) => equalize::channels(&ready.model),
+            None => BTreeMap::new(),
         };
-        let watched = watched.into_iter().map(with_axis).collect();
+        let watch = |name: String| Watched {
+            means: means.remove(&name),
+            reach: reach.remove(&name),
+            name,
+        };
+        let watched = watched.into_iter().map(watch).collect();
         let begun = Calibration::new(engine, watched, inputs, samples, looked);
         self.calibration = Some(begun);
         self.profiler.begin("Calibration");
@@ -142,9 +150,12 @@ impl Session {
     }
 
     /// Begins a further pass over the samples if there is one left that this method, or what the settings need to know of what
-    /// weights are multiplied with (`moments`), asks for; says whether there is. If so, the same samples are to be fed again
-    /// before the calibration is finished.
+    /// weights are multiplied with (`moments`), asks for, or if channels are to be made alike; says whether there is. If so, the same
+    /// samples are to be fed again before the calibration is finished.
     pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
+        if self.awaits_equalizing() && self.make_alike()? {
+            return Ok(true);
+        }
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let layout = method.second_pass();
@@ -161,6 +172,9 @@ impl Session {
 
     /// Ends the calibration: from here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
+        if self.calibration.is_some() && self.awaits_equalizing() {
+            return Err(Error::ChannelsApart);
+        }
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
@@ -180,7 +194,7 @@ impl Session {
         self.profiler.end();
         let values = observations.len();
         self.report.calibrated(method, samples, &observations);
-        self.found = Some(Found::Seen(observations, method));
+        self.found = Some(Found::Seen(observations, method, self.equalized.take()));
         let prepared = self
             .prepared
             .as_ref()

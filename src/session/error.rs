@@ -8,6 +8,7 @@ use crate::graph::GraphError;
 use crate::onnx::external::ExternalError;
 use crate::onnx::{ReadError, WriteError};
 use crate::prepare::PrepareError;
+use crate::prepare::equalize::EqualizeError;
 use crate::quantize::QuantizeError;
 use crate::samples::SampleError;
 
@@ -25,6 +26,8 @@ pub enum Error {
     Graph(#[from] GraphError),
     #[error("{0}")]
     Prepare(#[from] PrepareError),
+    #[error("{0}")]
+    Equalize(#[from] EqualizeError),
     #[error("{0}")]
     Quantize(#[from] QuantizeError),
     #[error("sample `{name}`: {source}")]
@@ -56,6 +59,19 @@ pub enum Error {
     NotCalibrated,
     #[error("nothing was measured yet; run the model with a profile first")]
     NotProfiled,
+    #[error(
+        "the channels are to be made alike, for which the samples are fed once more: begin that pass before the calibration is ended"
+    )]
+    ChannelsApart,
+    #[error(
+        "the settings say {} and the calibration was with {}: calibrate again with these settings",
+        equalizing(*wanted),
+        equalizing(*done)
+    )]
+    OtherChannels {
+        wanted: Option<f32>,
+        done: Option<f32>,
+    },
     #[error("stopped on request; the model is kept, calibration can be started again")]
     Stopped,
 }
@@ -67,7 +83,7 @@ impl Error {
             Error::Read(_) | Error::Graph(_) => "model",
             Error::Write(_) => "write",
             Error::External(_) | Error::FilesMissing { .. } => "external",
-            Error::Prepare(_) => "prepare",
+            Error::Prepare(_) | Error::Equalize(_) => "prepare",
             Error::Quantize(_) => "quantize",
             Error::Run { .. } | Error::Engine(_) => "engine",
             Error::Compare(_) => "compare",
@@ -76,10 +92,18 @@ impl Error {
             | Error::UnderWay(_)
             | Error::NotCalibrated
             | Error::NotProfiled
+            | Error::ChannelsApart
+            | Error::OtherChannels { .. }
             | Error::SecondPass(_) => "order",
             Error::Stopped => "stopped",
         }
     }
+}
+
+fn equalizing(strength: Option<f32>) -> String {
+    strength.map_or("no `equalize`".into(), |strength| {
+        format!("`equalize: {strength}`")
+    })
 }
 
 impl From<FeedError> for Error {

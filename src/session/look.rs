@@ -220,7 +220,7 @@ impl Session {
         symmetric: Option<bool>,
     ) -> Option<Distribution> {
         match &self.found {
-            Some(Found::Seen(observations, _)) => {
+            Some(Found::Seen(observations, ..)) => {
                 Distribution::new(observations.get(value)?, element, symmetric)
             }
             _ => None,
@@ -232,10 +232,11 @@ impl Session {
         let Some(ready) = &self.prepared else {
             return Ok(None);
         };
-        let plan = Plan::new(&ready.model, &Settings::default())?;
+        let model = self.calibrated_model().unwrap_or(&ready.model);
+        let plan = Plan::new(model, &Settings::default())?;
         let (Some(axis), Some(tensor)) = (
             plan.channel_axis(weight),
-            ready.model.graph.initializers.get(weight),
+            model.graph.initializers.get(weight),
         ) else {
             return Ok(None);
         };

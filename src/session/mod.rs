@@ -8,6 +8,7 @@ mod calibrating;
 mod card;
 mod comparing;
 mod demo;
+mod equalizing;
 mod error;
 mod export;
 mod forecast;
@@ -30,6 +31,7 @@ use serde::Serialize;
 pub use calibrating::CalibrationSummary;
 pub use card::{Card, FloatOperator, Port};
 pub use comparing::compare_sample;
+use equalizing::Equalized;
 pub use error::Error;
 pub use export::Export;
 pub use forecast::{Forecast, Job};
@@ -57,8 +59,8 @@ pub type Ranges = BTreeMap<String, Range>;
 
 /// What is known of the values' ranges.
 enum Found {
-    /// What a calibration saw, and the method it was ended with.
-    Seen(Observations, Method),
+    /// What a calibration saw, the method it was ended with, and the model it was of, if channels were made alike.
+    Seen(Observations, Method, Option<Equalized>),
     /// The ranges themselves.
     Given(Ranges),
 }
@@ -73,6 +75,10 @@ pub struct Session {
     /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
     planned: Option<forecast::Planned>,
     calibration: Option<Calibration>,
+    /// By how much calibrations make channels alike that begin from here on, if they do.
+    equalize: Option<f32>,
+    /// The model of the calibration under way, once its channels were made alike.
+    equalized: Option<Equalized>,
     /// Whether each layer is noted as a calibration passes it.
     each_layer: bool,
     /// The moments at which samples were done, until the report has them.
@@ -130,6 +136,8 @@ impl Session {
             prepared: None,
             planned: None,
             calibration: None,
+            equalize: None,
+            equalized: None,
             each_layer: false,
             passed: Arc::default(),
             found: None,
@@ -210,12 +218,12 @@ impl Session {
         Ok(())
     }
 
-    /// The file of the prepared float model: what the ranges are of, and what other tools must be given to
-    /// be compared.
+    /// The file of the prepared float model, with its channels made alike where they were: what the ranges are of, and what other
+    /// tools must be given to be compared.
     pub fn prepared(&mut self) -> Result<onnx::Pieces, Error> {
         self.prepare()?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
-        let mut model = ready.model.clone();
+        let mut model = self.calibrated_model().unwrap_or(&ready.model).clone();
         model.graph.value_info.clone_from(&ready.declared);
         Ok(onnx::pieces(&model.to_proto())?)
     }
@@ -228,15 +236,11 @@ impl Session {
         }
         self.profiler.resume();
         self.prepare()?;
-        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
-        let ranges = self.found.as_ref().map(|found| match found {
-            Found::Seen(observations, method) => quantize::Ranges::Seen(observations, *method),
-            Found::Given(ranges) => quantize::Ranges::Given(ranges),
-        });
         self.profiler.begin(settings.scheme.step());
-        let quantized = quantize::apply(&ready.model, settings, ranges);
+        let quantized = self.quantized(settings);
         self.profiler.end();
         let quantized = quantized?;
+        let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
         self.profiler.begin("Post-process");
         let mut model = quantized.model;
         let uses = model.graph.uses();
@@ -262,6 +266,17 @@ impl Session {
             ranges: quantized.ranges,
             summary,
         })
+    }
+
+    fn quantized(&self, settings: &quantize::Settings) -> Result<quantize::Quantized, Error> {
+        let model = self.model_for(settings)?;
+        let ranges = self.found.as_ref().map(|found| match found {
+            Found::Seen(observations, method, _) => quantize::Ranges::Seen(observations, *method),
+            Found::Given(ranges) => quantize::Ranges::Given(ranges),
+        });
+        let mut quantized = quantize::apply(model, settings, ranges)?;
+        quantized.notes.extend(self.said_of_channels(settings));
+        Ok(quantized)
     }
 
     /// The report of the run so far, as YAML; whole at any moment.

@@ -100,12 +100,15 @@ fn no_samples_and_foreign_files_are_refused() {
 #[test]
 fn options_that_are_not_there_are_refused_with_what_is() {
     let folder = prepared("options");
-    let cases: [(&[&str], &[&str]); 11] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (
             &["--method", "percentile:x"],
             &["percentile:x", "percentile:99.99"],
         ),
         (&["--method", "magic"], &["--method", "magic", "minmax"]),
+        (&["--rounding", "up"], &["--rounding", "up", "gptq"]),
+        (&["--equalize=2"], &["--equalize", "2", "from 0 to 1"]),
+        (&["--equalize=NaN"], &["--equalize", "from 0 to 1"]),
         (&["--weights", "i9"], &["i9", "u4"]),
         (&["--scheme", "magic"], &["not known", "static"]),
         (&["--scheme", "dynamic"], &["--calib", "leave them out"]),
@@ -126,6 +129,9 @@ fn options_that_are_not_there_are_refused_with_what_is() {
     refused(&folder, &with_ranges, &["r.json", "from 2 to 1"]);
     fs::write(folder.join("r.json"), "{}").unwrap();
     refused(&folder, &with_ranges, &["no range"]);
+    // They are of the model as it came.
+    let equalized = [&with_ranges[..], &["--equalize"]].concat();
+    refused(&folder, &equalized, &["`equalize: 0.5`", "no `equalize`"]);
 }
 
 #[test]

@@ -94,6 +94,7 @@ export function settingsPanel() {
         choice('Weights rounded', 'rounding', () => String(said(['rounding'], 'nearest')), [['nearest', 'each to the nearest'], ['gptq', 'together (gptq: slower, closer)']], (value) => say(['rounding'], value, 'nearest')),
         choice('Written as', 'format', () => String(said(['format'], 'qdq')), formats, (value) => say(['format'], value, 'qdq')),
         tick('per-channel', 'One weight scale per channel', 'More accurate; a few old runtimes want one per tensor.', ['weights', 'per_channel'], true),
+        tick('equalize', 'Even out channels', 'Large and small ones get closer before they are rounded, for one more pass over the samples.', ['equalize'], false),
         tick('guard', 'Guard coarse tensors', 'What eight bits would ruin gets sixteen, or stays float; the result says which.', ['guard'], true),
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },

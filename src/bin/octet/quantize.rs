@@ -145,6 +145,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         None if !given => progress.stage("Preparing"),
         None => {
             progress.stage("Preparing");
+            session.equalize(settings.equalizes());
             session
                 .begin_calibration(image_settings.clone())
                 .map_err(named)?;

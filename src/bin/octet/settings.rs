@@ -56,6 +56,10 @@ pub struct SettingsOptions {
     /// samples) [default: nearest]
     #[arg(long, value_name = "ROUNDING")]
     rounding: Option<String>,
+    /// By how much channels are made alike before anything is rounded, from 0 to 1 (a further pass over the samples) [default: not at
+    /// all; 0.5 where no number is said]
+    #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true, default_missing_value = "0.5")]
+    equalize: Option<f32>,
     /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
@@ -129,6 +133,14 @@ impl SettingsOptions {
                 "gptq" => Rounding::Gptq,
                 other => return Err(one_of("--rounding", other, &["nearest", "gptq"])),
             };
+        }
+        if let Some(strength) = self.equalize {
+            if !(0.0..=1.0).contains(&strength) {
+                return Err(Failure(format!(
+                    "--equalize: {strength} is no strength: give a number from 0 to 1"
+                )));
+            }
+            settings.equalize = Some(strength);
         }
         settings.bias_correction = self.bias_correction.or(settings.bias_correction);
         settings.float.extend(self.keep_float.iter().cloned());

@@ -4,6 +4,7 @@
 //! names, of a node and of a tensor is laid over it, in this order, the narrower over the wider
 //! ([`Layers`] does it). `docs/settings.md` has every key, `docs/settings.schema.json` is its schema.
 
+mod equalize;
 mod guard;
 mod meaning;
 mod names;
@@ -231,6 +232,13 @@ pub struct Settings {
     pub bias_correction: Option<bool>,
     /// How weights are rounded.
     pub rounding: Rounding,
+    /// By how much channels are made alike before anything is rounded: how much of it is left to the weights behind them. Not at
+    /// all where nothing is said.
+    #[serde(
+        deserialize_with = "equalize::strength",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub equalize: Option<f32>,
     /// Whether biases become integers of 32 bits.
     pub quantize_bias: bool,
     /// Whether the scale of a weight grows where its bias would not fit 32 bits.
@@ -270,6 +278,7 @@ impl Default for Settings {
             guard: GuardSettings::ALL,
             bias_correction: None,
             rounding: Rounding::default(),
+            equalize: None,
             quantize_bias: true,
             fit_bias: true,
             fine_first: None,
@@ -287,6 +296,11 @@ impl Settings {
     /// Whether they need samples.
     pub fn need_samples(&self) -> bool {
         self.scheme == Scheme::Static || self.need_moments()
+    }
+
+    /// By how much channels are to be made alike, where that means something.
+    pub fn equalizes(&self) -> Option<f32> {
+        self.equalize.filter(|_| self.scheme == Scheme::Static)
     }
 
     /// Whether they need a further pass over the samples, which looks at what weights are multiplied with.

@@ -15,6 +15,7 @@ use super::{Error, Session};
 use crate::calibrate::{Channels, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
+use crate::prepare::equalize;
 use crate::profile::macs::macs;
 use crate::profile::{Clock, SystemClock, memory};
 use crate::quantize::{self, Plan};
@@ -106,6 +107,8 @@ struct Parts {
     kept: u64,
     /// Of it what is remembered of what weights are multiplied with.
     moments: u64,
+    /// Weights that are there a second time where channels are made alike.
+    alike: u64,
     /// Files of the samples that wait.
     samples: u64,
 }
@@ -219,9 +222,14 @@ impl Session {
             true => quantize::meeting_bytes(&ready.model),
             false => 0,
         };
+        let alike = match job.settings.equalizes() {
+            Some(_) => equalize::bytes(&ready.model),
+            None => 0,
+        };
         let parts = Parts {
+            alike,
             before,
-            planned: after.saturating_sub(decoded),
+            planned: after.saturating_sub(decoded) + alike,
             live: runs.saturating_sub(ranges),
             ranges: ranges.min(runs) + put_together + moments,
             kept: kept + moments,
@@ -253,7 +261,8 @@ fn told(
 ) -> Forecast {
     let calibrating = parts.planned + parts.live + parts.ranges + parts.samples;
     // The file shares the tensors.
-    let quantizing = parts.before + parts.kept + written.integers + written.nodes * NODE_BYTES;
+    let quantizing =
+        parts.before + parts.alike + parts.kept + written.integers + written.nodes * NODE_BYTES;
     let stages = [
         (planning, "Pre-process"),
         (calibrating, "Calibration"),
@@ -264,7 +273,11 @@ fn told(
         .max_by_key(|(bytes, _)| *bytes)
         .unwrap_or_default();
     let in_calibration = peak_stage == "Calibration";
-    let further = [job.method.second_pass().is_some(), parts.moments > 0];
+    let further = [
+        job.method.second_pass().is_some(),
+        parts.moments > 0,
+        parts.alike > 0,
+    ];
     let passes = 1.0 + further.into_iter().filter(|&pass| pass).count() as f64;
     let sample_ms = decoded_ms + probe.ms / probe.share.max(1e-6);
     let rounds = (job.samples as u64).div_ceil(at_once) as f64;

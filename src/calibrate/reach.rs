@@ -1,0 +1,99 @@
+//! How far the channels of a value reach: what it takes to make them alike.
+
+use serde::{Deserialize, Serialize};
+
+/// The greatest finite magnitude of each channel of one value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reach {
+    greatest: Vec<f32>,
+    /// Whether samples had channels that differ in number.
+    uneven: bool,
+}
+
+impl Reach {
+    /// Takes in the values of one run, whose channels lie along `axis`.
+    pub(super) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+        let Some(&channels) = shape.get(axis) else {
+            return self.give_up();
+        };
+        if values.is_empty() || channels == 0 {
+            return;
+        }
+        let mut greatest = vec![0.0; channels];
+        let inner = shape[axis + 1..].iter().product();
+        octet_kernels::raise_magnitudes(&mut greatest, values, inner);
+        self.merge(&Reach {
+            greatest,
+            uneven: false,
+        });
+    }
+
+    /// Takes in all that `other` has seen.
+    pub(super) fn merge(&mut self, other: &Reach) {
+        let (own, others) = (self.greatest.len(), other.greatest.len());
+        if other.uneven || self.uneven || (own > 0 && others > 0 && own != others) {
+            return self.give_up();
+        }
+        if own == 0 {
+            return self.greatest.clone_from(&other.greatest);
+        }
+        for (all, one) in self.greatest.iter_mut().zip(&other.greatest) {
+            *all = all.max(*one);
+        }
+    }
+
+    /// The greatest magnitude of each channel; empty where nothing was seen, or not the same number of channels each time.
+    pub fn greatest(&self) -> &[f32] {
+        &self.greatest
+    }
+
+    fn give_up(&mut self) {
+        // What is left must not depend on the order.
+        self.greatest = Vec::new();
+        self.uneven = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: &[f32], shape: &[usize], axis: usize) -> Reach {
+        let mut seen = Reach::default();
+        seen.observe(values, shape, axis);
+        seen
+    }
+
+    #[test]
+    fn each_channel_reaches_as_far_as_its_greatest_magnitude() {
+        let values = [1.0, -3.0, 10.0, 20.0, 5.0, 2.0, -30.0, f32::INFINITY];
+        assert_eq!(of(&values, &[2, 2, 2], 1).greatest(), [5.0, 30.0]);
+        assert_eq!(of(&values, &[4, 2], 1).greatest(), [30.0, 20.0]);
+        assert_eq!(of(&[f32::NAN, 0.0], &[1, 2], 1).greatest(), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_order_leaves_no_trace() {
+        let parts = [
+            of(&[1.0, -2.0], &[1, 2], 1),
+            of(&[-3.0, 1.0], &[1, 2], 1),
+            of(&[1.0, 2.0, 3.0], &[1, 3], 1),
+            of(&[1.0], &[], 1),
+            Reach::default(),
+        ];
+        for one in &parts {
+            for other in &parts {
+                let (mut there, mut back) = (one.clone(), other.clone());
+                there.merge(other);
+                back.merge(one);
+                assert_eq!(there, back);
+            }
+        }
+        let mut both = parts[0].clone();
+        both.merge(&parts[1]);
+        assert_eq!(both.greatest(), [3.0, 2.0]);
+        both.merge(&parts[2]);
+        both.merge(&parts[0]);
+        assert!(both.greatest().is_empty());
+    }
+}

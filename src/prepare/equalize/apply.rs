@@ -1,0 +1,66 @@
+//! Constants that take factors up.
+
+use super::ties::{FIXED, Ties};
+use super::{EqualizeError, Factors, factor_of};
+use crate::graph::Model;
+
+impl Factors {
+    /// The model whose constants have taken the factors up, which it remembers.
+    pub fn applied(&self, model: &Model) -> Result<Model, EqualizeError> {
+        if self.is_empty() {
+            return Ok(model.clone());
+        }
+        let uses = model.graph.uses();
+        let ties = Ties::of(&model.graph, &uses);
+        let powers = self.by_class(&ties)?;
+        let of = |value: Option<&str>| -> Vec<i32> {
+            let classes = value.map_or(&[][..], |value| ties.classes(value));
+            classes.iter().map(|&class| powers[class]).collect()
+        };
+        // Of all differences of two powers.
+        let factors: Vec<f64> = (-256..=256).map(factor_of).collect();
+        let mut changed = model.clone();
+        for (constant, tensor) in ties.constants(model) {
+            let (times, over) = (of(constant.times), of(constant.over));
+            if times.iter().chain(&over).all(|&power| power == 0) {
+                continue;
+            }
+            let power = |powers: &[i32], channel: usize| powers.get(channel).copied().unwrap_or(0);
+            let factor = |index: usize| {
+                let (input, output) = match &constant.joins {
+                    Some(joins) => joins.of_window(index / joins.taps),
+                    None => (index, index),
+                };
+                factors[(power(&times, output) - power(&over, input) + 256) as usize]
+            };
+            let scaled = tensor.changed_f32(tensor.title(), |first, values| {
+                for (index, value) in (first..).zip(values) {
+                    *value = (f64::from(*value) * factor(index)) as f32;
+                }
+            })?;
+            changed.graph.initializers.insert(scaled);
+        }
+        self.remember(&mut changed);
+        Ok(changed)
+    }
+
+    /// The power of each class; none where nothing is said.
+    fn by_class(&self, ties: &Ties<'_>) -> Result<Vec<i32>, EqualizeError> {
+        let mut powers: Vec<Option<i8>> = vec![None; ties.count()];
+        powers[FIXED] = Some(0);
+        for (value, found) in &self.0 {
+            let classes = ties.classes(value);
+            let mut pairs = classes.iter().zip(found);
+            let fits = classes.len() == found.len()
+                && pairs.all(|(&class, &power)| *powers[class].get_or_insert(power) == power);
+            if !fits {
+                let value = value.clone();
+                return Err(EqualizeError::Other { value });
+            }
+        }
+        Ok(powers
+            .into_iter()
+            .map(|power| power.unwrap_or(0).into())
+            .collect())
+    }
+}

@@ -1,0 +1,71 @@
+// Channels made alike before anything is rounded: on the page and through `www/octet.js`.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { depthwise, npy } from './model.mjs';
+import { inBrowsers, scratch } from './walk.mjs';
+
+const layers = () => depthwise({ layers: 2, channels: 3, size: 4, kernel: 3, dilation: 1 });
+
+/** The first channel a hundredth of the last. @param {number} index */
+const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index + k * 3) * 10 ** (Math.floor(k / 16) - 2)), [1, 3, 4, 4]);
+
+const remembers = (/** @type {Buffer} */ file) => file.includes('octet.equalized');
+
+inBrowsers('channels made alike', (visit) => {
+  test('chosen on the page after a run the samples are run again, twice, and once when it is taken back', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    const files = [0, 1, 2].map((index) => join(scratch, `equalize${index}.npy`));
+    files.forEach((file, index) => writeFileSync(file, sample(index)));
+    await visit.drop({ 'small.onnx': layers() });
+    await tab.waitForSelector('#card-title');
+    await visit.choose('choose-samples', ...files);
+    await visit.says('#run-why', /Nothing is changed/);
+    await visit.quantize();
+    assert.ok(!remembers(await visit.downloaded('.onnx')));
+    const stages = await visit.stages();
+    await tab.click('#equalize');
+    await visit.says('#changed', /the samples are run again/);
+    await visit.quantize();
+    assert.ok(remembers(await visit.downloaded('.onnx')));
+    assert.match((await visit.downloaded('.yaml')).toString(), /the channels of what 1 layer makes/);
+    assert.match(await stages(), /Calibrating[^]*Counting/);
+    // What was seen is kept: another setting takes no samples.
+    const later = await visit.stages();
+    await tab.select('#activations', 'i8');
+    await visit.says('#changed', /the ranges are kept/);
+    await visit.quantize();
+    assert.doesNotMatch(await later(), /Calibrating|Counting/);
+    await tab.click('#equalize');
+    await visit.says('#changed', /the samples are run again/);
+    await visit.quantize();
+    assert.ok(!remembers(await visit.downloaded('.onnx')));
+  }));
+
+  test('through the public interface it must be said when calibrating, and is refused in words where it was not', () => visit({}, async (visit) => {
+    const found = await visit.tab.evaluate(async (model, samples) => {
+      const { Octet } = await import(/** @type {string} */ ('./www/octet.js'));
+      const octet = await Octet.start({ threads: 1 });
+      const files = samples.map((bytes, index) => ({ path: `s${index}.npy`, blob: new Blob([new Uint8Array(bytes)]) }));
+      const open = await octet.open(new Uint8Array(model), { name: 'small.onnx' });
+      const caught = (/** @type {any} */ error) => [error.kind, error.message];
+      await open.calibrate(files);
+      const unseen = await open.quantize({ equalize: true }).catch(caught);
+      const wrong = await open.calibrate(files, { equalize: 3 }).catch(caught);
+      await open.calibrate(files, { equalize: true, method: 'ort-percentile:99.9' });
+      const unsaid = await open.quantize({}).catch(caught);
+      const { model: file, summary } = await open.quantize({ equalize: 0.5 });
+      await open.compare(file, files);
+      octet.close();
+      return { unseen, wrong, unsaid, notes: summary.notes };
+    }, [...layers()], [0, 1, 2].map((index) => [...sample(index)]));
+    assert.equal(found.unseen[0], 'order');
+    assert.match(found.unseen[1], /the settings say `equalize: 0.5` and the calibration was with no `equalize`: calibrate again/);
+    assert.equal(found.wrong[0], 'settings');
+    assert.match(found.wrong[1], /`equalize` must be true, false or a number from 0 to 1/);
+    assert.match(found.unsaid[1], /the settings say no `equalize` and the calibration was with `equalize: 0.5`/);
+    assert.match(found.notes.at(-1) ?? '', /were made alike/);
+  }));
+});
