@@ -432,6 +432,14 @@ fn what_bears_no_factors_stays_as_it_was() {
                 TensorProto::from_f32("one", &[], &[1.0]),
             ],
         ),
+        (
+            vec![node("Pad", &["a", "pads"], "z")],
+            vec![TensorProto::from_i64(
+                "pads",
+                &[8],
+                &[0, 1, 0, 0, 0, -1, 0, 0],
+            )],
+        ),
         // The channels trade places, or become places.
         (
             vec![node("Transpose", &["a"], "z").with(AttributeProto::ints("perm", &[0, 2, 1, 3]))],

@@ -14,6 +14,7 @@ mod apply;
 mod find;
 mod remember;
 mod role;
+mod span;
 mod ties;
 
 use std::collections::BTreeMap;

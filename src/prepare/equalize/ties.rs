@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::role::{Constant, Known, Role, Span};
+use super::role::{Constant, Role};
+use super::span::{Known, Span};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::TensorProto;
 

@@ -1,0 +1,157 @@
+//! Where channels lie: next to where weights meet them, and from there on along what leaves them in their place.
+
+use std::collections::HashMap;
+
+use crate::graph::{Dim, Graph, TensorType, Uses, tensor_type_of};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// The channels of a value: along which axis they lie, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Span {
+    pub(super) axis: usize,
+    pub(super) channels: usize,
+}
+
+/// Operators that make the same multiple of a channel of a multiple of it, and leave it in its place.
+pub(super) const HANDING_ON: [&str; 11] = [
+    "Relu",
+    "LeakyRelu",
+    "PRelu",
+    "MaxPool",
+    "AveragePool",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "Resize",
+    "Pad",
+    "Abs",
+    "Neg",
+];
+
+/// Operators whose operands are added, or of which the greatest or least is taken.
+pub(super) const ADDING: [&str; 6] = ["Add", "Sub", "Sum", "Mean", "Max", "Min"];
+
+/// Operators that drop or add axes of one.
+const RESHAPING: [&str; 4] = ["Flatten", "Squeeze", "Unsqueeze", "Reshape"];
+
+/// A graph, with what is known of its values.
+pub(super) struct Known<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) uses: &'a Uses,
+    /// Of each float value whose rank is known its extents, as far as these are.
+    pub(super) shapes: HashMap<&'a str, Vec<Option<usize>>>,
+    spans: HashMap<&'a str, Span>,
+}
+
+impl<'a> Known<'a> {
+    /// Finds out what there is to know.
+    pub(super) fn of(graph: &'a Graph, uses: &'a Uses) -> Known<'a> {
+        let values = graph.inputs.iter().chain(&graph.outputs);
+        let size = |dim: Dim| match dim {
+            Dim::Known(size) => Some(size),
+            _ => None,
+        };
+        let shape = |found: TensorType| {
+            let float = found.element == DataType::Float;
+            let shape = found.shape.filter(|_| float)?;
+            Some(shape.into_iter().map(size).collect())
+        };
+        let shapes = values
+            .chain(&graph.value_info)
+            .filter_map(|value| Some((value.name.as_deref()?, shape(tensor_type_of(value)?)?)))
+            .collect();
+        let mut known = Known {
+            graph,
+            uses,
+            shapes,
+            spans: HashMap::new(),
+        };
+        loop {
+            let before = known.spans.len();
+            for node in graph.nodes.iter().chain(graph.nodes.iter().rev()) {
+                known.spread(node);
+            }
+            if known.spans.len() == before {
+                return known;
+            }
+        }
+    }
+
+    /// Where the channels of a value lie.
+    pub(super) fn span(&self, value: &str) -> Option<Span> {
+        self.spans.get(value).copied()
+    }
+
+    fn spread(&mut self, node: &'a NodeProto) {
+        let (Some(value), Some(result)) = (node.input_at(0), node.output.first()) else {
+            return;
+        };
+        let last = |value: &str| self.shapes.get(value)?.len().checked_sub(1);
+        if self.constant(node, 1).is_some() {
+            let axes = match node.operator().as_str() {
+                "Conv" | "ConvTranspose" | "Gemm" => [Some(1), Some(1)],
+                "InstanceNormalization" | "BatchNormalization" => [None, Some(1)],
+                "MatMul" => [last(value), last(result)],
+                "LayerNormalization" => [None, last(result)],
+                _ => [None, None],
+            };
+            self.found(value, axes[0]);
+            self.found(result, axes[1]);
+        }
+        let kept: Vec<&str> = self.kept(node, value, result);
+        let axis = kept.iter().find_map(|value| Some(self.span(value)?.axis));
+        kept.into_iter().for_each(|value| self.found(value, axis));
+    }
+
+    fn found(&mut self, value: &'a str, axis: Option<usize>) {
+        let shape = self.shapes.get(value);
+        let extent = axis.and_then(|axis| Some((axis, (*shape?.get(axis)?)?)));
+        if let Some((axis, channels)) = extent {
+            self.spans.entry(value).or_insert(Span { axis, channels });
+        }
+    }
+
+    /// The values of a node whose channels lie along the same axis.
+    fn kept(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
+        let operator = node.operator();
+        let operator = operator.as_str();
+        if HANDING_ON.contains(&operator) || self.reshaped(operator, value, result) {
+            return vec![value, result];
+        }
+        if ADDING.contains(&operator) || ["Mul", "Div", "Concat"].contains(&operator) {
+            let rank = |value: &str| self.shapes.get(value).map(Vec::len);
+            let alike = |value: &&str| rank(value) == rank(result);
+            let values = node.input.iter().map(String::as_str).filter(alike);
+            return values.chain([result]).collect();
+        }
+        Vec::new()
+    }
+
+    /// Whether one of the two has the channels of the other, and axes of one behind them.
+    pub(super) fn reshaped(&self, operator: &str, value: &str, result: &str) -> bool {
+        let shape = |value| self.shapes.get(value).map(Vec::as_slice);
+        let (Some(one), Some(other)) = (shape(value), shape(result)) else {
+            return false;
+        };
+        let (long, short) = if one.len() > 2 {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        RESHAPING.contains(&operator)
+            && matches!((long, short), ([_, Some(a), rest @ ..], [_, Some(b)])
+                if a == b && rest.iter().all(|&extent| extent == Some(1)))
+    }
+
+    /// A float constant.
+    pub(super) fn constant(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+        let constant = self.graph.initializers.get(node.input_at(slot)?)?;
+        (constant.element() == Ok(DataType::Float)).then_some(constant)
+    }
+
+    /// A float constant that nobody else reads.
+    pub(super) fn own(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
+        let name = node.input_at(slot)?;
+        let own = self.uses.consumers(name).len() == 1 && !self.uses.is_output(name);
+        self.constant(node, slot).filter(|_| own)
+    }
+}
