@@ -13,21 +13,9 @@ mod graphs;
 #[path = "equalize/session.rs"]
 mod session;
 
-use graphs::{check_valid, choice, constant, model, node};
+use graphs::{check_valid, choice, constant, model, node, numbers};
 
 const SHAPE: [usize; 4] = [1, 4, 6, 6];
-
-/// Numbers that look random, the same in each run.
-fn numbers(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
 
 /// A constant of such numbers; a weight of another size for each of its outputs.
 fn weight(name: &str, dims: &[usize]) -> TensorProto {

@@ -1,11 +1,9 @@
 // Channels made alike before anything is rounded: on the page and through `www/octet.js`.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { depthwise, npy } from './model.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
+import { inBrowsers } from './walk.mjs';
 
 const layers = () => depthwise({ layers: 2, channels: 3, size: 4, kernel: 3, dilation: 1 });
 
@@ -17,13 +15,7 @@ const remembers = (/** @type {Buffer} */ file) => file.includes('octet.equalized
 inBrowsers('channels made alike', (visit) => {
   test('chosen on the page after a run the samples are run again, twice, and once when it is taken back', () => visit({}, async (visit) => {
     const { tab } = visit;
-    const files = [0, 1, 2].map((index) => join(scratch, `equalize${index}.npy`));
-    files.forEach((file, index) => writeFileSync(file, sample(index)));
-    await visit.drop({ 'small.onnx': layers() });
-    await tab.waitForSelector('#card-title');
-    await visit.choose('choose-samples', ...files);
-    await visit.says('#run-why', /Nothing is changed/);
-    await visit.quantize();
+    await visit.quantized(layers(), [0, 1, 2].map(sample));
     assert.ok(!remembers(await visit.downloaded('.onnx')));
     const stages = await visit.stages();
     await tab.click('#equalize');

@@ -1,11 +1,9 @@
 // Weights rounded together: the samples run once more, on the page and through `www/octet.js`.
 
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { convolution, npy } from './model.mjs';
-import { inBrowsers, scratch } from './walk.mjs';
+import { inBrowsers } from './walk.mjs';
 
 /** Pictures with even areas, as `.npy`. @param {number} index */
 const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index + Math.floor(k / 8)) + ((k * 7 + index) % 5) / 50), [1, 3, 4, 4]);
@@ -13,13 +11,7 @@ const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index 
 inBrowsers('weights rounded together', (visit) => {
   test('chosen on the page after a run, the samples are run again, once more for what the weights meet', () => visit({}, async (visit) => {
     const { tab } = visit;
-    const files = [0, 1, 2].map((index) => join(scratch, `rounding${index}.npy`));
-    files.forEach((file, index) => writeFileSync(file, sample(index)));
-    await visit.drop({ 'small.onnx': convolution() });
-    await tab.waitForSelector('#card-title');
-    await visit.choose('choose-samples', ...files);
-    await visit.says('#run-why', /Nothing is changed/);
-    await visit.quantize();
+    await visit.quantized(convolution(), [0, 1, 2].map(sample));
     const nearest = await visit.downloaded('.onnx');
     const stages = await visit.stages();
     await tab.select('#rounding', 'gptq');

@@ -234,6 +234,17 @@ export class Visit {
     assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
   }
 
+  /** Opens a model of one input, chooses samples for it and quantizes. @param {Buffer} model @param {Buffer[]} samples `.npy` files */
+  async quantized(model, samples) {
+    const files = samples.map((_, index) => join(scratch, `sample${index}.npy`));
+    files.forEach((file, index) => writeFileSync(file, samples[index] ?? ''));
+    await this.drop({ 'small.onnx': model });
+    await this.tab.waitForSelector('#card-title');
+    await this.choose('choose-samples', ...files);
+    await this.says('#run-why', /Nothing is changed/);
+    await this.quantize();
+  }
+
   /** Notes the stages of runs from here on; what it gives tells those so far. */
   async stages() {
     await this.tab.evaluate(() => {

@@ -9,8 +9,8 @@ use octet::quantize::{Format, Scheme, Settings};
 use octet::samples::{self, Encoded};
 use octet::session::{Error, Outcome, Session, Source, compare_sample};
 
-use super::graphs::{node, npy};
-use super::{SHAPE, conv, conv_constants, numbers};
+use super::graphs::{node, npy, numbers};
+use super::{SHAPE, conv, conv_constants};
 use octet::graph::{Dim, Model, TensorType};
 
 const SAMPLES: u64 = 9;

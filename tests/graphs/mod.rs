@@ -74,6 +74,18 @@ pub fn choice(operator: &str, output: &str) -> (NodeProto, TensorProto) {
     (choice, yes)
 }
 
+/// Numbers between -1 and 1 that look random, the same in each run.
+pub fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
 /// A `.npy` file.
 pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");

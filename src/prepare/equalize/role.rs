@@ -210,7 +210,9 @@ impl<'a> Known<'a> {
         let constant = |slot| self.graph.initializers.get(node.input_at(slot)?);
         let pads = constant(1).and_then(|pads| pads.to_i64().ok());
         let pads = pads.filter(|_| node.input_at(3).is_none());
-        let along = |pads: Vec<i64>| [span.axis, span.axis + pads.len() / 2].map(|at| pads.get(at) == Some(&0));
+        let along = |pads: Vec<i64>| {
+            [span.axis, span.axis + pads.len() / 2].map(|at| pads.get(at) == Some(&0))
+        };
         let zero = |value: &TensorProto| value.to_f32().is_ok_and(|numbers| numbers == [0.0]);
         let zeros = node.input_at(2).is_none() || constant(2).is_some_and(zero);
         let filled = node.text("mode").is_none_or(|mode| mode == "constant") && !zeros;
