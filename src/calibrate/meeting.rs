@@ -3,7 +3,7 @@
 use octet_kernels::LONGEST;
 use serde::{Deserialize, Serialize};
 
-use super::Slide;
+use crate::graph::Slide;
 
 /// How many positions of a sample are looked at, at most.
 const POSITIONS: usize = LONGEST / 2;

@@ -16,7 +16,6 @@ mod observation;
 mod range;
 mod reach;
 pub mod run;
-mod slide;
 mod target;
 
 use std::collections::BTreeMap;
@@ -31,7 +30,6 @@ pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
 pub use range::Range;
 pub use reach::Reach;
-pub use slide::Slide;
 pub use target::Target;
 
 /// What was seen, by tensor.

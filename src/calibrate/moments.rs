@@ -162,8 +162,7 @@ fn triangle(size: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::Slide;
-    use crate::calibrate::slide::Around;
+    use crate::graph::{Around, Slide};
 
     /// The mean products of two inputs, slowly.
     fn product(rows: &[Vec<f64>], a: usize, b: usize) -> f64 {

@@ -4,11 +4,13 @@ mod edit;
 mod joins;
 mod node;
 mod order;
+mod slide;
 mod steps;
 
 pub use edit::Names;
 pub use joins::Joins;
 pub(crate) use node::MICROSOFT;
+pub use slide::{Around, Slide};
 pub(crate) use steps::Steps;
 
 use std::collections::{HashMap, HashSet};

@@ -13,8 +13,8 @@ use super::plan::{Bias, Plan};
 use super::qdq::Integers;
 use super::ranges::Ranges;
 use super::scale::QuantizationParameters;
-use crate::calibrate::{Channels, Observations, Slide};
-use crate::graph::{Joins, Model};
+use crate::calibrate::{Channels, Observations};
+use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
@@ -177,9 +177,7 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
             Form::ConvTranspose => {
                 let more = node.ints("output_padding").and_then(|more| more.get(axis));
                 let more = more.copied().unwrap_or(0);
-                let [before, after] = slide.zeros(slide.reach() - slide.stride + more);
-                let whole = (extent - 1).checked_mul(slide.stride)? + slide.reach();
-                let made = whole + more - before - after;
+                let (before, made) = slide.made(extent, more);
                 (before, extent, made, made)
             }
             _ => {

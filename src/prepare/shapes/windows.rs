@@ -1,8 +1,11 @@
 //! Shapes of operators that slide a window: convolutions and pooling.
 
 use super::{Known, Types};
-use crate::graph::Dim;
+use crate::graph::{Around, Dim, Slide};
 use crate::onnx::schema::NodeProto;
+
+/// Sizes beyond this are not reckoned with: products of them must fit.
+const LARGEST: usize = 1 << 31;
 
 /// The shape a sliding window gives, or `None` where not even the rank is known.
 pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
@@ -18,22 +21,6 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
         (None, Some(weight)) => weight.get(2..)?.to_vec(),
         (None, None) => return Some(unknown(&input, None)),
     };
-    let list = |key: &str, default: i64| -> Vec<i64> {
-        node.ints(key)
-            .map_or_else(|| vec![default; spatial], <[i64]>::to_vec)
-    };
-    let (strides, dilations) = (list("strides", 1), list("dilations", 1));
-    let pads = node
-        .ints("pads")
-        .map_or_else(|| vec![0; 2 * spatial], <[i64]>::to_vec);
-    let extra = list("output_padding", 0);
-    let lengths = [
-        kernel.len(),
-        strides.len(),
-        dilations.len(),
-        extra.len(),
-        pads.len() / 2,
-    ];
     let channel = if node.is("Conv") {
         weight.as_ref().and_then(|w| w.first().copied())
     } else if node.is("ConvTranspose") {
@@ -50,27 +37,24 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Some(input[1].clone())
         },
     );
-    if lengths.iter().any(|&l| l != spatial) || strides.iter().any(|&s| s < 1) {
+    let slides = Slide::of(node, &kernel).filter(|slides| slides.len() == spatial);
+    let extra = node.ints("output_padding");
+    let extra = extra.map_or_else(|| vec![0; spatial], <[i64]>::to_vec);
+    let (Some(slides), true) = (slides, extra.len() == spatial) else {
         return Some(result);
-    }
-    for axis in 0..spatial {
-        let Dim::Known(size) = input[axis + 2] else {
-            continue;
-        };
-        let window = Window {
-            size: size as i64,
-            reach: dilations[axis] * (kernel[axis] as i64 - 1) + 1,
-            stride: strides[axis],
-            before: pads[axis],
-            after: pads[axis + spatial],
+    };
+    for (axis, slide) in slides.iter().enumerate() {
+        let size = match input[axis + 2] {
+            Dim::Known(size) if size < LARGEST => size as i64,
+            _ => continue,
         };
         let made = if node.is("ConvTranspose") {
             match node.ints("output_shape") {
                 Some(shape) => shape.get(shape.len().checked_sub(spatial)? + axis).copied(),
-                None => Some(window.enlarged(node, extra[axis])),
+                None => Some(slide.made(size, extra[axis]).1),
             }
         } else {
-            window.shrunk(node)
+            places(slide, size, node.int("ceil_mode").unwrap_or(0) != 0)
         };
         result[axis + 2] = made
             .and_then(|m| usize::try_from(m).ok())
@@ -88,39 +72,14 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
     shape
 }
 
-struct Window {
-    size: i64,
-    reach: i64,
-    stride: i64,
-    before: i64,
-    after: i64,
-}
-
-impl Window {
-    fn shrunk(&self, node: &NodeProto) -> Option<i64> {
-        let (before, after) = match node.text("auto_pad") {
-            Some("SAME_UPPER" | "SAME_LOWER") => {
-                return Some((self.size + self.stride - 1) / self.stride);
-            }
-            Some("VALID") => (0, 0),
-            _ => (self.before, self.after),
-        };
-        let room = self.size + before + after - self.reach;
-        if room < 0 {
-            return None;
-        }
-        let floor = room / self.stride + 1;
-        if node.int("ceil_mode").unwrap_or(0) == 0 || room % self.stride == 0 {
-            return Some(floor);
-        }
-        // A last window that would start beyond the input is dropped by some and kept by others.
-        (floor * self.stride < self.size + before).then_some(floor + 1)
+/// At how many places a window is over so many values, `up` where that is rounded up.
+fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
+    let (before, room) = slide.room(size);
+    let places = room.checked_div(slide.stride).filter(|_| room >= 0)? + 1;
+    let fixed = matches!(slide.around, Around::Fixed(..));
+    if !(up && fixed) || room % slide.stride == 0 {
+        return Some(places);
     }
-
-    fn enlarged(&self, node: &NodeProto, extra: i64) -> i64 {
-        match node.text("auto_pad") {
-            Some("SAME_UPPER" | "SAME_LOWER") => self.size * self.stride,
-            _ => self.stride * (self.size - 1) + extra + self.reach - self.before - self.after,
-        }
-    }
+    // A last window that would start beyond the input is dropped by some and kept by others.
+    (places * slide.stride < size + before).then_some(places + 1)
 }

@@ -14,8 +14,8 @@ use super::plan::Plan;
 use super::ranges::Ranges;
 use super::scale::{QuantizationParameters, Span, encoded, quantize_value};
 use super::settings::Rounding;
-use crate::calibrate::{Meeting, Moments, Observations, Slide};
-use crate::graph::Model;
+use crate::calibrate::{Meeting, Moments, Observations};
+use crate::graph::{Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 

@@ -3,6 +3,7 @@
 use octet_kernels::int8::Window;
 
 use super::reader::Reason;
+use crate::graph::{Around, Slide};
 use crate::onnx::schema::NodeProto;
 
 /// The window of a Conv or ConvTranspose on an image of one or two dimensions.
@@ -47,65 +48,56 @@ fn of(
             "its window has {spatial} dimensions over an image {image:?}: 1 or 2 are known here"
         ));
     }
-    let list = |key: &str, default: usize, length: usize| -> Result<Vec<usize>, Reason> {
-        let Some(given) = node.ints(key) else {
-            return Ok(vec![default; length]);
-        };
-        let sizes: Option<Vec<usize>> = given.iter().map(|&v| usize::try_from(v).ok()).collect();
-        sizes
-            .filter(|sizes| sizes.len() == length)
-            .ok_or_else(|| format!("its {key} are {given:?}"))
-    };
-    let strides = list("strides", 1, spatial)?;
-    let dilations = list("dilations", 1, spatial)?;
-    let mut pads = list("pads", 0, 2 * spatial)?;
-    let sound = |list: &[usize]| list.iter().all(|&v| (1..1 << 20).contains(&v));
-    if !sound(kernel) || !sound(&strides) || !sound(&dilations) || pads.iter().any(|&p| p > 1 << 20)
-    {
-        return Err("its kernel, strides, dilations or padding make no window".into());
-    }
-    let automatic = node.text("auto_pad").unwrap_or("NOTSET");
+    let slides = Slide::of(node, kernel);
+    let slides = slides.filter(|slides| slides.iter().all(is_sound));
+    let slides = slides.ok_or("its kernel, strides, dilations or padding make no window")?;
     let sized = transposed && node.ints("output_shape").is_some();
-    for axis in 0..spatial {
-        let reach = (kernel[axis] - 1) * dilations[axis] + 1;
+    let mut pads = vec![0; 2 * spatial];
+    for (axis, slide) in slides.iter().enumerate() {
         // The window moves over the larger of the two images.
         let (larger, places) = match transposed {
             true => (output[axis + 2], image[axis + 2]),
             false => (image[axis + 2], output[axis + 2]),
         };
-        let total = ((places.max(1) - 1) * strides[axis] + reach).saturating_sub(larger);
-        let half = total / 2;
-        // What is left of an odd amount goes behind for SAME_UPPER, before for SAME_LOWER. A transposed
-        // convolution of a given size has it before, unless it is SAME_UPPER.
-        let before = match automatic {
-            "SAME_UPPER" => half,
-            "SAME_LOWER" => total - half,
-            _ if sized => total - half,
-            "VALID" => 0,
-            _ => continue,
+        let over = (places.max(1) as i64 - 1) * slide.stride + slide.reach() - larger as i64;
+        let around = match slide.around {
+            // A transposed convolution of a given size has what is left of an odd amount before, unless it is SAME_UPPER.
+            Around::Fixed(..) if sized => Around::Lower,
+            around => around,
         };
-        let behind = if automatic == "VALID" && !sized {
-            0
-        } else {
-            total - before
-        };
-        (pads[axis], pads[axis + spatial]) = (before, behind);
+        let zeros = Slide { around, ..*slide }.zeros(over);
+        [pads[axis], pads[axis + spatial]] = zeros.map(|zeros| zeros as usize);
     }
     let two = |list: &[usize], one: usize| match *list {
         [only] => [one, only],
         [first, second, ..] => [first, second],
         [] => [one, one],
     };
+    let each = |of: fn(&Slide) -> i64| -> Vec<usize> {
+        slides.iter().map(|slide| of(slide) as usize).collect()
+    };
     Ok(Window {
         kernel: two(kernel, 1),
-        strides: two(&strides, 1),
-        dilations: two(&dilations, 1),
+        strides: two(&each(|slide| slide.stride), 1),
+        dilations: two(&each(|slide| slide.dilation), 1),
         pads: match pads[..] {
             [left, right] => [0, left, 0, right],
             [top, left, bottom, right] => [top, left, bottom, right],
             _ => return Err(format!("its pads are {pads:?}")),
         },
     })
+}
+
+/// Whether all of it is small enough to be computed with, and no padding takes anything away.
+fn is_sound(slide: &Slide) -> bool {
+    const LARGEST: i64 = 1 << 20;
+    let zeros = match slide.around {
+        Around::Fixed(before, after) => [before, after],
+        _ => [0, 0],
+    };
+    let sizes = [slide.taps, slide.stride, slide.dilation];
+    sizes.iter().all(|&size| size < LARGEST)
+        && zeros.iter().all(|zeros| (0..=LARGEST).contains(zeros))
 }
 
 /// Height and width of an image of one or two dimensions.

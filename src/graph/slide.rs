@@ -1,0 +1,174 @@
+//! How the window of a convolution or pooling slides along an axis.
+
+use serde::{Deserialize, Serialize};
+
+use crate::onnx::schema::NodeProto;
+
+/// How a window slides along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slide {
+    /// How many values it meets at a place.
+    pub taps: i64,
+    /// How far it is from one place to the next.
+    pub stride: i64,
+    /// How far it is from one tap to the next.
+    pub dilation: i64,
+    /// What lies around the values.
+    pub around: Around,
+}
+
+/// How many zeros there are before and after the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Around {
+    /// So many.
+    Fixed(i64, i64),
+    /// As many as let the places be the values divided by the stride; of an odd number the greater half after them.
+    Upper,
+    /// The same, the greater half before them.
+    Lower,
+}
+
+impl Slide {
+    /// How the window of a node slides, axis by axis; `None` where that makes no sense.
+    pub fn of(node: &NodeProto, kernel: &[usize]) -> Option<Vec<Slide>> {
+        let count = kernel.len();
+        let list = |name: &str, usual: i64, length: usize| match node.ints(name) {
+            None => Some(vec![usual; length]),
+            Some(given) => (given.len() == length).then(|| given.to_vec()),
+        };
+        let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
+        let pads = list("pads", 0, 2 * count)?;
+        let along = |(axis, &taps): (usize, &usize)| {
+            let slide = Slide {
+                taps: i64::try_from(taps).ok()?,
+                stride: strides[axis],
+                dilation: dilations[axis],
+                around: match node.text("auto_pad") {
+                    Some("SAME_UPPER") => Around::Upper,
+                    Some("SAME_LOWER") => Around::Lower,
+                    Some("VALID") => Around::Fixed(0, 0),
+                    _ => Around::Fixed(pads[axis], pads[axis + count]),
+                },
+            };
+            let whole = |size: i64| (1..1 << 31).contains(&size);
+            let sound = [slide.taps, slide.stride, slide.dilation]
+                .into_iter()
+                .all(whole);
+            sound.then_some(slide)
+        };
+        kernel.iter().enumerate().map(along).collect()
+    }
+
+    /// From the first value it meets at a place to the one behind the last.
+    pub fn reach(&self) -> i64 {
+        self.dilation * (self.taps - 1) + 1
+    }
+
+    /// The zeros before and after so many values. `over`: what the window reaches over them where it is at all places that it should
+    /// have.
+    pub fn zeros(&self, over: i64) -> [i64; 2] {
+        let over = over.max(0);
+        match self.around {
+            Around::Fixed(before, after) => [before, after],
+            Around::Upper => [over / 2, over - over / 2],
+            Around::Lower => [over - over / 2, over / 2],
+        }
+    }
+
+    /// The zeros before so many values, and how far the window can move over them.
+    pub fn room(&self, extent: i64) -> (i64, i64) {
+        let over = (extent - 1) / self.stride * self.stride + self.reach() - extent;
+        let [before, after] = self.zeros(over);
+        (before, extent + before + after - self.reach())
+    }
+
+    /// The zeros before so many values, and at how many places the window is over them.
+    pub fn places(&self, extent: i64) -> (i64, i64) {
+        let (before, room) = self.room(extent);
+        (before, (room.div_euclid(self.stride) + 1).max(0))
+    }
+
+    /// What is cut off before the values that a transposed convolution makes of so many, and how many it makes, with so many more
+    /// behind them.
+    pub fn made(&self, extent: i64, more: i64) -> (i64, i64) {
+        let whole = (extent - 1) * self.stride + self.reach() + more;
+        match self.around {
+            Around::Fixed(before, after) => (before, whole - before - after),
+            _ => {
+                let made = extent * self.stride;
+                let [before, _] = self.zeros(whole - made);
+                (before, made)
+            }
+        }
+    }
+
+    /// The place among the values that a tap meets; outside of them it meets a zero.
+    pub fn met(&self, place: i64, tap: i64, before: i64) -> i64 {
+        place * self.stride + tap * self.dilation - before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::AttributeProto;
+
+    fn slide(kernel: usize, attributes: &[(&str, &[i64])], pad: Option<&str>) -> Option<Slide> {
+        let mut node = NodeProto::new("Conv", "n", &["x", "w"], &["y"]);
+        for (name, values) in attributes {
+            node = node.with(AttributeProto::ints(name, values));
+        }
+        if let Some(pad) = pad {
+            node = node.with(AttributeProto::text("auto_pad", pad));
+        }
+        Slide::of(&node, &[kernel])?.first().copied()
+    }
+
+    #[test]
+    fn a_window_is_over_as_many_places_as_it_fits_at() {
+        for (kernel, attributes, pad, extent, places) in [
+            (3, &[][..], None, 5, (0, 3)),
+            (3, &[("pads", &[1, 2][..])][..], None, 5, (1, 6)),
+            (3, &[("strides", &[2])], None, 6, (0, 2)),
+            (3, &[("dilations", &[3])], None, 6, (0, 0)),
+            (7, &[], None, 5, (0, 0)),
+            (3, &[("strides", &[2])], Some("SAME_UPPER"), 6, (0, 3)),
+            (3, &[("strides", &[2])], Some("SAME_LOWER"), 6, (1, 3)),
+            (1, &[("strides", &[3])], Some("SAME_UPPER"), 7, (0, 3)),
+            (3, &[("pads", &[1, 1])], Some("VALID"), 5, (0, 3)),
+        ] {
+            let found = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(found.places(extent), places, "{attributes:?} {pad:?}");
+        }
+    }
+
+    #[test]
+    fn a_transposed_convolution_makes_as_many_values_as_it_reaches_or_is_told() {
+        for (kernel, attributes, pad, more, made) in [
+            (3, &[][..], None, 0, (0, 6)),
+            (
+                3,
+                &[("strides", &[2][..]), ("pads", &[1, 1][..])][..],
+                None,
+                1,
+                (1, 8),
+            ),
+            (3, &[("strides", &[2])], Some("SAME_UPPER"), 0, (0, 8)),
+            (4, &[("strides", &[2])], Some("SAME_LOWER"), 1, (2, 8)),
+            (1, &[("strides", &[3])], Some("SAME_UPPER"), 0, (0, 12)),
+        ] {
+            let found = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(found.made(4, more), made, "{attributes:?} {pad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_window_is_none() {
+        assert_eq!(slide(0, &[], None), None);
+        assert_eq!(slide(3, &[("strides", &[0])], None), None);
+        assert_eq!(slide(3, &[("strides", &[1, 1])], None), None);
+        assert_eq!(slide(3, &[("dilations", &[-1])], None), None);
+        assert_eq!(slide(3, &[("pads", &[1])], None), None);
+        assert_eq!(slide(3, &[("strides", &[1 << 31])], None), None);
+    }
+}
