@@ -67,6 +67,8 @@ NODES = {
     "SkipLayerNormalization:shifted": norm("bias", "shift"),
     "SkipLayerNormalization:scaled only": norm(),
     "SkipLayerNormalization:sum": norm("bias", outputs=("fused", "", "", "total")),
+    "LayerNormalization": (["x", "scale", "bias"], {"axis": -1}, [text()], [weight("scale", WIDTH), weight("bias", WIDTH)]),
+    "LayerNormalization:last": (["x", "scale"], {"axis": 2, "epsilon": 0.1}, [text()], [weight("scale", WIDTH)]),
     "Attention": attention(),
     "Attention:shown": attention(masked("mask", [LINES, WORDS])),
     "Attention:shown in pairs": attention(masked("mask", [LINES, WORDS, WORDS])),
@@ -74,8 +76,11 @@ NODES = {
     "Attention:added": attention(None, None, text("added", [LINES, HEADS, WORDS, WORDS]), scale=0.3),
 }  # fmt: skip
 # From 17 on a layer normalization is one operator of ONNX, from 20 on a GELU.
-CASES = [(name, 17) for name in NODES]
-CASES += [(name, opset) for name in NODES for opset in (13, 20) if "Gelu" in name or "Norm" in name]
+# Its optimizer writes ONNX's norm into older models, too.
+OF_ONNX = ("LayerNormalization", "LayerNormalization:last")
+CASES = [(name, 17) for name in NODES if name not in OF_ONNX]
+CASES += [(name, opset) for name in NODES for opset in (13, 20) if ("Gelu" in name or "Norm" in name) and name not in OF_ONNX]
+CASES += [(name, opset) for name in OF_ONNX for opset in (13, 16)]
 # Forms that are left as they are.
 LEFT = {
     "Attention:each word sees those before it": attention(unidirectional=1),
@@ -87,7 +92,7 @@ def build(name, opset=17):
     """The node."""
     inputs, attributes, values, tensors, *outputs = {**NODES, **LEFT}[name]
     outputs = outputs[0] if outputs else ["fused"]
-    node = helper.make_node(name.split(":")[0], inputs, outputs, "it", domain=MICROSOFT, **attributes)
+    node = helper.make_node(name.split(":")[0], inputs, outputs, "it", domain="" if name in OF_ONNX else MICROSOFT, **attributes)
     results = [helper.make_tensor_value_info(output, TensorProto.FLOAT, None) for output in outputs if output]
     graph = helper.make_graph([node], "fused", values, results, tensors)
     opsets = [helper.make_opsetid("", opset), helper.make_opsetid(MICROSOFT, 1)]

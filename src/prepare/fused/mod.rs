@@ -51,11 +51,15 @@ pub(super) fn write_out(model: &mut Model) -> usize {
 }
 
 fn pass(model: &mut Model) -> usize {
-    let fused = |node: &NodeProto| is_fused(&node.operator());
+    let opset = model.opset();
+    // Its optimizer writes ONNX's own norm into models of operator sets that have none yet, too.
+    let fused = |node: &NodeProto| {
+        let early = opset < norm::OPSET_WITH_NORM && node.is("LayerNormalization");
+        early || is_fused(&node.operator())
+    };
     if !model.graph.nodes.iter().any(fused) {
         return 0;
     }
-    let opset = model.opset();
     let types = shapes::infer(&model.graph);
     let steps = Steps::new(model.graph.names());
     let nodes = std::mem::take(&mut model.graph.nodes);
@@ -131,6 +135,7 @@ impl Writer<'_> {
                 Some(())
             }
             "SkipLayerNormalization" => self.norm_of_sum(node),
+            "LayerNormalization" => self.early_norm(node),
             "Attention" => self.attention(node),
             _ => None,
         }

@@ -4,10 +4,11 @@ use super::Writer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The opset that has layer normalization as one operator. Below it ReduceMean has its axes as an attribute.
-const OPSET_WITH_NORM: i64 = 17;
+pub(super) const OPSET_WITH_NORM: i64 = 17;
 
-/// What ONNX Runtime adds to the variance where the node doesn't say.
+/// What ONNX Runtime adds to the variance of a sum where the node doesn't say, and what ONNX adds to that of a norm.
 const EPSILON: f32 = 1e-12;
+const EPSILON_OF_NORM: f32 = 1e-5;
 
 impl Writer<'_> {
     /// SkipLayerNormalization: two values and a bias added, and normalized.
@@ -31,6 +32,20 @@ impl Writer<'_> {
         }
         let epsilon = node.float("epsilon").unwrap_or(EPSILON);
         self.norm(&sum, scale, slot(3), epsilon, title, output);
+        Some(())
+    }
+
+    /// LayerNormalization in an operator set that has none, along the last axis.
+    pub(super) fn early_norm(&mut self, node: &NodeProto) -> Option<()> {
+        let (x, scale, output) = (node.input_at(0)?, node.input_at(1)?, node.output.first()?);
+        let last = self.shape(Some(x)).map(|shape| shape.len() as i64 - 1);
+        let axis = node.int("axis").unwrap_or(-1);
+        let more = node.output.iter().skip(1).any(|name| !name.is_empty());
+        if more || !(axis == -1 || Some(axis) == last) {
+            return None;
+        }
+        let epsilon = node.float("epsilon").unwrap_or(EPSILON_OF_NORM);
+        self.norm(x, scale, node.input_at(2), epsilon, node.title(), output);
         Some(())
     }
 
