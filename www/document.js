@@ -49,6 +49,9 @@ export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme
 /** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
+/** Whether the samples must run again for it, once they ran for another. @param {QuantizeSettings} document @param {QuantizeSettings} before */
+export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before);
+
 /** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
 

@@ -1,14 +1,14 @@
 // @ts-check
 /** One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. */
 
-import { equalizes, needsMoments, needsSamples } from './document.js';
+import { equalizes, needsMoments, needsSamples, runsAgain } from './document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
 import { blocked, done, forecast, model, run, samples, randomData, settings, tried } from './state.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { CalibrationSummary, NamedFile, Progress } from './types.js' */
+/** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /** How many results are remembered. */
@@ -22,7 +22,7 @@ let enough = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, pass: string, moments: boolean, equalize: boolean | number, summary: CalibrationSummary } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, pass: string, document: QuantizeSettings, summary: CalibrationSummary } | null}
  */
 let calibration = null;
 
@@ -38,7 +38,7 @@ export async function quantize({ quick = false } = {}) {
   const { files, source } = samples.peek();
   const demo = source === randomData;
   const { document } = settings.peek();
-  const needed = needsSamples(document), moments = needsMoments(document), equalize = equalizes(document);
+  const needed = needsSamples(document);
   // Methods that count the samples a second time must be known while these are run; any other can be chosen afterwards.
   const pass = document.method?.startsWith('ort-') ? document.method : 'minmax';
   const image = imageSettings();
@@ -68,12 +68,12 @@ export async function quantize({ quick = false } = {}) {
     const same = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
     // A calibration that was ended early does for other settings; who presses the button again wants all samples.
     const whole = quick || calibration?.summary.samples === calibration?.summary.given;
-    const held = same && whole && open.calibrated && (pass === 'minmax' || calibration?.pass === pass) && (!moments || calibration?.moments) && calibration?.equalize === equalize;
+    const held = same && whole && open.calibrated && (pass === 'minmax' || calibration?.pass === pass) && !runsAgain(document, calibration?.document ?? {});
     const told = needed && !held ? (forecast.peek()?.told ?? null) : null;
     if (needed && !held) {
       enough = new AbortController();
-      const summary = await open.calibrate(files, { method: pass, rounding: moments ? 'gptq' : 'nearest', equalize, samples: { image, demo }, signal, enough: enough.signal }, onProgress);
-      calibration = { model: open, files, reading, pass, moments, equalize, summary };
+      const summary = await open.calibrate(files, { method: pass, rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo }, signal, enough: enough.signal }, onProgress);
+      calibration = { model: open, files, reading, pass, document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
     // Said in full: else the method would be the one the calibration was ended with.

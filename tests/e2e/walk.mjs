@@ -245,6 +245,15 @@ export class Visit {
     await this.quantize();
   }
 
+  /** That what was seen is kept: another setting takes no samples. */
+  async takesNoSamples() {
+    const stages = await this.stages();
+    await this.tab.select('#activations', 'i8');
+    await this.says('#changed', /the ranges are kept/);
+    await this.quantize();
+    assert.doesNotMatch(await stages(), /Calibrating|Counting/);
+  }
+
   /** Notes the stages of runs from here on; what it gives tells those so far. */
   async stages() {
     await this.tab.evaluate(() => {

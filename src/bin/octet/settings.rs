@@ -58,8 +58,8 @@ pub struct SettingsOptions {
     rounding: Option<String>,
     /// By how much channels are made alike before anything is rounded, from 0 to 1 (a further pass over the samples) [default: not at
     /// all; 0.5 where no number is said]
-    #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true, default_missing_value = "0.5")]
-    equalize: Option<f32>,
+    #[arg(long, value_name = "STRENGTH", num_args = 0..=1, require_equals = true)]
+    equalize: Option<Option<f32>>,
     /// Which operators are quantized: all, onnxruntime (its default list), or their names, separated by commas
     #[arg(long, value_name = "OPERATORS")]
     operators: Option<String>,
@@ -134,8 +134,9 @@ impl SettingsOptions {
                 other => return Err(one_of("--rounding", other, &["nearest", "gptq"])),
             };
         }
-        if let Some(strength) = self.equalize {
-            if !(0.0..=1.0).contains(&strength) {
+        if let Some(said) = self.equalize {
+            let strength = said.unwrap_or(Settings::USUAL_STRENGTH);
+            if !Settings::is_strength(strength) {
                 return Err(Failure(format!(
                     "--equalize: {strength} is no strength: give a number from 0 to 1"
                 )));

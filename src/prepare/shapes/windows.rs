@@ -75,7 +75,10 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
 /// At how many places a window is over so many values, `up` where that is rounded up.
 fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     let (before, room) = slide.room(size);
-    let places = room.checked_div(slide.stride).filter(|_| room >= 0)? + 1;
+    if room < 0 {
+        return None;
+    }
+    let (_, places) = slide.places(size);
     let fixed = matches!(slide.around, Around::Fixed(..));
     if !(up && fixed) || room % slide.stride == 0 {
         return Some(places);
