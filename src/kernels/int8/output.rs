@@ -148,7 +148,11 @@ impl Output<'_> {
         columns: usize,
     ) {
         for (at, sums) in tile.iter().enumerate() {
-            self.put_run([row + at, column], &sums[..columns]);
+            // Of a length that is known while compiling, mostly.
+            match columns == WIDE {
+                true => self.put_run([row + at, column], sums),
+                false => self.put_run([row + at, column], &sums[..columns]),
+            }
         }
     }
 

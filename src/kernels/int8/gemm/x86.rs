@@ -25,24 +25,45 @@ fn multiply_in_avx2(block: &Block, weights: &Weights, output: Output) {
     });
 }
 
+// Without closures: these are functions of their own that are not compiled for AVX2.
 #[target_feature(enable = "avx2")]
 fn tile(rows: [&[u8]; 4], packed: &[u8], sums: &mut [[i32; WIDE]; 4]) {
-    // SAFETY: each of the four holds eight i32.
-    let mut lanes = sums
-        .each_ref()
-        .map(|sums| unsafe { _mm256_loadu_si256(sums.as_ptr().cast::<__m256i>()) });
-    let rows = rows.map(|row| row.as_chunks::<4>().0);
+    let [a, b, c, d] = rows;
+    let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
+    let (c, d) = (c.as_chunks::<4>().0, d.as_chunks::<4>().0);
+    let mut lanes = [
+        load(&sums[0]),
+        load(&sums[1]),
+        load(&sums[2]),
+        load(&sums[3]),
+    ];
     let steps = packed.as_chunks::<{ WIDE * 4 }>().0;
-    for (step, weights) in steps.iter().enumerate() {
+    for ((((weights, a), b), c), d) in steps.iter().zip(a).zip(b).zip(c).zip(d) {
         // SAFETY: 32 bytes.
         let weights = unsafe { _mm256_loadu_si256(weights.as_ptr().cast::<__m256i>()) };
-        for (lanes, row) in lanes.iter_mut().zip(rows) {
-            let pair = _mm256_set1_epi32(i32::from_le_bytes(row[step]));
-            *lanes = _mm256_add_epi32(*lanes, _mm256_madd_epi16(pair, weights));
-        }
+        lanes = [
+            add_product(lanes[0], a, weights),
+            add_product(lanes[1], b, weights),
+            add_product(lanes[2], c, weights),
+            add_product(lanes[3], d, weights),
+        ];
     }
     for (sums, lanes) in sums.iter_mut().zip(lanes) {
         // SAFETY: eight i32.
         unsafe { _mm256_storeu_si256(sums.as_mut_ptr().cast::<__m256i>(), lanes) };
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(sums: &[i32; WIDE]) -> __m256i {
+    // SAFETY: eight i32.
+    unsafe { _mm256_loadu_si256(sums.as_ptr().cast::<__m256i>()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_product(sums: __m256i, row: &[u8; 4], weights: __m256i) -> __m256i {
+    let pair = _mm256_set1_epi32(i32::from_le_bytes(*row));
+    _mm256_add_epi32(sums, _mm256_madd_epi16(pair, weights))
 }
