@@ -25,8 +25,11 @@ const blocks = [[16, 384, 384], [16, 384, 1536], [16, 1536, 384], [1, 384, 1536]
 /** Rows, depth, columns; the first two stay in the caches, the others are layers of real models. */
 const gemms = [[64, 256, 64], [64, 512, 512], [3136, 64, 64], [784, 144, 32], [196, 480, 112], [48, 1152, 320]];
 
+/** Pixels of a side, channels in and out, of layers of real models with windows of 3 × 3. */
+const convolutions = [[56, 64, 64], [28, 128, 128], [14, 256, 256], [7, 512, 512], [55, 16, 64], [27, 32, 128], [13, 64, 256], [120, 24, 24], [60, 96, 24]];
+
 /**
- * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_fake_quantize' | 'new_conversion', arguments: number[] }} Job
+ * @typedef {{ make: 'new_gemm' | 'new_floats' | 'new_blocks' | 'new_depthwise' | 'new_float_depthwise' | 'new_conv' | 'new_fake_quantize' | 'new_conversion', arguments: number[] }} Job
  * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  */
 
@@ -46,6 +49,7 @@ export const parts = {
   gemm: (page, record) => inTurn(gemms, (sizes) => gemm(page, record, sizes)),
   blocks: (page, record) => inTurn(blocks, (sizes) => product(page, record, sizes)),
   depthwise: (page, record) => inTurn(Object.entries(forms), (form) => inTurn([3, 5], (kernel) => depthwise(page, record, form, kernel))),
+  winograd: (page, record) => inTurn(convolutions, (sizes) => winograd(page, record, sizes)),
   conversions: (page, record) => inTurn([[96, 28 * 28], [96, 128 * 128]], (size) => conversions(page, record, size)),
   layers: (page, record) => inTurn([3, 5], (kernel) => depthwiseLayers(page, record, kernel)),
 };
@@ -129,6 +133,20 @@ async function depthwise(page, record, [name, form], kernel) {
     const slower = ratio(integers[at], integers[0]);
     record('kernels', row, speed(integers[at]), 'GMAC/s', {
       peer: 'the same with dilation 1', peer_value: speed(integers[0]), ratio: slower, target: 'at most 1.1 of its time', holds: slower <= 1.1,
+    });
+  });
+}
+
+/** A convolution by fewer products against all of them, in the same form and in the fastest. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} sizes */
+async function winograd(page, record, sizes) {
+  const [side, inputs, outputs] = sizes;
+  const job = (/** @type {number} */ form, /** @type {number} */ way) => /** @type {Job} */ ({ make: 'new_conv', arguments: [form, way, ...sizes] });
+  const [fewer, ...all] = await times(page, path + file, [job(forms.simd128, 1), ...Object.values(forms).map((form) => job(form, 0))]);
+  const speed = (/** @type {number[]} */ seconds) => side * side * inputs * outputs * 9 / Math.min(...seconds) / 1e9;
+  Object.keys(forms).forEach((name, at) => {
+    if (all[at].length === 0) return;
+    record('kernels', `3×3, ${side}×${side}, ${inputs} channels to ${outputs}, by fewer products`, speed(fewer), 'GMAC/s', {
+      peer: `gathered, ${name}`, peer_value: speed(all[at]), ratio: ratio(all[at], fewer), target: 'none', holds: true,
     });
   });
 }

@@ -45,6 +45,7 @@ fn convolutions_are_the_same_in_every_form() {
     for _ in 0..200 {
         let case = Windowed::random(&mut random);
         case.check_conv();
+        case.check_winograd();
         case.check_depthwise();
         case.check_transposed();
     }

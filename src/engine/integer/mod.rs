@@ -226,7 +226,7 @@ fn type_name(value: Option<&Value>) -> String {
 fn listed(
     step: &Step,
     region: usize,
-    form: Option<&str>,
+    form: Option<String>,
     model: &Model,
     network: &Network,
 ) -> FusedNode {
@@ -259,7 +259,7 @@ fn listed(
         fused: titles.filter(|title| *title != step.node).collect(),
         operation: step.operation.name().to_owned(),
         region: Some(region),
-        kernel: form.map(str::to_owned),
+        kernel: form,
         inputs,
         output: match step.wide {
             Some(wide) => wide.type_name().to_owned(),

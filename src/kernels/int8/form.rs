@@ -1,7 +1,7 @@
 //! The forms in which the hot kernels exist, which of them this machine can run, and which it runs fastest.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use super::error::Error;
 use super::gemm::{Layout, Weights, gemm};
@@ -28,6 +28,9 @@ pub enum Form {
 
 /// 0 stands for "not chosen".
 static BEST: AtomicU8 = AtomicU8::new(0);
+
+/// The bits of what [`Form::words_over_bytes`] gives; 0 stands for "not measured".
+static WORDS_OVER_BEST: AtomicU32 = AtomicU32::new(0);
 
 impl Form {
     /// Every form there is.
@@ -96,7 +99,29 @@ impl Form {
         if let Some(&(form, _)) = times.first() {
             BEST.store(form as u8, Ordering::Relaxed);
         }
+        let time = |wanted| times.iter().find(|&&(form, _)| form == wanted);
+        if let (Some(best), Some(words)) = (times.first(), time(Form::Simd128)) {
+            let ratio = (words.1 / best.1) as f32;
+            WORDS_OVER_BEST.store(ratio.to_bits(), Ordering::Relaxed);
+        }
         times
+    }
+
+    /// How many times as long as products of bytes in this form products of i16 take here, if their weights are as far from
+    /// zero as i8 can be: what [`Form::choose`] measured.
+    pub(super) fn words_over_bytes(self) -> f32 {
+        match self.operands() {
+            Some(operands) if operands.limit >= 128 => {
+                let bits = WORDS_OVER_BEST.load(Ordering::Relaxed);
+                if bits == 0 {
+                    f32::INFINITY
+                } else {
+                    f32::from_bits(bits)
+                }
+            }
+            // These multiply i16 then, if they don't always.
+            _ => 1.0,
+        }
     }
 
     /// How this machine's relaxed dot reads its operands; nothing for forms that multiply i16, and for those that

@@ -30,7 +30,7 @@ mod vector;
 mod wide;
 
 pub use blocks::{BlockWeights, Blocks, ZeroPoints, block_gemm, rows_of_tiles};
-pub use conv::{ConvShape, ConvWeights, TransposedWeights, conv, transposed};
+pub use conv::{ConvShape, ConvWeights, TransposedWeights, Way, conv, transposed};
 pub use convert::{
     Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between,
 };

@@ -4,7 +4,7 @@
 mod checks;
 
 use checks::{Gemm, Random, Windowed};
-use octet_kernels::int8::Window;
+use octet_kernels::int8::{Way, Window};
 use proptest::prelude::*;
 
 fn gemms() -> impl Strategy<Value = Gemm> {
@@ -72,6 +72,11 @@ proptest! {
     }
 
     #[test]
+    fn fewer_products_give_the_same(case in windowed()) {
+        case.check_winograd();
+    }
+
+    #[test]
     fn a_depthwise_convolution_is_the_same_in_every_form(case in windowed()) {
         case.check_depthwise();
     }
@@ -110,6 +115,26 @@ fn long_sums_and_many_rows_are_the_same_in_every_form() {
                 seed,
             }
             .check();
+        }
+    }
+}
+
+#[test]
+fn weights_whose_sums_are_too_large_for_tiles_are_gathered() {
+    // 2²⁵ / 255 in whole weights of 127, a ninth of them a channel.
+    let most = 131_586 / 127;
+    for (channels, way) in [(most / 9, Way::Winograd), (most / 9 + 1, Way::Gathered)] {
+        for weight in [127, -127] {
+            let case = Windowed {
+                size: [4, 4],
+                window: Window::of([3, 3]),
+                channels: [1, channels, 1],
+                gaps: [0, 0],
+                kind: 0,
+                zero_points: false,
+                seed: 0,
+            };
+            case.check_extremes(weight, way);
         }
     }
 }

@@ -63,7 +63,7 @@ fn weights_that_are_not_there_are_not_packed() {
         shape(8, 9, [1, 1], 1),
     ] {
         assert!(
-            ConvWeights::pack(Form::best(), &values, bad, &[]).is_err(),
+            ConvWeights::pack((Form::best(), Way::Gathered), &values, bad, &[]).is_err(),
             "{bad:?}"
         );
         let window = Window::of(bad.kernel);
@@ -142,6 +142,41 @@ fn slices_too_short_are_refused() {
 }
 
 #[test]
+fn a_window_that_moves_in_strides_is_refused_by_weights_for_tiles() {
+    let bytes = [1u8; 8 * 8 * 8];
+    let shape = ConvShape {
+        inputs: 8,
+        outputs: 1,
+        kernel: [3, 3],
+        groups: 1,
+    };
+    let packed = ConvWeights::pack((Form::best(), Way::Winograd), &[1; 72], shape, &[]);
+    let weights = packed.expect("a good shape");
+    assert_eq!(weights.way(), Way::Winograd);
+    let multipliers = [1.0];
+    let run = |strides| {
+        let window = Window {
+            strides,
+            ..Window::of([3, 3])
+        };
+        let mut values = [0; 36];
+        let output = requantized(&mut values, 1, &multipliers);
+        conv(
+            &image(&bytes, 8, 8, 8),
+            &window,
+            &weights,
+            None,
+            0..3,
+            output,
+        )
+    };
+    assert_eq!(run([1, 1]), Ok(()));
+    assert!(run([2, 1]).is_err());
+    assert!(run([1, 2]).is_err());
+    assert!(run([0, 1]).is_err());
+}
+
+#[test]
 fn windows_that_do_not_fit_are_refused() {
     let bytes = [1u8; 64];
     let shape = ConvShape {
@@ -150,7 +185,8 @@ fn windows_that_do_not_fit_are_refused() {
         kernel: [2, 2],
         groups: 1,
     };
-    let weights = ConvWeights::pack(Form::best(), &[1; 64], shape, &[]).expect("a good shape");
+    let weights = ConvWeights::pack((Form::best(), Way::Gathered), &[1; 64], shape, &[])
+        .expect("a good shape");
     let by_channel =
         DepthwiseWeights::pack(Form::best(), &[1; 16], 4, [2, 2], &[]).expect("a good shape");
     let multipliers = [1.0; 4];

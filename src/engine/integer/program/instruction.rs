@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use octet_kernels::int8::{
     Arithmetic, Average, Between, BlockOrder, ConvWeights, DepthwiseWeights, Form, Grid, Scale,
-    Table, Target, TransposedWeights, Weights, WideTable, Window,
+    Table, Target, TransposedWeights, Way, Weights, WideTable, Window,
 };
 
 /// Where an instruction reads from.
@@ -115,15 +115,20 @@ impl Plane {
 }
 
 impl Weighted {
-    fn form(&self) -> Form {
-        match self {
+    /// The form that runs, and the way where it isn't the usual one.
+    fn form(&self) -> String {
+        let form = match self {
             Weighted::Rows(_, weights) => weights.form(),
             Weighted::Convolution(convolution) => match &convolution.kernel {
+                Kernel::Dense(weights) if weights.way() == Way::Winograd => {
+                    return format!("{} by Winograd", weights.form());
+                }
                 Kernel::Dense(weights) => weights.form(),
                 Kernel::Depthwise(weights) => weights.form(),
                 Kernel::Transposed(weights) => weights.form(),
             },
-        }
+        };
+        form.name().to_owned()
     }
 }
 
@@ -270,12 +275,12 @@ pub(super) enum Work {
 
 impl Work {
     /// The form of the kernel that runs, where it has several.
-    pub(super) fn form(&self) -> Option<&'static str> {
+    pub(super) fn form(&self) -> Option<String> {
         Some(match self {
-            Work::Product { weighted, .. } => weighted.form().name(),
-            Work::WideProduct(product) => product.weighted.form().name(),
-            Work::Measured(measured) => measured.weighted.form().name(),
-            Work::Pair { .. } => Form::best().name(),
+            Work::Product { weighted, .. } => weighted.form(),
+            Work::WideProduct(product) => product.weighted.form(),
+            Work::Measured(measured) => measured.weighted.form(),
+            Work::Pair { .. } => Form::best().name().to_owned(),
             _ => return None,
         })
     }

@@ -129,7 +129,7 @@ impl Program {
     }
 
     /// The form of the kernels that a step of the network runs on, where they have several.
-    pub(super) fn form(&self, step: usize) -> Option<&'static str> {
+    pub(super) fn form(&self, step: usize) -> Option<String> {
         let place = self.steps.iter().position(|&s| s == step)?;
         self.instructions
             .iter()

@@ -104,6 +104,18 @@ impl Weighted {
         }
     }
 
+    /// Rows that are best computed by one thread.
+    pub(super) fn rows_together(&self) -> usize {
+        let Weighted::Convolution(convolution) = self else {
+            return 1;
+        };
+        let Kernel::Dense(weights) = &convolution.kernel else {
+            return 1;
+        };
+        let rows = weights.rows_together(&convolution.window);
+        rows.clamp(1, convolution.to.height.max(1))
+    }
+
     /// Shares the output's rows out: the image, the rows of it, and their part of the output.
     pub(super) fn share<T: Send>(
         &self,
@@ -130,9 +142,11 @@ impl Weighted {
                     Kernel::Depthwise(_) => 4,
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
+                let together = self.rows_together();
                 for (image, output) in output.chunks_exact_mut(to.count().max(1)).enumerate() {
-                    share(output, self.row(), cost, |rows, output| {
-                        part(image, rows, output)
+                    share(output, self.row() * together, cost, |rows, output| {
+                        let end = (rows.end * together).min(to.height);
+                        part(image, rows.start * together..end, output)
                     })?;
                 }
                 Ok(())

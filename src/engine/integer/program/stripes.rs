@@ -19,7 +19,9 @@ fn stripes<T>(
     mut each: impl FnMut(Range<usize>, &mut [T]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let row = weighted.row().max(1);
-    let at_once = (STRIPE / row).max(1);
+    let at_once = (STRIPE / row)
+        .max(1)
+        .next_multiple_of(weighted.rows_together());
     let mut first = rows.start;
     for output in output.chunks_mut(at_once * row) {
         let next = (first + at_once).min(rows.end);

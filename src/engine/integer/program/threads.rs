@@ -25,7 +25,7 @@ pub(in super::super) fn cost_of_product(multiplications: usize) -> usize {
     multiplications / MULTIPLICATIONS
 }
 
-/// Runs `part` on rows of the output, on several threads where there is enough to do.
+/// Runs `part` on rows of the output, of which the last may be shorter, on several threads where there is enough to do.
 pub(in super::super) fn share<T: Send>(
     output: &mut [T],
     row: usize,
@@ -42,7 +42,11 @@ fn cut<T: Send>(
     cost: usize,
     part: &(dyn Fn(Range<usize>, &mut [T]) -> Result<(), Error> + Sync),
 ) -> Result<(), Error> {
-    let rows = output.len().checked_div(row).unwrap_or(0);
+    let rows = if row == 0 {
+        0
+    } else {
+        output.len().div_ceil(row)
+    };
     let threads = rayon::current_num_threads();
     if threads == 1 || rows < 2 || cost < LEAST {
         return part(0..rows, output);
@@ -54,7 +58,8 @@ fn cut<T: Send>(
     let mut left = output;
     let mut pieces = Vec::with_capacity(count);
     for piece in 0..count {
-        let (cut, rest) = left.split_at_mut((first(piece + 1) - first(piece)) * row);
+        let length = (first(piece + 1) - first(piece)) * row;
+        let (cut, rest) = left.split_at_mut(length.min(left.len()));
         pieces.push(Mutex::new(Some(cut)));
         left = rest;
     }

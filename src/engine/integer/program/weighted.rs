@@ -2,7 +2,7 @@
 
 use octet_kernels::int8::{
     BlockOrder, ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane,
-    Target, TransposedWeights, Weights as Packed, Window,
+    Target, TransposedWeights, Way, Weights as Packed, Window,
 };
 
 use super::compile::{Compiler, MISSING, ratio, target};
@@ -93,7 +93,9 @@ impl<'a> Compiler<'a> {
             let packed = DepthwiseWeights::pack(self.form, values, outputs, window.kernel, zeros)?;
             Kernel::Depthwise(packed)
         } else {
-            Kernel::Dense(ConvWeights::pack(self.form, values, of, zeros)?)
+            let to = plane_of(output);
+            let way = Way::best(self.form, &of, window, [to.height, to.width]);
+            Kernel::Dense(ConvWeights::pack((self.form, way), values, of, zeros)?)
         };
         Ok(Weighted::Convolution(Box::new(Convolution {
             kernel,

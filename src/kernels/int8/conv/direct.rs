@@ -7,25 +7,54 @@ use super::super::error::{Error, at_least, equal, product};
 use super::super::gemm::{Layout, Weights, gemm};
 use super::super::output::Output;
 use super::super::shape::{Image, Rows, Window, row_count, zero_points};
+use super::winograd::{self, Tiled, Winograd};
 use super::{ConvShape, Gather, multiply_gathered};
 
-/// The weights of a convolution, packed once for one form.
+/// How a convolution is computed. The integers are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Each window's values are gathered, and multiplied by all weights.
+    Gathered,
+    /// Tiles of pixels share their products: windows of 3 × 3 that move by one pixel.
+    Winograd,
+}
+
+impl Way {
+    /// The faster one, for an output of this height and width.
+    pub fn best(form: Form, shape: &ConvShape, window: &Window, size: [usize; 2]) -> Way {
+        let suits = shape
+            .per_group()
+            .is_ok_and(|channels| winograd::pays(form, channels, window, size));
+        if suits { Way::Winograd } else { Way::Gathered }
+    }
+}
+
+/// The weights of a convolution, packed once for one form and one way.
 #[derive(Clone, Debug)]
 pub struct ConvWeights {
     shape: ConvShape,
+    groups: Vec<Group>,
+}
+
+#[derive(Clone, Debug)]
+enum Group {
     /// Depth: rows of the kernel, its columns, channels.
-    groups: Vec<Weights>,
+    Gathered(Weights),
+    Winograd(Winograd),
 }
 
 impl ConvWeights {
     /// Packs weights that lie as in ONNX: [out, in of a group, rows, columns]. One zero point an output channel,
-    /// or none for zeros.
+    /// or none for zeros. Where a way can't be gone with these weights, they are packed to be gathered.
     pub fn pack(
-        form: Form,
+        (form, way): (Form, Way),
         values: &[i8],
         shape: ConvShape,
         zero_points_of_outputs: &[i8],
     ) -> Result<ConvWeights, Error> {
+        if !form.is_available() {
+            return Err(Error::Unavailable(form));
+        }
         let [inputs, outputs] = shape.per_group()?;
         let count = shape.weights()?;
         at_least("the weights", values.len(), count)?;
@@ -42,6 +71,14 @@ impl ConvWeights {
         let mut turned = vec![0; depth * outputs];
         let groups = (0..shape.groups).map(|group| {
             let values = &values[group * outputs * depth..][..outputs * depth];
+            let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
+            let zeros = zeros.unwrap_or_default();
+            if way == Way::Winograd
+                && winograd::fits([inputs, outputs], shape.kernel)
+                && let Some(packed) = Winograd::pack(form, values, [inputs, outputs], zeros)?
+            {
+                return Ok(Group::Winograd(packed));
+            }
             // [out, in, taps] to [out, taps, in].
             for (column, at) in
                 (0..outputs).flat_map(|column| (0..depth).map(move |at| (column, at)))
@@ -49,14 +86,9 @@ impl ConvWeights {
                 let (channel, tap) = (at / area, at % area);
                 turned[column * depth + tap * inputs + channel] = values[column * depth + at];
             }
-            let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
-            Weights::pack(
-                form,
-                &turned,
-                Layout::ColumnAfterColumn,
-                [depth, outputs],
-                zeros.unwrap_or_default(),
-            )
+            let layout = Layout::ColumnAfterColumn;
+            let packed = Weights::pack(form, &turned, layout, [depth, outputs], zeros)?;
+            Ok(Group::Gathered(packed))
         });
         Ok(ConvWeights {
             shape,
@@ -66,7 +98,19 @@ impl ConvWeights {
 
     /// The form that runs (of the first group; others may differ where their weights do).
     pub fn form(&self) -> Form {
-        self.groups.first().map_or(Form::Portable, Weights::form)
+        match self.groups.first() {
+            Some(Group::Gathered(weights)) => weights.form(),
+            Some(Group::Winograd(weights)) => weights.form(),
+            None => Form::Portable,
+        }
+    }
+
+    /// The way that is gone (likewise).
+    pub fn way(&self) -> Way {
+        match self.groups.first() {
+            Some(Group::Winograd(_)) => Way::Winograd,
+            _ => Way::Gathered,
+        }
     }
 
     /// Channels and kernel.
@@ -74,9 +118,21 @@ impl ConvWeights {
         self.shape
     }
 
+    /// Rows that are best computed by one call, or multiples of them.
+    pub fn rows_together(&self, window: &Window) -> usize {
+        match self.way() {
+            Way::Gathered => 1,
+            Way::Winograd => winograd::rows_together(window.dilations[0]),
+        }
+    }
+
     /// What the packed weights take.
     pub fn bytes(&self) -> usize {
-        self.groups.iter().map(Weights::bytes).sum()
+        let each = self.groups.iter().map(|group| match group {
+            Group::Gathered(weights) => weights.bytes(),
+            Group::Winograd(weights) => weights.bytes(),
+        });
+        each.sum()
     }
 }
 
@@ -105,6 +161,21 @@ pub fn conv(
     for (group, weights) in weights.groups.iter().enumerate() {
         let bias = bias.map(|bias| &bias[group * outputs..][..outputs]);
         let part = output.part(0, group * outputs, outputs);
+        let weights = match weights {
+            Group::Gathered(weights) => weights,
+            Group::Winograd(weights) => {
+                let tiled = Tiled {
+                    image,
+                    first: group * inputs,
+                    window,
+                    bias,
+                    rows: rows.clone(),
+                    width,
+                };
+                weights.run(&tiled, part)?;
+                continue;
+            }
+        };
         if *window == Window::PIXEL && inputs > 0 {
             let start = rows.start * image.width * image.stride + group * inputs;
             let rows = Rows {

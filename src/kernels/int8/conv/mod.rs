@@ -6,8 +6,9 @@
 
 mod direct;
 mod transposed;
+mod winograd;
 
-pub use direct::{ConvWeights, conv};
+pub use direct::{ConvWeights, Way, conv};
 pub(super) use transposed::transposed_size;
 pub use transposed::{TransposedWeights, transposed};
 

@@ -14,6 +14,10 @@ mod x86;
 
 pub(super) use pack::WIDE;
 pub use pack::{Layout, Weights};
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) use portable::Finish;
+#[cfg(target_arch = "wasm32")]
+pub(super) use simd128::Finish;
 
 use super::error::{Error, at_least, equal, span};
 use super::output::Output;

@@ -120,6 +120,33 @@ impl Weights {
         Ok(weights)
     }
 
+    /// Packs `depth × columns` numbers of two bytes, for a form's products of i16.
+    pub(in crate::int8) fn of_words(
+        form: Form,
+        [depth, columns]: [usize; 2],
+        word: impl Fn(usize, usize) -> i16,
+    ) -> Result<Weights, Error> {
+        let mut weights = Weights {
+            form: form.with_wide_weights(),
+            depth,
+            columns,
+            packed: Vec::new(),
+            sums: Vec::new(),
+            lifts: Vec::new(),
+            row_factors: Vec::new(),
+        };
+        let steps = weights.steps();
+        let tiles = columns.div_ceil(WIDE);
+        let bytes = product("the packed weights", &[tiles, steps, WIDE, 4])?;
+        weights.packed = vec![0; bytes];
+        for (at, column) in (0..depth).flat_map(|at| (0..columns).map(move |column| (at, column))) {
+            let step = place(steps, 2, column, at);
+            let to = &mut weights.packed[step * 4 + at % 2 * 2..][..2];
+            to.copy_from_slice(&word(column, at).to_le_bytes());
+        }
+        Ok(weights)
+    }
+
     /// Packs the values less their shifts, and sums the values as they are.
     fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
         let deep = self.deep();
@@ -128,7 +155,7 @@ impl Weights {
         let mut put = |column: usize, at: usize, value: i8| {
             self.sums[column] = self.sums[column].wrapping_add(i32::from(value));
             let value = i32::from(value) - shifts.get(column).copied().unwrap_or(0);
-            let step = ((column / WIDE) * steps + at / deep) * WIDE + column % WIDE;
+            let step = place(steps, deep, column, at);
             if deep == 4 {
                 // In range by the choice of the shift.
                 self.packed[step * 4 + at % 4] = value as i8 as u8;
@@ -204,6 +231,11 @@ impl Weights {
         }
         beginnings
     }
+}
+
+/// Where four bytes of a column lie that hold this depth: tile, step, column.
+fn place(steps: usize, deep: usize, column: usize, at: usize) -> usize {
+    ((column / WIDE) * steps + at / deep) * WIDE + column % WIDE
 }
 
 struct Matrix<'a> {

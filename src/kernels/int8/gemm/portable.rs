@@ -37,12 +37,38 @@ pub(super) fn multiply_with(
                 }
             }
             // A row that isn't there is the last one again.
-            let values = core::array::from_fn(|row| {
+            let row = |row: usize| {
                 &block.values[(first_row + row.min(rows - 1)) * block.stride..][..row_bytes]
-            });
-            tile(values, packed, &mut sums);
+            };
+            tile([row(0), row(1), row(2), row(3)], packed, &mut sums);
             output.put_tile([first_row, first_column], &sums[..rows], columns);
         }
+    }
+}
+
+/// Where the sums of a tile's columns go, of any row.
+#[cfg(not(target_arch = "wasm32"))]
+pub(in crate::int8) struct Finish<'o, 'a> {
+    output: &'o mut Output<'a>,
+    column: usize,
+    columns: usize,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<'o, 'a> Finish<'o, 'a> {
+    pub(in crate::int8) fn new(output: &'o mut Output<'a>, column: usize, columns: usize) -> Self {
+        Finish {
+            output,
+            column,
+            columns,
+        }
+    }
+
+    /// A row of sums.
+    #[inline(always)]
+    pub(in crate::int8) fn sums(&mut self, row: usize, sums: &[i32; WIDE]) {
+        let tile = core::slice::from_ref(sums);
+        self.output.put_tile([row, self.column], tile, self.columns);
     }
 }
 

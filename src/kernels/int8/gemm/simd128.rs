@@ -38,71 +38,69 @@ impl Dot for Wide {
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
-    multiply_with(Wide, block, weights, output);
+    match output {
+        Output::Accumulators { values, stride } if weights.columns % WIDE == 0 => {
+            multiply_to_sums(block, weights, values, stride);
+        }
+        output => multiply_with(Wide, block, weights, output),
+    }
 }
 
 /// The walk over the tiles: a tile's weights stay in the cache while the rows go by. A function of its own for each
 /// product, so that a browser has only what runs to compile well before it is fast.
 #[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
+    for column in (0..weights.columns).step_by(WIDE) {
+        let columns = WIDE.min(weights.columns - column);
+        let mut finish = Finish::new(&mut output, column, columns);
+        columns_of(dot, block, weights, column, &mut finish);
+    }
+}
+
+/// The same where whole tiles of sums stay sums: with few steps it is the end of a tile that takes the time.
+#[inline(never)]
+fn multiply_to_sums(block: &Block, weights: &Weights, values: &mut [i32], stride: usize) {
+    for column in (0..weights.columns).step_by(WIDE) {
+        let mut whole = WholeSums {
+            values: &mut values[column..],
+            stride,
+        };
+        columns_of(Wide, block, weights, column, &mut whole);
+    }
+}
+
+/// All rows of a tile's columns.
+#[inline(always)]
+fn columns_of(dot: impl Dot, block: &Block, weights: &Weights, column: usize, to: &mut impl Put) {
     let steps = weights.steps();
-    for first_column in (0..weights.columns).step_by(WIDE) {
-        let columns = WIDE.min(weights.columns - first_column);
-        let packed = &weights.packed[first_column * steps * 4..][..steps * WIDE * 4];
-        let beginnings = &block.beginnings[first_column..][..WIDE];
-        let factors = weights.row_factors.get(first_column..first_column + WIDE);
-        let mut finish = Finish::new(&mut output, first_column, columns);
-        let mut row = 0;
-        // SAFETY: `multiply` of the module above has checked that the block holds its rows of whole steps.
-        unsafe {
-            while row + 4 <= block.rows {
-                rows::<4, _>(
-                    dot,
-                    block,
-                    row,
-                    packed,
-                    steps,
-                    beginnings,
-                    factors,
-                    &mut finish,
-                );
-                row += 4;
-            }
-            match block.rows - row {
-                3 => rows::<3, _>(
-                    dot,
-                    block,
-                    row,
-                    packed,
-                    steps,
-                    beginnings,
-                    factors,
-                    &mut finish,
-                ),
-                2 => rows::<2, _>(
-                    dot,
-                    block,
-                    row,
-                    packed,
-                    steps,
-                    beginnings,
-                    factors,
-                    &mut finish,
-                ),
-                1 => rows::<1, _>(
-                    dot,
-                    block,
-                    row,
-                    packed,
-                    steps,
-                    beginnings,
-                    factors,
-                    &mut finish,
-                ),
-                _ => {}
-            }
+    let tile = Tile {
+        packed: &weights.packed[column * steps * 4..][..steps * WIDE * 4],
+        steps,
+        beginnings: &block.beginnings[column..][..WIDE],
+        factors: weights.row_factors.get(column..column + WIDE),
+    };
+    let mut row = 0;
+    // SAFETY: `multiply` of the module above has checked that the block holds its rows of whole steps.
+    unsafe {
+        while row + 4 <= block.rows {
+            rows::<4, _>(dot, block, row, &tile, to);
+            row += 4;
+        }
+        match block.rows - row {
+            3 => rows::<3, _>(dot, block, row, &tile, to),
+            2 => rows::<2, _>(dot, block, row, &tile, to),
+            1 => rows::<1, _>(dot, block, row, &tile, to),
+            _ => {}
         }
     }
+}
+
+/// The weights of a tile's columns, and what its sums begin with.
+struct Tile<'a> {
+    packed: &'a [u8],
+    steps: usize,
+    beginnings: &'a [i32],
+    factors: Option<&'a [i32]>,
 }
 
 /// Four bytes of a row, and of a tile's columns, as they lie in memory.
@@ -142,20 +140,17 @@ unsafe fn step<const HIGH: usize>(
 ///
 /// The block holds `first .. first + HIGH` rows of `steps` · 4 bytes.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 unsafe fn rows<const HIGH: usize, D: Dot>(
     dot: D,
     block: &Block,
     first: usize,
-    packed: &[u8],
-    steps: usize,
-    beginnings: &[i32],
-    factors: Option<&[i32]>,
-    finish: &mut Finish,
+    tile: &Tile,
+    to: &mut impl Put,
 ) {
+    let steps = tile.steps;
     let mut sums: [[v128; VECTORS]; HIGH] =
-        core::array::from_fn(|_| core::array::from_fn(|at| load(beginnings, at * 4)));
-    if let Some(factors) = factors {
+        core::array::from_fn(|_| core::array::from_fn(|at| load(tile.beginnings, at * 4)));
+    if let Some(factors) = tile.factors {
         for (row, sums) in sums.iter_mut().enumerate() {
             let row_sum = i32x4_splat(block.row_sums[first + row]);
             for (at, sums) in sums.iter_mut().enumerate() {
@@ -171,7 +166,7 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
             .add((first + row) * block.stride)
             .cast()
     });
-    let mut weights: *const Columns = packed.as_ptr().cast();
+    let mut weights: *const Columns = tile.packed.as_ptr().cast();
     for _ in 0..steps / D::STEPS {
         // SAFETY: `packed` holds `steps` columns' weights, each row `steps` times four bytes.
         unsafe {
@@ -189,12 +184,32 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
         unsafe { step(dot, &rows, &*weights.add(at), at, &mut sums) };
     }
     for (row, &sums) in sums.iter().enumerate() {
-        finish.put(first + row, sums);
+        to.put(first + row, sums);
+    }
+}
+
+/// Where the sums of a row of a tile go.
+trait Put {
+    fn put(&mut self, row: usize, sums: [v128; VECTORS]);
+}
+
+/// To sums, of tiles that are whole.
+struct WholeSums<'a> {
+    values: &'a mut [i32],
+    stride: usize,
+}
+
+impl Put for WholeSums<'_> {
+    #[inline(always)]
+    fn put(&mut self, row: usize, sums: [v128; VECTORS]) {
+        let values = &mut self.values[row * self.stride..][..WIDE];
+        store(values, 0, sums[0]);
+        store(values, 4, sums[1]);
     }
 }
 
 /// What happens to finished sums, with the factors of a tile's columns at hand.
-struct Finish<'o, 'a> {
+pub(in crate::int8) struct Finish<'o, 'a> {
     output: &'o mut Output<'a>,
     column: usize,
     columns: usize,
@@ -205,7 +220,7 @@ struct Finish<'o, 'a> {
 
 impl<'o, 'a> Finish<'o, 'a> {
     #[inline(always)]
-    fn new(output: &'o mut Output<'a>, column: usize, columns: usize) -> Self {
+    pub(in crate::int8) fn new(output: &'o mut Output<'a>, column: usize, columns: usize) -> Self {
         let four = |values: Option<&[f32]>| {
             let mut all = [0.0f32; WIDE];
             if let Some(values) = values {
@@ -230,6 +245,14 @@ impl<'o, 'a> Finish<'o, 'a> {
         }
     }
 
+    /// A row of sums.
+    #[inline(always)]
+    pub(in crate::int8) fn sums(&mut self, row: usize, sums: &[i32; WIDE]) {
+        self.put(row, core::array::from_fn(|at| load(sums, at * 4)));
+    }
+}
+
+impl Put for Finish<'_, '_> {
     #[inline(always)]
     fn put(&mut self, row: usize, sums: [v128; VECTORS]) {
         match self.output {

@@ -1,7 +1,7 @@
 //! Convolutions of every kind.
 
 use octet_kernels::int8::{
-    ConvShape, ConvWeights, DepthwiseWeights, Form, Image, TransposedWeights, Window, conv,
+    ConvShape, ConvWeights, DepthwiseWeights, Form, Image, TransposedWeights, Way, Window, conv,
     depthwise, reference, transposed,
 };
 
@@ -55,10 +55,46 @@ impl Windowed {
 
     /// Holds every form of a plain convolution against the plain one.
     pub fn check_conv(&self) {
-        let [groups, inputs, outputs_of_group] = self.channels;
-        let shape = self.shape(groups * inputs, groups * outputs_of_group, groups);
-        let mut random = Random(self.seed);
-        let made = Made::of(self, &shape, &mut random);
+        self.check_way(Way::Gathered);
+    }
+
+    /// The same of windows of 3 × 3 that move by one pixel, by fewer products.
+    pub fn check_winograd(&self) {
+        let [groups, inputs, outputs] = self.channels;
+        let window = Window {
+            kernel: [3, 3],
+            strides: [1, 1],
+            ..self.window.clone()
+        };
+        let fitting = |axis: usize| self.size[axis] + 2 * window.dilations[axis];
+        let case = Windowed {
+            size: [fitting(0), fitting(1)],
+            channels: [groups, inputs * 3 + 5, outputs * 2],
+            window,
+            ..self.clone()
+        };
+        case.check_way(Way::Winograd);
+    }
+
+    /// The same where all weights are one number and all activations 255: the way that such weights are packed for.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn check_extremes(&self, weight: i8, packed_for: Way) {
+        let shape = self.dense();
+        let mut made = Made::of(self, &shape, &mut Random(self.seed));
+        made.weights.fill(weight);
+        made.activations.fill(u8::MAX);
+        made.zero_point = 0;
+        self.check_made(&made, Way::Winograd, packed_for);
+    }
+
+    fn check_way(&self, way: Way) {
+        let made = Made::of(self, &self.dense(), &mut Random(self.seed));
+        self.check_made(&made, way, way);
+    }
+
+    fn check_made(&self, made: &Made, way: Way, packed_for: Way) {
+        let shape = self.dense();
+        let mut random = Random(self.seed.wrapping_add(1));
         let image = made.image(self, shape.inputs);
         let [height, width] = self
             .window
@@ -80,8 +116,9 @@ impl Windowed {
             )
         });
         for form in Form::available() {
-            let weights =
-                ConvWeights::pack(form, &made.weights, shape, &made.zeros).expect("a good shape");
+            let weights = ConvWeights::pack((form, way), &made.weights, shape, &made.zeros)
+                .expect("a good shape");
+            assert_eq!(weights.way(), packed_for, "{form} {self:?}");
             let seen = outputs(&mut random.clone(), sizes, |output| {
                 conv(&image, &self.window, &weights, bias, rows.clone(), output)
             });
@@ -179,6 +216,12 @@ impl Windowed {
             });
             assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
+    }
+
+    /// Channels of a plain convolution.
+    fn dense(&self) -> ConvShape {
+        let [groups, inputs, outputs] = self.channels;
+        self.shape(groups * inputs, groups * outputs, groups)
     }
 
     fn shape(&self, inputs: usize, outputs: usize, groups: usize) -> ConvShape {

@@ -1,0 +1,211 @@
+//! Makes jobs, of numbers that are always the same. A null stands for what can't run here.
+
+use octet_kernels::fake_quantize::{Grid, mask_len};
+use octet_kernels::float::{Convolution, Geometry};
+use octet_kernels::int8::{
+    BlockWeights, Blocks, ConvShape, ConvWeights, DepthwiseWeights, Form, Layout, Way, Weights,
+    Window, ZeroPoints,
+};
+
+use super::float::Floats;
+use super::{Conversion, Job};
+
+fn form(id: u32) -> Option<Form> {
+    Form::ALL.into_iter().find(|&form| form as u32 == id)
+}
+
+fn leaked(job: Option<Job>) -> *mut Job {
+    job.map_or(core::ptr::null_mut(), |job| Box::into_raw(Box::new(job)))
+}
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|at| (at * 37 % 256) as u8).collect()
+}
+
+fn floats(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|at| (at * 37 % 256) as f32 / 99.0 - 1.2)
+        .collect()
+}
+
+/// Weights in -64..=63, which every form takes.
+fn weights(count: usize) -> Vec<i8> {
+    (0..count).map(|at| (at * 29 % 128) as i8 - 64).collect()
+}
+
+/// Whether a form runs here.
+#[unsafe(no_mangle)]
+pub extern "C" fn is_available(id: u32) -> bool {
+    form(id).is_some_and(Form::is_available)
+}
+
+/// A gemm in a form; null where the form can't run.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_gemm(id: u32, rows: usize, depth: usize, columns: usize) -> *mut Job {
+    let made = form(id).and_then(|form| {
+        let values = weights(depth * columns);
+        Weights::pack(form, &values, Layout::DepthFirst, [depth, columns], &[]).ok()
+    });
+    leaked(made.map(|weights| Job::Gemm {
+        weights,
+        activations: bytes(rows * depth),
+        output: vec![0; rows * columns],
+        multipliers: vec![1e-4; columns],
+    }))
+}
+
+/// The same of floats, by tiles of 2 × 16 or 4 × 8.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usize) -> *mut Job {
+    leaked(Some(Job::Floats(Floats::new([rows, depth, columns]), wide)))
+}
+
+/// Fake quantization of so many values to eight bits; every sixteenth or so is clamped.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
+    let made = Grid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
+        grid,
+        values: (0..count)
+            .map(|at| (at * 37 % 1009) as f32 / 73.0 - 6.9)
+            .collect(),
+        output: vec![0.0; count],
+        passed: vec![0; mask_len(count)],
+    });
+    leaked(made)
+}
+
+/// Bytes of the mask of so many values.
+#[unsafe(no_mangle)]
+pub extern "C" fn mask_bytes(count: usize) -> usize {
+    size_of_val(vec![0u32; mask_len(count)].as_slice())
+}
+
+/// A depthwise convolution in a form; null where the form can't run.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_depthwise(
+    id: u32,
+    side: usize,
+    channels: usize,
+    kernel: usize,
+    dilation: usize,
+) -> *mut Job {
+    let made = form(id).and_then(|form| {
+        let values = weights(channels * kernel * kernel);
+        DepthwiseWeights::pack(form, &values, channels, [kernel, kernel], &[]).ok()
+    });
+    leaked(made.map(|weights| Job::Depthwise {
+        weights,
+        side,
+        window: Window {
+            dilations: [dilation, dilation],
+            pads: [(kernel - 1) / 2 * dilation; 4],
+            ..Window::of([kernel, kernel])
+        },
+        activations: bytes(side * side * channels),
+        output: vec![0; side * side * channels],
+        multipliers: vec![1e-3; channels],
+    }))
+}
+
+/// A convolution of 3 × 3 in a form and one of the two ways; null where the form can't run.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_conv(
+    id: u32,
+    winograd: bool,
+    side: usize,
+    inputs: usize,
+    outputs: usize,
+) -> *mut Job {
+    let way = match winograd {
+        true => Way::Winograd,
+        false => Way::Gathered,
+    };
+    let shape = ConvShape {
+        inputs,
+        outputs,
+        kernel: [3, 3],
+        groups: 1,
+    };
+    let made = form(id).and_then(|form| {
+        let values = weights(inputs * outputs * 9);
+        ConvWeights::pack((form, way), &values, shape, &[]).ok()
+    });
+    leaked(made.map(|weights| Job::Conv {
+        weights,
+        side,
+        activations: bytes(side * side * inputs),
+        output: vec![0; side * side * outputs],
+        multipliers: vec![1e-4; outputs],
+    }))
+}
+
+/// Rows of floats by weights of four bits in blocks of 32.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut Job {
+    const BLOCK: usize = 32;
+    let count = columns * depth.div_ceil(BLOCK);
+    let made = BlockWeights::pack(&Blocks {
+        bits: 4,
+        block: BLOCK,
+        depth,
+        columns,
+        integers: &bytes(count * BLOCK / 2),
+        scales: &vec![0.01; count],
+        zero_points: ZeroPoints::Middle,
+    });
+    leaked(made.ok().map(|weights| Job::Blocks {
+        activations: floats(rows * depth),
+        tiles: vec![0.0; rows * columns.next_multiple_of(8)],
+        output: vec![0.0; rows * columns],
+        weights,
+    }))
+}
+
+/// A pass over an image of so many channels and pixels: quantized, dequantized, looked up, or copied as floats.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_conversion(kind: u32, channels: usize, pixels: usize) -> *mut Job {
+    let kind = match kind {
+        0 => Conversion::Quantize,
+        1 => Conversion::Dequantize,
+        2 => Conversion::Table,
+        _ => Conversion::Copy,
+    };
+    let count = channels * pixels;
+    leaked(Some(Job::Conversion {
+        kind,
+        size: [channels, pixels],
+        floats: floats(count),
+        others: vec![0.0; count],
+        bytes: bytes(count),
+        made: vec![0; count],
+    }))
+}
+
+/// The depthwise convolution of [`new_depthwise`] on floats.
+#[unsafe(no_mangle)]
+pub extern "C" fn new_float_depthwise(
+    side: usize,
+    channels: usize,
+    kernel: usize,
+    dilation: usize,
+) -> *mut Job {
+    let geometry = Geometry {
+        input_channels: channels,
+        output_channels: channels,
+        groups: channels,
+        input: [side; 2],
+        output: [side; 2],
+        kernel: [kernel; 2],
+        stride: [1; 2],
+        dilation: [dilation; 2],
+        pad: [(kernel - 1) / 2 * dilation; 2],
+    };
+    let weights = floats(channels * kernel * kernel).into_iter();
+    let weights: Vec<u8> = weights.flat_map(f32::to_le_bytes).collect();
+    let made = Convolution::new(geometry, weights, vec![0.5; channels]);
+    leaked(made.ok().map(|convolution| Job::FloatDepthwise {
+        activations: floats(geometry.input_len()),
+        output: vec![0.0; geometry.output_len()],
+        convolution,
+    }))
+}
