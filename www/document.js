@@ -49,8 +49,12 @@ export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme
 /** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
+/** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {QuantizeSettings} document */
+export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : 'minmax');
+
 /** Whether the samples must run again for it, once they ran for another. @param {QuantizeSettings} document @param {QuantizeSettings} before */
-export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before);
+export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
+  || (passOf(document) !== 'minmax' && document.method !== before.method);
 
 /** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);

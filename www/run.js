@@ -1,7 +1,7 @@
 // @ts-check
 /** One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. */
 
-import { equalizes, needsMoments, needsSamples, runsAgain } from './document.js';
+import { equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
@@ -22,9 +22,22 @@ let enough = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, pass: string, document: QuantizeSettings, summary: CalibrationSummary } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: CalibrationSummary } | null}
  */
 let calibration = null;
+
+/**
+ * Whether the ranges that are held do for these settings; else the samples run again. A calibration that was ended early does for a
+ * `quick` change; who presses the button again wants all samples.
+ *
+ * @param {QuantizeSettings} document @param {boolean} [quick]
+ */
+export function held(document, quick = false) {
+  if (!calibration) return false;
+  const { model: of, files, reading, summary } = calibration;
+  const same = of === model.peek() && of.calibrated && files === samples.peek().files && reading === JSON.stringify(imageSettings());
+  return same && (quick || summary.samples === summary.given) && !runsAgain(document, calibration.document);
+}
 
 /**
  * Calibrates where needed, quantizes, and shows what came of it.
@@ -39,10 +52,7 @@ export async function quantize({ quick = false } = {}) {
   const demo = source === randomData;
   const { document } = settings.peek();
   const needed = needsSamples(document);
-  // Methods that count the samples a second time must be known while these are run; any other can be chosen afterwards.
-  const pass = document.method?.startsWith('ort-') ? document.method : 'minmax';
   const image = imageSettings();
-  const reading = JSON.stringify(image);
   const started = performance.now();
   batch(() => {
     problem.value = null;
@@ -65,15 +75,12 @@ export async function quantize({ quick = false } = {}) {
   };
   try {
     const { signal } = mine;
-    const same = calibration && calibration.model === open && calibration.files === files && calibration.reading === reading;
-    // A calibration that was ended early does for other settings; who presses the button again wants all samples.
-    const whole = quick || calibration?.summary.samples === calibration?.summary.given;
-    const held = same && whole && open.calibrated && (pass === 'minmax' || calibration?.pass === pass) && !runsAgain(document, calibration?.document ?? {});
-    const told = needed && !held ? (forecast.peek()?.told ?? null) : null;
-    if (needed && !held) {
+    const runs = needed && !held(document, quick);
+    const told = runs ? (forecast.peek()?.told ?? null) : null;
+    if (runs) {
       enough = new AbortController();
-      const summary = await open.calibrate(files, { method: pass, rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo }, signal, enough: enough.signal }, onProgress);
-      calibration = { model: open, files, reading, pass, document, summary };
+      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo }, signal, enough: enough.signal }, onProgress);
+      calibration = { model: open, files, reading: JSON.stringify(image), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
     // Said in full: else the method would be the one the calibration was ended with.

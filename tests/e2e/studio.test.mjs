@@ -32,6 +32,12 @@ async function open(visit, tab) {
   await visit.tab.waitForSelector(`#panel-${tab}:not([hidden])`);
 }
 
+/** Settings as a document, applied. @param {Visit} visit @param {string} text */
+async function paste({ tab }, text) {
+  await tab.$eval('#document', (area, value) => (/** @type {HTMLTextAreaElement} */ (area).value = value), text);
+  await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
+}
+
 inBrowsers('the studio', (visit, name) => {
   test('a layer is kept float, given 16 bits and another method, without a new calibration, and all of it undone', () => visit({}, async (visit) => {
     await visit.ready(2);
@@ -221,17 +227,12 @@ inBrowsers('the studio', (visit, name) => {
 
   test('settings are a document: pasted, refused in words, used, and said as a command line', () => visit({}, async (visit) => {
     await small(visit);
-    const { tab } = visit;
-    const paste = async (/** @type {string} */ text) => {
-      await tab.$eval('#document', (area, value) => (/** @type {HTMLTextAreaElement} */ (area).value = value), text);
-      await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
-    };
-    await paste('method: mse\n  guard: false\n');
+    await paste(visit, 'method: mse\n  guard: false\n');
     await visit.says('#advanced .callout', /can’t be read, line 2: indented more/);
-    await paste('methd: mse\n');
+    await paste(visit, 'methd: mse\n');
     await visit.says('.problem .said', /methd.*did you mean `method`/);
     await visit.press('Close');
-    await paste('# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
+    await paste(visit, '# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
     await visit.says('#command-line', /^octet quantize small\.onnx --calib SAMPLES --config small\.settings\.json --out small\.int8\.onnx/);
     await open(visit, 'layers');
     await visit.says('[data-row=conv]', /uint16.*percentile:99\.9/);
@@ -289,6 +290,20 @@ inBrowsers('the studio', (visit, name) => {
     await visit.quantize();
     assert.match(await visit.text('#made'), /no samples needed/);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
+    await visit.tab.select('#scheme', 'static');
+    await visit.says('#changed', /the samples are run again/);
+  }));
+
+  test('samples run again for a method that counts them twice, and not for others behind it', () => visit({}, async (visit) => {
+    await small(visit);
+    await open(visit, 'layers');
+    const stages = await visit.stages();
+    await paste(visit, 'method: ort-entropy');
+    await tried(visit, 2);
+    await open(visit, 'overview');
+    assert.match(await stages(), /Calibrating|Counting/);
+    await visit.tab.select('#method', 'auto');
+    await visit.takesNoSamples();
   }));
 
   test('one sample is taken out, and settings travel in the address', () => visit({}, async (visit) => {

@@ -3,8 +3,9 @@
 
 import { h } from '../dom.js';
 import { count, duration, mib, plural, real } from '../format.js';
-import { canonical, runsAgain } from '../document.js';
+import { canonical, needsSamples } from '../document.js';
 import { fail } from '../messages.js';
+import { held } from '../run.js';
 import { model, run, settings, tab } from '../state.js';
 import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
@@ -31,7 +32,7 @@ export function resultPanel(done) {
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
     h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
-      () => `The settings have changed since. Quantize again to apply them; ${runsAgain(settings.value.document, done.document) ? 'the samples are run again for it' : 'the ranges are kept, so it takes a moment only'}.`),
+      () => `The settings have changed since. Quantize again to apply them; ${needsSamples(settings.value.document) && !held(settings.value.document) ? 'the samples are run again for it' : 'the ranges are kept, so it takes a moment only'}.`),
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
     ...headlines(done),
     h('div', { class: 'row downloads' },
