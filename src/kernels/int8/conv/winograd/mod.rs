@@ -4,7 +4,7 @@
 //! Four by four pixels of the output look at six by six of the image. With the points 0, ±1, ±2 and ∞ their sums
 //! are `Y = Aᵀ [ (G w Gᵀ) ∘ (Bᵀ a B) ] A`, where ∘ multiplies place by place: 36 products for 16 pixels that had 144. For
 //! each of the 36 places that is a gemm over the channels. G has fractions; here each of its rows is the least whole
-//! numbers it can be (`6, 6, 6, 24, 24, 6` times what it was; the first and the last would do with less), and A makes up
+//! numbers it can be (24, 6, 6, 24, 24 and 6 times what it was; the first and the last would do with less), and A makes up
 //! for it: it gives 24, 12, 6 and 6 times the four sums. So
 //!
 //! ```text
@@ -307,5 +307,50 @@ impl Winograd {
             let sum = self.sums.get(column + at).unwrap_or(&0);
             bias.wrapping_sub(i32::from(zero_point).wrapping_mul(*sum))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_begin_in_each_image_of_every_so_manieth_pixel() {
+        assert_eq!(origins([5, 3], [1, 1]), [[0, 0], [4, 0]]);
+        assert_eq!(origins([2, 9], [2, 2]).len(), 2 * 3);
+        let across: Vec<usize> = origins([1, 9], [1, 2]).iter().map(|at| at[1]).collect();
+        assert_eq!(across, [0, 8, 1]);
+        assert_eq!(origins([0, 4], [1, 1]).len(), 0);
+        assert_eq!(origins([2, 1], [usize::MAX / 2, 1]), [[0, 0], [1, 0]]);
+    }
+
+    #[test]
+    fn it_pays_with_channels_and_pixels_enough() {
+        let neighbours = Window::of([3, 3]);
+        let pays = |channels, window: &Window, size| pays(Form::Simd128, channels, window, size);
+        assert!(pays([64, 64], &neighbours, [56, 56]));
+        assert!(pays([512, 512], &neighbours, [7, 7]));
+        assert!(!pays([3, 64], &neighbours, [56, 56]));
+        assert!(!pays([64, 64], &neighbours, [4, 4]));
+        assert!(!pays([64, 64], &neighbours, [5, 1]));
+        assert!(!pays([64, 64], &neighbours, [0, 0]));
+        let dilated = |dilation| Window {
+            dilations: [dilation; 2],
+            ..neighbours.clone()
+        };
+        assert!(pays([64, 64], &dilated(2), [56, 56]));
+        // Each image is of a few pixels.
+        assert!(!pays([64, 64], &dilated(28), [56, 56]));
+        let strided = Window {
+            strides: [2, 2],
+            ..neighbours.clone()
+        };
+        assert!(!pays([64, 64], &strided, [28, 28]));
+        assert!(!pays([64, 64], &Window::of([5, 5]), [28, 28]));
+    }
+
+    #[test]
+    fn a_ninth_is_the_inverse_of_nine() {
+        assert_eq!(transform::NINTH.wrapping_mul(9), 1);
     }
 }

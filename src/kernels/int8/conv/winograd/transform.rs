@@ -15,7 +15,7 @@ const OF_WEIGHTS: [[i32; 3]; IN] = [
 ];
 
 /// The inverse of nine among the i32 that wrap.
-const NINTH: i32 = 0x38E3_8E39;
+pub(super) const NINTH: i32 = 0x38E3_8E39;
 
 /// A window's nine weights, which are at most 255 from zero, at the places of a tile: at most 49 times as much.
 pub(super) fn of_weights(window: [i32; 9]) -> [i16; PLACES] {
