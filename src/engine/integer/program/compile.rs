@@ -11,6 +11,7 @@ use octet_kernels::int8::{Error, Form, Scale, Target};
 
 use super::instruction::{Element, Instruction, Source, Work};
 use super::layout::{Layout, coincide};
+use super::weighted::Room;
 use super::wishes::wishes;
 use crate::engine::integer::pattern::{Constant, Kind, Network, Operand, Value};
 use crate::engine::integer::quantization::Quantization;
@@ -27,6 +28,7 @@ pub(super) struct Compiler<'a> {
     pub(super) wishes: HashMap<&'a str, Layout>,
     step: usize,
     pub(super) form: Form,
+    pub(super) room: Room,
 }
 
 pub(super) fn scale(of: Quantization) -> Scale {
@@ -64,6 +66,7 @@ impl<'a> Compiler<'a> {
             wishes: wishes(network, region),
             step: 0,
             form: Form::best(),
+            room: Room::FULL,
         };
         for (at, name) in region.inputs.iter().enumerate() {
             let source = Source::Input(at);

@@ -72,7 +72,7 @@ impl<'a> Compiler<'a> {
 
     /// A convolution of images of one shape into others.
     pub(super) fn images(
-        &self,
+        &mut self,
         weights: &Weights,
         (window, groups, transposed): (&Window, usize, bool),
         [shape, output]: [&[usize]; 2],
@@ -94,7 +94,8 @@ impl<'a> Compiler<'a> {
             Kernel::Depthwise(packed)
         } else {
             let to = plane_of(output);
-            let way = Way::best(self.form, &of, window, [to.height, to.width]);
+            let best = Way::best(self.form, &of, window, [to.height, to.width]);
+            let way = self.room.way(best, values.len());
             Kernel::Dense(ConvWeights::pack((self.form, way), values, of, zeros)?)
         };
         Ok(Weighted::Convolution(Box::new(Convolution {
@@ -313,6 +314,27 @@ impl Factors<'_> {
     }
 }
 
+/// Bytes that are left for weights packed for tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room(usize);
+
+impl Room {
+    /// Of the 4 GiB that a page has, for a region: more than a VGG takes.
+    pub(super) const FULL: Room = Room(1 << 28);
+
+    /// This way, as long as there is room for so many weights.
+    fn way(&mut self, best: Way, weights: usize) -> Way {
+        let bytes = weights.saturating_mul(best.bytes_a_weight());
+        match (best, self.0.checked_sub(bytes)) {
+            (Way::Winograd, Some(rest)) => {
+                self.0 = rest;
+                best
+            }
+            _ => Way::Gathered,
+        }
+    }
+}
+
 /// The side of the square that a transposed convolution makes of each pixel, where its window moves by its own size.
 fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
     let [block, width] = window.kernel;
@@ -329,5 +351,21 @@ fn element_of(step: &Step) -> Element {
     match step.quantization {
         Some(_) => Element::Byte,
         None => Element::Float,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_packed_for_tiles_while_there_is_room() {
+        let mut room = Room(8 * 100);
+        assert_eq!(room.way(Way::Winograd, 60), Way::Winograd);
+        // Gathered weights take nothing of it.
+        assert_eq!(room.way(Way::Gathered, 1000), Way::Gathered);
+        assert_eq!(room.way(Way::Winograd, 41), Way::Gathered);
+        assert_eq!(room.way(Way::Winograd, 40), Way::Winograd);
+        assert_eq!(room.way(Way::Winograd, usize::MAX), Way::Gathered);
     }
 }

@@ -27,6 +27,14 @@ impl Way {
             .is_ok_and(|channels| winograd::pays(form, channels, window, size));
         if suits { Way::Winograd } else { Way::Gathered }
     }
+
+    /// What a weight takes at most.
+    pub fn bytes_a_weight(self) -> usize {
+        match self {
+            Way::Gathered => 2,
+            Way::Winograd => 8,
+        }
+    }
 }
 
 /// The weights of a convolution, packed once for one form and one way.
