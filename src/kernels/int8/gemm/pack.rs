@@ -120,11 +120,10 @@ impl Weights {
         Ok(weights)
     }
 
-    /// Packs `depth × columns` numbers of two bytes, for a form's products of i16.
-    pub(in crate::int8) fn of_words(
+    /// `depth × columns` words that are zero, for a form's products of i16.
+    pub(in crate::int8) fn words(
         form: Form,
         [depth, columns]: [usize; 2],
-        word: impl Fn(usize, usize) -> i16,
     ) -> Result<Weights, Error> {
         let mut weights = Weights {
             form: form.with_wide_weights(),
@@ -135,16 +134,19 @@ impl Weights {
             lifts: Vec::new(),
             row_factors: Vec::new(),
         };
-        let steps = weights.steps();
-        let tiles = columns.div_ceil(WIDE);
+        let (steps, tiles) = (weights.steps(), columns.div_ceil(WIDE));
         let bytes = product("the packed weights", &[tiles, steps, WIDE, 4])?;
         weights.packed = vec![0; bytes];
-        for (at, column) in (0..depth).flat_map(|at| (0..columns).map(move |column| (at, column))) {
-            let step = place(steps, 2, column, at);
-            let to = &mut weights.packed[step * 4 + at % 2 * 2..][..2];
-            to.copy_from_slice(&word(column, at).to_le_bytes());
-        }
         Ok(weights)
+    }
+
+    /// Sets a word in each of several such matrices of the same sizes.
+    pub(in crate::int8) fn set_words(all: &mut [Weights], column: usize, at: usize, words: &[i16]) {
+        let steps = all.first().map_or(0, Weights::steps);
+        let byte = place(steps, 2, column, at) * 4 + at % 2 * 2;
+        for (weights, word) in all.iter_mut().zip(words) {
+            weights.packed[byte..][..2].copy_from_slice(&word.to_le_bytes());
+        }
     }
 
     /// Packs the values less their shifts, and sums the values as they are.

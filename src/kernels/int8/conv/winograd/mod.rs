@@ -142,21 +142,22 @@ impl Winograd {
             sums.push((ends[0] + ends[1]) as i32);
         }
         let mut places = Vec::with_capacity(outputs.div_ceil(CHUNK) * PLACES);
-        let mut turned = vec![[0; PLACES]; inputs * CHUNK];
         for first in (0..outputs).step_by(CHUNK) {
             let columns = CHUNK.min(outputs - first);
-            for at in 0..columns {
-                let windows = column(first + at).as_chunks::<9>().0;
-                for (channel, window) in windows.iter().enumerate() {
-                    let window = window.map(|value| i32::from(value) - zero(first + at));
-                    turned[channel * CHUNK + at] = transform::of_weights(window);
-                }
-            }
-            for place in 0..PLACES {
-                let value = |at: usize, channel: usize| turned[channel * CHUNK + at][place];
+            let begin = places.len();
+            for _ in 0..PLACES {
                 // Whole tiles: what is too much is never read.
-                let columns = columns.next_multiple_of(WIDE);
-                places.push(Weights::of_words(form, [inputs, columns], value)?);
+                places.push(Weights::words(
+                    form,
+                    [inputs, columns.next_multiple_of(WIDE)],
+                )?);
+            }
+            for at in 0..columns {
+                let (zero, windows) = (zero(first + at), column(first + at).as_chunks::<9>().0);
+                for (channel, window) in windows.iter().enumerate() {
+                    let words = transform::of_weights(window, zero);
+                    Weights::set_words(&mut places[begin..], at, channel, &words);
+                }
             }
         }
         Ok(Some(Winograd {

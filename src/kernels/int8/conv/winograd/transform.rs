@@ -4,33 +4,26 @@ use super::super::super::gemm::WIDE;
 use super::lanes::{Sums, Words};
 use super::{IN, OUT, PLACES};
 
-/// G', by which rows and columns of a window are summed.
-const OF_WEIGHTS: [[i32; 3]; IN] = [
-    [6, 0, 0],
-    [-1, -1, -1],
-    [-1, 1, -1],
-    [1, 2, 4],
-    [1, -2, 4],
-    [0, 0, 6],
-];
-
 /// The inverse of nine among the i32 that wrap.
 pub(super) const NINTH: i32 = 0x38E3_8E39;
 
-/// A window's nine weights, which are at most 255 from zero, at the places of a tile: at most 49 times as much.
-pub(super) fn of_weights(window: [i32; 9]) -> [i16; PLACES] {
-    let row = |row: usize, weights: [i32; 3]| -> i32 {
-        OF_WEIGHTS[row]
-            .iter()
-            .zip(weights)
-            .map(|(a, b)| a * b)
-            .sum()
-    };
-    core::array::from_fn(|place| {
-        let columns =
-            core::array::from_fn(|x| row(place / IN, [window[x], window[3 + x], window[6 + x]]));
-        row(place % IN, columns) as i16
-    })
+/// A window's nine weights less their zero, at most 255 from it, at the places of a tile: at most 49 times as much.
+pub(super) fn of_weights(window: &[i8; 9], zero: i32) -> [i16; PLACES] {
+    let [a, b, c, d, e, f, g, h, i] = window.map(|weight| i32::from(weight) - zero);
+    let (left, middle, right) = (six([a, d, g]), six([b, e, h]), six([c, f, i]));
+    let mut places = [0; PLACES];
+    let rows = left.into_iter().zip(middle).zip(right);
+    for (places, ((a, b), c)) in places.as_chunks_mut::<IN>().0.iter_mut().zip(rows) {
+        *places = six([a, b, c]).map(|sum| sum as i16);
+    }
+    places
+}
+
+/// G' times three weights.
+#[inline(always)]
+fn six([a, b, c]: [i32; 3]) -> [i32; IN] {
+    let (ends, far) = (a + c, a + 4 * c);
+    [6 * a, -ends - b, b - ends, far + 2 * b, far - 2 * b, 6 * c]
 }
 
 /// Six values of a row or column of the image.
