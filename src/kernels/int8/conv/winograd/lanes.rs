@@ -94,9 +94,50 @@ mod machine {
 
 #[cfg(not(target_arch = "wasm32"))]
 mod machine {
-    /// Eight i16.
+    use core::num::Wrapping;
+    use core::ops::{Add, Shl, Sub};
+
+    /// Numbers that wrap.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Words([i16; 8]);
+    pub(in super::super) struct Lanes<T, const N: usize>([Wrapping<T>; N]);
+
+    /// Eight i16.
+    pub(in super::super) type Words = Lanes<i16, 8>;
+
+    /// Four i32.
+    pub(in super::super) type Sums = Lanes<i32, 4>;
+
+    impl<T: Copy, const N: usize> Lanes<T, N>
+    where
+        Wrapping<T>: Add<Output = Wrapping<T>>
+            + Sub<Output = Wrapping<T>>
+            + Shl<usize, Output = Wrapping<T>>,
+    {
+        #[inline(always)]
+        pub(in super::super) fn add(mut self, other: Self) -> Self {
+            for (a, b) in self.0.iter_mut().zip(other.0) {
+                *a = *a + b;
+            }
+            self
+        }
+
+        #[inline(always)]
+        pub(in super::super) fn sub(mut self, other: Self) -> Self {
+            for (a, b) in self.0.iter_mut().zip(other.0) {
+                *a = *a - b;
+            }
+            self
+        }
+
+        /// Times two to the power of `by`.
+        #[inline(always)]
+        pub(in super::super) fn left(mut self, by: u32) -> Self {
+            for value in &mut self.0 {
+                *value = *value << by as usize;
+            }
+            self
+        }
+    }
 
     impl Words {
         /// # Safety
@@ -106,11 +147,11 @@ mod machine {
         pub(in super::super) unsafe fn of_bytes(from: *const u8) -> Words {
             // SAFETY: the caller's promise.
             let bytes = unsafe { from.cast::<[u8; 8]>().read() };
-            let mut words = [0; 8];
+            let mut words = [Wrapping(0); 8];
             for (word, byte) in words.iter_mut().zip(bytes) {
-                *word = i16::from(byte);
+                *word = Wrapping(i16::from(byte));
             }
-            Words(words)
+            Lanes(words)
         }
 
         /// # Safety
@@ -119,41 +160,12 @@ mod machine {
         #[inline(always)]
         pub(in super::super) unsafe fn store(mut self, to: *mut u8) {
             for word in &mut self.0 {
-                *word = word.to_le();
+                *word = Wrapping(word.0.to_le());
             }
             // SAFETY: the caller's promise; the write asks for no alignment.
-            unsafe { to.cast::<[i16; 8]>().write_unaligned(self.0) }
-        }
-
-        #[inline(always)]
-        pub(in super::super) fn add(mut self, other: Words) -> Words {
-            for (a, b) in self.0.iter_mut().zip(other.0) {
-                *a = a.wrapping_add(b);
-            }
-            self
-        }
-
-        #[inline(always)]
-        pub(in super::super) fn sub(mut self, other: Words) -> Words {
-            for (a, b) in self.0.iter_mut().zip(other.0) {
-                *a = a.wrapping_sub(b);
-            }
-            self
-        }
-
-        /// Times two to the power of `by`.
-        #[inline(always)]
-        pub(in super::super) fn left(mut self, by: u32) -> Words {
-            for value in &mut self.0 {
-                *value <<= by;
-            }
-            self
+            unsafe { to.cast::<[Wrapping<i16>; 8]>().write_unaligned(self.0) }
         }
     }
-
-    /// Four i32.
-    #[derive(Clone, Copy)]
-    pub(in super::super) struct Sums([i32; 4]);
 
     impl Sums {
         /// # Safety
@@ -162,7 +174,7 @@ mod machine {
         #[inline(always)]
         pub(in super::super) unsafe fn load(from: *const i32) -> Sums {
             // SAFETY: the caller's promise; the read asks for no alignment.
-            Sums(unsafe { from.cast::<[i32; 4]>().read_unaligned() })
+            Lanes(unsafe { from.cast::<[Wrapping<i32>; 4]>().read_unaligned() })
         }
 
         /// # Safety
@@ -171,39 +183,14 @@ mod machine {
         #[inline(always)]
         pub(in super::super) unsafe fn store(self, to: *mut i32) {
             // SAFETY: the caller's promise; the write asks for no alignment.
-            unsafe { to.cast::<[i32; 4]>().write_unaligned(self.0) }
-        }
-
-        #[inline(always)]
-        pub(in super::super) fn add(mut self, other: Sums) -> Sums {
-            for (a, b) in self.0.iter_mut().zip(other.0) {
-                *a = a.wrapping_add(b);
-            }
-            self
-        }
-
-        #[inline(always)]
-        pub(in super::super) fn sub(mut self, other: Sums) -> Sums {
-            for (a, b) in self.0.iter_mut().zip(other.0) {
-                *a = a.wrapping_sub(b);
-            }
-            self
-        }
-
-        /// Times two to the power of `by`.
-        #[inline(always)]
-        pub(in super::super) fn left(mut self, by: u32) -> Sums {
-            for value in &mut self.0 {
-                *value <<= by;
-            }
-            self
+            unsafe { to.cast::<[Wrapping<i32>; 4]>().write_unaligned(self.0) }
         }
 
         /// Times a number, over two to the power of `right`.
         #[inline(always)]
         pub(in super::super) fn scaled(mut self, by: i32, right: u32) -> Sums {
             for value in &mut self.0 {
-                *value = value.wrapping_mul(by) >> right;
+                *value = (*value * Wrapping(by)) >> right as usize;
             }
             self
         }
