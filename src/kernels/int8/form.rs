@@ -29,8 +29,8 @@ pub enum Form {
 /// 0 stands for "not chosen".
 static BEST: AtomicU8 = AtomicU8::new(0);
 
-/// The bits of what [`Form::words_over_bytes`] gives; 0 stands for "not measured".
-static WORDS_OVER_BEST: AtomicU32 = AtomicU32::new(0);
+/// The bits of what [`Form::words_over_bytes`] gives; infinite as long as nothing was measured.
+static WORDS_OVER_BYTES: AtomicU32 = AtomicU32::new(f32::INFINITY.to_bits());
 
 impl Form {
     /// Every form there is.
@@ -102,7 +102,7 @@ impl Form {
         let time = |wanted| times.iter().find(|&&(form, _)| form == wanted);
         if let (Some(best), Some(words)) = (times.first(), time(Form::Simd128)) {
             let ratio = (words.1 / best.1) as f32;
-            WORDS_OVER_BEST.store(ratio.to_bits(), Ordering::Relaxed);
+            WORDS_OVER_BYTES.store(ratio.to_bits(), Ordering::Relaxed);
         }
         times
     }
@@ -112,12 +112,7 @@ impl Form {
     pub(super) fn words_over_bytes(self) -> f32 {
         match self.operands() {
             Some(operands) if operands.limit >= 128 => {
-                let bits = WORDS_OVER_BEST.load(Ordering::Relaxed);
-                if bits == 0 {
-                    f32::INFINITY
-                } else {
-                    f32::from_bits(bits)
-                }
+                f32::from_bits(WORDS_OVER_BYTES.load(Ordering::Relaxed))
             }
             // These multiply i16 then, if they don't always.
             _ => 1.0,

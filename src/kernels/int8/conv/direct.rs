@@ -28,7 +28,7 @@ impl Way {
         if suits { Way::Winograd } else { Way::Gathered }
     }
 
-    /// What a weight takes at most.
+    /// What a weight takes, where there are channels enough to fill whole tiles of columns.
     pub fn bytes_a_weight(self) -> usize {
         match self {
             Way::Gathered => 2,
@@ -60,9 +60,6 @@ impl ConvWeights {
         shape: ConvShape,
         zero_points_of_outputs: &[i8],
     ) -> Result<ConvWeights, Error> {
-        if !form.is_available() {
-            return Err(Error::Unavailable(form));
-        }
         let [inputs, outputs] = shape.per_group()?;
         let count = shape.weights()?;
         at_least("the weights", values.len(), count)?;

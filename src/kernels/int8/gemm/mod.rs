@@ -12,8 +12,8 @@ pub(super) mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(super) use pack::WIDE;
 pub use pack::{Layout, Weights};
+pub(super) use pack::{WIDE, beginnings};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use portable::Finish;
 #[cfg(target_arch = "wasm32")]

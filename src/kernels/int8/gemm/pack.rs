@@ -67,9 +67,6 @@ impl Weights {
                 what: "the depth of the weights",
             });
         }
-        let tiles = columns.div_ceil(WIDE);
-        // Up to twice the bytes and filled up to whole tiles and steps.
-        product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;
         let values = Matrix {
             values,
             layout,
@@ -81,15 +78,7 @@ impl Weights {
             Some(shifts) => (form, shifts),
             None => (form.with_wide_weights(), Vec::new()),
         };
-        let mut weights = Weights {
-            form,
-            depth,
-            columns,
-            packed: Vec::new(),
-            sums: vec![0; columns],
-            lifts: Vec::new(),
-            row_factors: Vec::new(),
-        };
+        let mut weights = Weights::zeros(form, [depth, columns])?;
         weights.fill(&values, &shifts);
         let shift = |column: usize| shifts.get(column).copied().unwrap_or(0);
         let zero = |column: usize| {
@@ -115,18 +104,27 @@ impl Weights {
         if (0..columns).any(|column| shift(column) != zero(column)) {
             let factors = (0..columns).map(|column| shift(column) - zero(column));
             weights.row_factors = factors.collect();
-            weights.row_factors.resize(tiles * WIDE, 0);
+            let whole = columns.next_multiple_of(WIDE);
+            weights.row_factors.resize(whole, 0);
         }
         Ok(weights)
     }
 
     /// `depth × columns` words that are zero, for a form's products of i16.
-    pub(in crate::int8) fn words(
-        form: Form,
-        [depth, columns]: [usize; 2],
-    ) -> Result<Weights, Error> {
+    pub(in crate::int8) fn words(form: Form, sizes: [usize; 2]) -> Result<Weights, Error> {
+        if !form.is_available() {
+            return Err(Error::Unavailable(form));
+        }
+        Weights::zeros(form.with_wide_weights(), sizes)
+    }
+
+    /// Weights that are zero, not summed yet.
+    fn zeros(form: Form, [depth, columns]: [usize; 2]) -> Result<Weights, Error> {
+        let tiles = columns.div_ceil(WIDE);
+        // Up to twice the bytes and filled up to whole tiles and steps.
+        product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;
         let mut weights = Weights {
-            form: form.with_wide_weights(),
+            form,
             depth,
             columns,
             packed: Vec::new(),
@@ -134,9 +132,7 @@ impl Weights {
             lifts: Vec::new(),
             row_factors: Vec::new(),
         };
-        let (steps, tiles) = (weights.steps(), columns.div_ceil(WIDE));
-        let bytes = product("the packed weights", &[tiles, steps, WIDE, 4])?;
-        weights.packed = vec![0; bytes];
+        weights.packed = vec![0; tiles * weights.steps() * WIDE * 4];
         Ok(weights)
     }
 
@@ -153,7 +149,7 @@ impl Weights {
     fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
         let deep = self.deep();
         let steps = self.steps();
-        self.packed = vec![0; self.columns.div_ceil(WIDE) * steps * WIDE * 4];
+        self.sums = vec![0; self.columns];
         let mut put = |column: usize, at: usize, value: i8| {
             self.sums[column] = self.sums[column].wrapping_add(i32::from(value));
             let value = i32::from(value) - shifts.get(column).copied().unwrap_or(0);
@@ -224,15 +220,22 @@ impl Weights {
 
     /// What each accumulator begins with, up to whole tiles: the bracket above and the bias.
     pub(in crate::int8) fn beginnings(&self, zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
-        let mut beginnings = vec![0; self.columns.div_ceil(WIDE) * WIDE];
-        for (column, beginning) in beginnings[..self.columns].iter_mut().enumerate() {
-            *beginning = bias
-                .map_or(0, |bias| bias[column])
-                .wrapping_add(self.lifts.get(column).copied().unwrap_or(0))
-                .wrapping_sub(i32::from(zero_point).wrapping_mul(self.sums[column]));
+        let mut beginnings = beginnings(&self.sums, zero_point, bias);
+        for (beginning, &lift) in beginnings.iter_mut().zip(&self.lifts) {
+            *beginning = beginning.wrapping_add(lift);
         }
         beginnings
     }
+}
+
+/// The bias less what the zero point adds to each column's `Σ (w - w₀)`, up to whole tiles.
+pub(in crate::int8) fn beginnings(sums: &[i32], zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
+    let mut beginnings = vec![0; sums.len().next_multiple_of(WIDE)];
+    for (column, (beginning, &sum)) in beginnings.iter_mut().zip(sums).enumerate() {
+        let bias = bias.map_or(0, |bias| bias[column]);
+        *beginning = bias.wrapping_sub(i32::from(zero_point).wrapping_mul(sum));
+    }
+    beginnings
 }
 
 /// Where four bytes of a column lie that hold this depth: tile, step, column.

@@ -25,7 +25,7 @@ use core::ops::Range;
 
 use super::super::Form;
 use super::super::error::Error;
-use super::super::gemm::{Block, Finish, WIDE, Weights, multiply};
+use super::super::gemm::{Block, Finish, WIDE, Weights, beginnings, multiply};
 use super::super::output::Output;
 use super::super::shape::{Image, Window};
 
@@ -55,11 +55,8 @@ pub(super) fn pays(form: Form, channels: [usize; 2], window: &Window, size: [usi
     if form == Form::Portable || !fits(channels, window.kernel) || !moves_by_one(window) {
         return false;
     }
-    let tiles: [usize; 2] = core::array::from_fn(|axis| {
-        let dilation = window.dilations[axis];
-        let of = |phase: usize| (size[axis] - phase).div_ceil(dilation).div_ceil(OUT);
-        (0..dilation.min(size[axis])).map(of).sum()
-    });
+    let tiles: [usize; 2] =
+        core::array::from_fn(|axis| begins(size[axis], window.dilations[axis]).count());
     // A single tile reads more weights than it has products.
     if tiles[0] * tiles[1] < 4 {
         return false;
@@ -80,17 +77,16 @@ pub(super) fn rows_together(dilation: usize) -> usize {
     dilation.saturating_mul(OUT)
 }
 
+/// Where tiles begin on an axis of this size: in each of the images that every so manieth pixel makes.
+fn begins(size: usize, dilation: usize) -> impl Iterator<Item = usize> {
+    let phases = 0..dilation.min(size);
+    phases.flat_map(move |phase| (phase..size).step_by(rows_together(dilation)))
+}
+
 /// Where tiles begin, in an output of this height and width.
 fn origins([height, width]: [usize; 2], [down, right]: [usize; 2]) -> Vec<[usize; 2]> {
-    let of = |size: usize, dilation: usize| -> Vec<usize> {
-        let phases = 0..dilation.min(size);
-        phases
-            .flat_map(|phase| (phase..size).step_by(dilation.saturating_mul(OUT)))
-            .collect()
-    };
-    let across = of(width, right);
-    let rows = of(height, down).into_iter();
-    rows.flat_map(|y| across.iter().map(move |&x| [y, x]))
+    begins(height, down)
+        .flat_map(|y| begins(width, right).map(move |x| [y, x]))
         .collect()
 }
 
@@ -214,7 +210,9 @@ impl Winograd {
         let tiles = origins([what.rows.len(), what.width], what.window.dilations);
         let at_once = (TOGETHER / self.inputs).next_multiple_of(4).clamp(4, 16);
         let at_once = at_once.min(tiles.len());
-        let padding = vec![what.image.zero_point; self.inputs];
+        let zero_point = what.image.zero_point;
+        let beginnings = beginnings(&self.sums, zero_point, what.bias);
+        let padding = vec![zero_point; self.inputs];
         let stride = self.inputs.next_multiple_of(2) * 2;
         let mut spread = vec![0u8; PLACES * at_once * stride];
         let mut products = vec![0i32; PLACES * at_once * CHUNK];
@@ -242,33 +240,34 @@ impl Winograd {
                     let stride = CHUNK;
                     multiply(&block, weights, Output::Accumulators { values: to, stride });
                 }
-                self.finish(what, chunk * CHUNK, tiles, &products, &mut output);
+                let products = (&products[..], &beginnings[..]);
+                self.finish(what, chunk * CHUNK, tiles, products, &mut output);
             }
         }
     }
 
-    /// The pixels of tiles from the products of a chunk of columns.
+    /// The pixels of tiles from the products of a chunk of columns, and from what all columns' sums begin with.
     #[inline(always)]
     fn finish(
         &self,
         what: &Tiled,
         first: usize,
         tiles: &[[usize; 2]],
-        products: &[i32],
+        (products, beginnings): (&[i32], &[i32]),
         output: &mut Output,
     ) {
         let apart = tiles.len() * CHUNK;
         assert!(products.len() >= PLACES * apart, "all places of all tiles");
         let [down, right] = what.window.dilations;
         for column in (first..self.outputs.min(first + CHUNK)).step_by(WIDE) {
-            let beginnings = self.beginnings(column, what.image.zero_point, what.bias);
+            let beginnings = &beginnings[column..][..WIDE];
             let mut finish = Finish::new(output, column, WIDE.min(self.outputs - column));
             let mut sums = [[0; WIDE]; OUT * OUT];
             for (at, &[y, x]) in tiles.iter().enumerate() {
                 // SAFETY: asserted above.
                 unsafe {
                     let from = products.as_ptr().add(at * CHUNK + column - first);
-                    transform::gather(from, apart, &beginnings, &mut sums);
+                    transform::gather(from, apart, beginnings, &mut sums);
                 }
                 let high = (what.rows.len() - y).div_ceil(down).min(OUT);
                 let wide = (what.width - x).div_ceil(right).min(OUT);
@@ -299,15 +298,6 @@ impl Winograd {
             }
         }
         pixels
-    }
-
-    /// What the sums of a tile of columns begin with: the bias, less what the zero point adds to each.
-    fn beginnings(&self, column: usize, zero_point: u8, bias: Option<&[i32]>) -> [i32; WIDE] {
-        core::array::from_fn(|at| {
-            let bias = bias.and_then(|bias| bias.get(column + at)).unwrap_or(&0);
-            let sum = self.sums.get(column + at).unwrap_or(&0);
-            bias.wrapping_sub(i32::from(zero_point).wrapping_mul(*sum))
-        })
     }
 }
 

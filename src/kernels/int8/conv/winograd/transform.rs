@@ -136,13 +136,13 @@ unsafe fn put_row(columns: &[[Words; IN]; IN], y: usize, to: *mut u8, apart: usi
 ///
 /// # Safety
 ///
-/// Each place has [`WIDE`] sums.
+/// Each place has [`WIDE`] sums, and so have the beginnings.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 pub(super) unsafe fn gather(
     products: *const i32,
     apart: usize,
-    beginnings: &[i32; WIDE],
+    beginnings: &[i32],
     to: &mut [[i32; WIDE]; OUT * OUT],
 ) {
     for first in (0..WIDE).step_by(4) {
