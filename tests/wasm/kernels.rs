@@ -49,6 +49,9 @@ fn convolutions_are_the_same_in_every_form() {
         case.check_depthwise();
         case.check_transposed();
     }
+    for _ in 0..40 {
+        Windowed::random(&mut random).check_wide_depthwise();
+    }
 }
 
 #[wasm_bindgen_test]

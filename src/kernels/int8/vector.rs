@@ -2,15 +2,15 @@
 
 use core::arch::wasm32::{
     f32x4_add, f32x4_convert_i32x4, f32x4_div, f32x4_eq, f32x4_mul, f32x4_pmax, f32x4_pmin,
-    f32x4_splat, i16x8_narrow_i32x4, i16x8_splat, i16x8_sub, i32x4_extend_high_i16x8,
-    i32x4_extend_low_i16x8, i32x4_splat, i32x4_sub, u8x16_narrow_i16x8, u16x8_extend_high_u8x16,
+    f32x4_splat, i16x8_add, i16x8_narrow_i32x4, i16x8_splat, i16x8_sub, i32x4_extend_high_i16x8,
+    i32x4_extend_low_i16x8, i32x4_sub, u8x16_narrow_i16x8, u16x8_extend_high_u8x16,
     u16x8_extend_low_u8x16, v128, v128_and, v128_load, v128_store, v128_store64_lane,
 };
 
 use super::convert::Scale;
 use super::output::MAGIC;
 
-/// Clamps and rounds four values in steps of the output: `requantized`, lane by lane.
+/// Clamps and rounds values in steps of the output: `requantized`, lane by lane.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     low: v128,
@@ -26,16 +26,39 @@ impl Ends {
         Ends {
             low: end(low),
             high: end(high),
-            magic: f32x4_splat(MAGIC),
-            zero: i32x4_splat(MAGIC.to_bits() as i32 - i32::from(zero_point)),
+            magic: f32x4_splat(core::hint::black_box(MAGIC)),
+            zero: i16x8_splat(i16::from(zero_point)),
         }
     }
 
-    /// Four steps (none NaN) to four i32 in 0..=255.
+    /// Sixteen steps (none NaN) to bytes.
     #[inline(always)]
-    pub(super) fn of(self, steps: v128) -> v128 {
+    pub(super) fn sixteen(self, [a, b, c, d]: [v128; 4]) -> v128 {
+        u8x16_narrow_i16x8(self.words(a, b), self.words(c, d))
+    }
+
+    /// Eight steps (none NaN) to bytes, of which the other eight are anything.
+    #[inline(always)]
+    pub(super) fn eight(self, [a, b]: [v128; 2]) -> v128 {
+        let words = self.words(a, b);
+        u8x16_narrow_i16x8(words, self.zero)
+    }
+
+    /// Eight steps to i16 in 0..=255.
+    ///
+    /// The compiler writes a narrowing in plain operations and finds the instruction again, but not where one narrowing
+    /// follows the other; so the zero point is added between them. That nothing is beyond a byte, the mask tells it.
+    #[inline(always)]
+    fn words(self, a: v128, b: v128) -> v128 {
+        let words = i16x8_narrow_i32x4(self.rounded(a), self.rounded(b));
+        v128_and(i16x8_add(words, self.zero), i16x8_splat(0xFF))
+    }
+
+    /// Four steps, clamped and rounded.
+    #[inline(always)]
+    fn rounded(self, steps: v128) -> v128 {
         let steps = f32x4_pmin(self.high, f32x4_pmax(self.low, steps));
-        i32x4_sub(f32x4_add(steps, self.magic), self.zero)
+        i32x4_sub(f32x4_add(steps, self.magic), self.magic)
     }
 }
 
@@ -55,21 +78,16 @@ pub(super) fn store<T: Copy>(values: &mut [T], at: usize, lanes: v128) {
     unsafe { v128_store(values[at..][..4].as_mut_ptr().cast(), lanes) }
 }
 
-/// Stores eight bytes from lanes in 0..=255.
+/// Stores the first eight bytes.
 #[inline(always)]
-pub(super) fn store_eight(values: &mut [u8; 8], [first, second]: [v128; 2]) {
-    let words = i16x8_narrow_i32x4(first, second);
+pub(super) fn store_eight(values: &mut [u8; 8], bytes: v128) {
     // SAFETY: eight bytes.
-    unsafe { v128_store64_lane::<0>(u8x16_narrow_i16x8(words, words), values.as_mut_ptr().cast()) }
+    unsafe { v128_store64_lane::<0>(bytes, values.as_mut_ptr().cast()) }
 }
 
-/// Stores sixteen bytes from lanes in 0..=255.
+/// Stores sixteen bytes.
 #[inline(always)]
-pub(super) fn store_sixteen(values: &mut [u8; 16], lanes: [v128; 4]) {
-    let bytes = u8x16_narrow_i16x8(
-        i16x8_narrow_i32x4(lanes[0], lanes[1]),
-        i16x8_narrow_i32x4(lanes[2], lanes[3]),
-    );
+pub(super) fn store_sixteen(values: &mut [u8; 16], bytes: v128) {
     // SAFETY: sixteen bytes.
     unsafe { v128_store(values.as_mut_ptr().cast(), bytes) }
 }
@@ -81,11 +99,11 @@ pub(super) fn quantized(values: &[f32; 16], to: Scale) -> [u8; 16] {
     let lanes = |at: usize| {
         let steps = f32x4_div(load(values, at), scale);
         // What is no number is no step.
-        ends.of(v128_and(steps, f32x4_eq(steps, steps)))
+        v128_and(steps, f32x4_eq(steps, steps))
     };
     let lanes = [lanes(0), lanes(4), lanes(8), lanes(12)];
     let mut bytes = [0; 16];
-    store_sixteen(&mut bytes, lanes);
+    store_sixteen(&mut bytes, ends.sixteen(lanes));
     bytes
 }
 

@@ -5,9 +5,13 @@
 //! padding is the address of some zero points). The sums are those of a gemm whose columns are the channels:
 //! `gemm` has the algebra.
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod bundle;
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod strip;
 
 use core::ops::Range;
 
@@ -110,14 +114,16 @@ impl DepthwiseWeights {
     }
 
     fn pack_blocks(&mut self) {
-        let (deep, taps) = (self.deep(), self.taps());
+        let (deep, [high, wide]) = (self.deep(), self.kernel);
         for block in 0..self.channels.div_ceil(WIDE) {
             let first = self.first_channel(block);
-            for step in 0..taps.div_ceil(deep) {
+            let taps =
+                (0..high.div_ceil(deep)).flat_map(|rows| (0..wide).map(move |at| (rows, at)));
+            for (rows, column) in taps {
                 for channel in first..first + WIDE {
-                    for tap in step * deep..(step + 1) * deep {
-                        let value = if tap < taps {
-                            self.values[tap * self.channels + channel]
+                    for row in rows * deep..(rows + 1) * deep {
+                        let value = if row < high {
+                            self.values[(row * wide + column) * self.channels + channel]
                         } else {
                             0
                         };
@@ -178,6 +184,7 @@ struct Job<'a> {
     weights: &'a DepthwiseWeights,
     /// What the accumulators begin with.
     beginnings: &'a [i32],
+    window: &'a Window,
     rows: Range<usize>,
     width: usize,
     taps: Taps<'a>,
@@ -265,6 +272,7 @@ pub fn depthwise(
         image,
         weights,
         beginnings: &weights.beginnings(image.zero_point, bias),
+        window,
         rows,
         width,
         taps: Taps {

@@ -1,9 +1,8 @@
-//! Sixteen channels in WebAssembly's SIMD: the bytes of two or four taps are interleaved, so that each channel's lie
-//! together, and then one dot product adds all of them: the same instructions as in gemm.
+//! Sixteen channels in WebAssembly's SIMD, by the same instructions as in gemm: rows of the image are brought together
+//! (`bundle`), and strips of the output run along them (`strip`).
 
 use core::arch::wasm32::{
-    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i8x16_shuffle, u16x8_extend_high_u8x16,
-    u16x8_extend_low_u8x16, v128, v128_load,
+    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i32x4_splat, v128, v128_store,
 };
 
 #[cfg(target_feature = "relaxed-simd")]
@@ -12,14 +11,23 @@ use super::super::Form;
 use super::super::gemm::relaxed::{Fused, Split};
 use super::super::gemm::simd128::{Dot, Wide};
 use super::super::output::Output;
-use super::super::vector::{Ends, load, store, store_sixteen};
-use super::{Job, WIDE};
+use super::super::vector::{Ends, load, store};
+#[cfg(target_feature = "relaxed-simd")]
+use super::bundle::Four;
+use super::bundle::{Bundles, Interleave, Two, VECTORS, columns};
+use super::strip::{Strip, TAP};
+use super::{Job, WIDE, portable};
 
-/// Vectors of i32 for sixteen channels.
-const VECTORS: usize = WIDE / 4;
+/// Places of the output that are computed together: of one row, or of several narrow ones.
+const TOGETHER: usize = 128;
 
 /// Runs the job in its form.
 pub(super) fn run(job: &Job, output: Output) {
+    let places = job.width.min(TOGETHER);
+    if columns(job.window, places) > places * job.window.kernel[1] {
+        // Most of what would be brought together, no tap looks at.
+        return portable::run(job, output);
+    }
     #[cfg(target_feature = "relaxed-simd")]
     if let Some(operands) = job.weights.form.operands() {
         return match (job.weights.form, operands.signed) {
@@ -32,152 +40,80 @@ pub(super) fn run(job: &Job, output: Output) {
     run_with(Wide, Two, job, output);
 }
 
-/// Brings the taps of a step together.
-trait Interleave: Copy {
-    /// How many taps.
-    const DEEP: usize;
-
-    /// # Safety
-    ///
-    /// There are [`Self::DEEP`] pixels, and sixteen bytes can be read from `at` of each.
-    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS];
-}
-
-/// Sixteen bytes of a tap's pixel.
-///
-/// # Safety
-///
-/// There is such a pixel, and it has them.
-#[inline(always)]
-unsafe fn sixteen(pixels: *const *const u8, tap: usize, at: usize) -> v128 {
-    // SAFETY: by the contract.
-    unsafe { v128_load((*pixels.add(tap)).add(at).cast()) }
-}
-
-/// Two taps, as i16.
-#[derive(Clone, Copy)]
-struct Two;
-
-impl Interleave for Two {
-    const DEEP: usize = 2;
-
-    #[inline(always)]
-    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS] {
-        // SAFETY: by the contract.
-        let (a, b) = unsafe { (sixteen(pixels, 0, at), sixteen(pixels, 1, at)) };
-        let [low, high] = interleaved(a, b);
-        [
-            u16x8_extend_low_u8x16(low),
-            u16x8_extend_high_u8x16(low),
-            u16x8_extend_low_u8x16(high),
-            u16x8_extend_high_u8x16(high),
-        ]
-    }
-}
-
-/// Four taps, as bytes.
-#[cfg(target_feature = "relaxed-simd")]
-#[derive(Clone, Copy)]
-struct Four;
-
-#[cfg(target_feature = "relaxed-simd")]
-impl Interleave for Four {
-    const DEEP: usize = 4;
-
-    #[inline(always)]
-    unsafe fn step(self, pixels: *const *const u8, at: usize) -> [v128; VECTORS] {
-        // SAFETY: by the contract.
-        let (a, b) = unsafe { (sixteen(pixels, 0, at), sixteen(pixels, 1, at)) };
-        // SAFETY: likewise.
-        let (c, d) = unsafe { (sixteen(pixels, 2, at), sixteen(pixels, 3, at)) };
-        let ([ab_low, ab_high], [cd_low, cd_high]) = (interleaved(a, b), interleaved(c, d));
-        let [first, second] = interleaved_pairs(ab_low, cd_low);
-        let [third, fourth] = interleaved_pairs(ab_high, cd_high);
-        [first, second, third, fourth]
-    }
-}
-
-/// a0 b0 a1 b1 …, low half and high half.
-#[inline(always)]
-fn interleaved(a: v128, b: v128) -> [v128; 2] {
-    [
-        i8x16_shuffle::<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(a, b),
-        i8x16_shuffle::<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(a, b),
-    ]
-}
-
-/// The same with pairs of bytes.
-#[cfg(target_feature = "relaxed-simd")]
-#[inline(always)]
-fn interleaved_pairs(a: v128, b: v128) -> [v128; 2] {
-    use core::arch::wasm32::i16x8_shuffle;
-    [
-        i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(a, b),
-        i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(a, b),
-    ]
-}
-
-#[inline(always)]
+#[inline(never)]
 fn run_with<I: Interleave>(dot: impl Dot, interleave: I, job: &Job, mut output: Output) {
-    let weights = job.weights;
-    let taps = weights.taps();
-    let steps = taps.div_ceil(I::DEEP);
-    let blocks = weights.channels.div_ceil(WIDE);
-    let step_bytes = WIDE * 4;
+    let (weights, window) = (job.weights, job.window);
+    let each = window.kernel[0].div_ceil(I::DEEP);
+    let block_bytes = each * window.kernel[1] * TAP;
+    let blocks = weights.packed.chunks_exact(block_bytes);
     assert_eq!(
-        weights.packed.len(),
-        blocks * steps * step_bytes,
+        blocks.len(),
+        weights.channels.div_ceil(WIDE),
         "packed for this form"
     );
-    // The last step is filled up: its weights are zero, so any pixel will do.
-    let mut addresses = vec![job.taps.padding.as_ptr(); steps * I::DEEP];
-    for y in job.rows.clone() {
-        let rows = job.taps.rows(y);
-        for x in 0..job.width {
-            job.taps.look(&rows, x, &mut addresses[..taps]);
-            let place = (y - job.rows.start) * job.width + x;
-            let mut packed = weights.packed.as_ptr();
-            for block in 0..blocks {
-                let first = weights.first_channel(block);
-                let mut sums: [v128; VECTORS] =
-                    core::array::from_fn(|at| load(job.beginnings, first + at * 4));
-                let mut pixels = addresses.as_ptr();
-                for _ in 0..steps {
-                    // SAFETY: a step has DEEP addresses and VECTORS times sixteen bytes of weights, by the lengths of
-                    // both; each pixel has `channels` bytes, and the block ends at the last of them or before.
-                    unsafe {
-                        let bytes = interleave.step(pixels, first);
-                        for (at, sum) in sums.iter_mut().enumerate() {
-                            *sum = dot.dot(*sum, bytes[at], v128_load(packed.add(at * 16).cast()));
-                        }
-                        pixels = pixels.add(I::DEEP);
-                        packed = packed.add(step_bytes);
-                    }
+    let places = job.width.min(TOGETHER);
+    let rows = (TOGETHER / places).min(job.rows.len());
+    let mut bundles = Bundles::new(interleave, job.image, window, [rows, places]);
+    let mut found = Vec::new();
+    let mut sums = vec![i32x4_splat(0); rows * places * VECTORS];
+    for (block, packed) in blocks.enumerate() {
+        let first = weights.first_channel(block);
+        for from in (0..job.width).step_by(TOGETHER) {
+            let places = places.min(job.width - from);
+            bundles.begin(from, first);
+            for y in job.rows.clone().step_by(rows) {
+                let rows = rows.min(job.rows.end - y);
+                bundles.of(y..y + rows, &mut found);
+                let sums = &mut sums[..rows * places * VECTORS];
+                for (group, sums) in sums.chunks_exact_mut(rows * places).enumerate() {
+                    let strip = Strip {
+                        window,
+                        vectors: bundles.vectors(),
+                        bundles: &found,
+                        each,
+                        from: group * bundles.wide(),
+                        weights: &packed[group * 16..],
+                        beginning: load(job.beginnings, first + group * 4),
+                        places,
+                    };
+                    strip.run(dot, sums);
                 }
+                let place = (y - job.rows.start) * job.width + from;
                 finish(&mut output, place, first, sums);
             }
         }
     }
 }
 
-/// Writes sixteen channels of a pixel.
-#[inline(always)]
-fn finish(output: &mut Output, place: usize, first: usize, sums: [v128; VECTORS]) {
+/// Writes sixteen channels of neighbouring places, from sums of four channels after the other.
+#[inline(never)]
+fn finish(output: &mut Output, first_place: usize, first: usize, sums: &[v128]) {
+    let places = sums.len() / VECTORS;
+    let groups: [&[v128]; VECTORS] = core::array::from_fn(|at| &sums[at * places..][..places]);
     match output {
         Output::Requantized { values, stride, by } => {
             let ends = Ends::new(by.zero_point, by.low, by.high);
-            let bytes = core::array::from_fn(|at| {
-                let multiplier = load(by.multipliers, first + at * 4);
-                ends.of(f32x4_mul(f32x4_convert_i32x4(sums[at]), multiplier))
-            });
-            let values = &mut values[place * *stride + first..][..WIDE];
-            if let Ok(values) = values.try_into() {
-                store_sixteen(values, bytes);
+            let multipliers: [v128; VECTORS] =
+                core::array::from_fn(|at| load(by.multipliers, first + at * 4));
+            let values = &mut values[first_place * *stride + first..];
+            let needed = (places - 1) * *stride + WIDE;
+            assert!(values.len() >= needed, "room for all places");
+            let mut to = values.as_mut_ptr();
+            let [a, b, c, d] = groups.map(|sums| sums.iter());
+            for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
+                let steps =
+                    |sums: &v128, at| f32x4_mul(f32x4_convert_i32x4(*sums), multipliers[at]);
+                let bytes = ends.sixteen([steps(a, 0), steps(b, 1), steps(c, 2), steps(d, 3)]);
+                // SAFETY: asserted above.
+                unsafe { v128_store(to.cast(), bytes) };
+                to = to.wrapping_add(*stride);
             }
         }
         Output::Accumulators { values, stride } => {
-            for (at, &sums) in sums.iter().enumerate() {
-                store(values, place * *stride + first + at * 4, sums);
+            for (at, sums) in groups.iter().enumerate() {
+                for (place, &sums) in (first_place..).zip(*sums) {
+                    store(values, place * *stride + first + at * 4, sums);
+                }
             }
         }
         Output::Floats {
@@ -186,14 +122,14 @@ fn finish(output: &mut Output, place: usize, first: usize, sums: [v128; VECTORS]
             scales,
             bias,
         } => {
-            for (at, &sums) in sums.iter().enumerate() {
-                let channel = first + at * 4;
-                let value = f32x4_mul(f32x4_convert_i32x4(sums), load(scales, channel));
-                let value = match bias {
-                    Some(bias) => f32x4_add(value, load(bias, channel)),
-                    None => value,
-                };
-                store(values, place * *stride + channel, value);
+            for (channel, sums) in (first..).step_by(4).zip(groups) {
+                let scales = load(scales, channel);
+                let bias = bias.map(|bias| load(bias, channel));
+                for (place, &sums) in (first_place..).zip(sums) {
+                    let value = f32x4_mul(f32x4_convert_i32x4(sums), scales);
+                    let value = bias.map_or(value, |bias| f32x4_add(value, bias));
+                    store(values, place * *stride + channel, value);
+                }
             }
         }
     }

@@ -3,6 +3,8 @@
 //! A block of rows is multiplied tile by tile: a few rows by [`WIDE`] columns, whose sums stay in registers over
 //! the whole depth. `pack` has the order of the weights and the algebra; each form is a file.
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod finish;
 mod pack;
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -12,12 +14,12 @@ pub(super) mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "wasm32")]
+pub(super) use finish::Finish;
 pub use pack::{Layout, Weights};
 pub(super) use pack::{WIDE, beginnings};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use portable::Finish;
-#[cfg(target_arch = "wasm32")]
-pub(super) use simd128::Finish;
 
 use super::error::{Error, at_least, equal, span};
 use super::output::Output;

@@ -4,13 +4,15 @@
 //! columns' four bytes. Here these are two i16 (`i32x4.dot_i16x8_s`); `relaxed` has the others.
 
 use core::arch::wasm32::{
-    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i32x4_add, i32x4_dot_i16x8, i32x4_mul, i32x4_splat,
-    v128, v128_load, v128_load32_splat,
+    i32x4_add, i32x4_dot_i16x8, i32x4_mul, i32x4_splat, v128, v128_load, v128_load32_splat,
+    v128_store,
 };
 
+use core::ops::Range;
+
 use super::super::output::Output;
-use super::super::vector::{Ends, load, store, store_eight};
-use super::{Block, WIDE, Weights};
+use super::super::vector::load;
+use super::{Block, Finish, WIDE, Weights};
 
 /// Vectors of a tile's row.
 const VECTORS: usize = WIDE / 4;
@@ -36,60 +38,102 @@ impl Dot for Wide {
     }
 }
 
+/// Rows of a tile whose sums wait for what becomes of them.
+const TOGETHER: usize = 64;
+
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
-    match output {
-        Output::Accumulators { values, stride } if weights.columns % WIDE == 0 => {
-            multiply_to_sums(block, weights, values, stride);
-        }
-        output => multiply_with(Wide, block, weights, output),
-    }
+    multiply_with(Wide, block, weights, output);
 }
 
-/// The walk over the tiles: a tile's weights stay in the cache while the rows go by. A function of its own for each
-/// product, so that a browser has only what runs to compile well before it is fast.
+/// The walk over the tiles: a tile's weights stay in the cache while the rows go by. Products and what becomes of the sums take
+/// turns, since the registers hold what one of both needs. A function of its own for each product, so that a browser has
+/// only what runs to compile well before it is fast.
 #[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
+    if let Output::Accumulators { values, stride } = &mut output
+        && weights.columns % WIDE == 0
+    {
+        for column in (0..weights.columns).step_by(WIDE) {
+            let tile = Tile::new(block, weights, column);
+            let values = &mut values[column..];
+            sum_rows(dot, block, 0..block.rows, &tile, values, *stride);
+        }
+        return;
+    }
+    let mut sums = [0; TOGETHER * WIDE];
     for column in (0..weights.columns).step_by(WIDE) {
         let columns = WIDE.min(weights.columns - column);
-        let mut finish = Finish::new(&mut output, column, columns);
-        columns_of(dot, block, weights, column, &mut finish);
-    }
-}
-
-/// The same where whole tiles of sums stay sums: with few steps it is the end of a tile that takes the time.
-#[inline(never)]
-fn multiply_to_sums(block: &Block, weights: &Weights, values: &mut [i32], stride: usize) {
-    for column in (0..weights.columns).step_by(WIDE) {
-        let mut whole = WholeSums {
-            values: &mut values[column..],
-            stride,
-        };
-        columns_of(Wide, block, weights, column, &mut whole);
-    }
-}
-
-/// All rows of a tile's columns.
-#[inline(always)]
-fn columns_of(dot: impl Dot, block: &Block, weights: &Weights, column: usize, to: &mut impl Put) {
-    let steps = weights.steps();
-    let tile = Tile {
-        packed: &weights.packed[column * steps * 4..][..steps * WIDE * 4],
-        steps,
-        beginnings: &block.beginnings[column..][..WIDE],
-        factors: weights.row_factors.get(column..column + WIDE),
-    };
-    let mut row = 0;
-    // SAFETY: `multiply` of the module above has checked that the block holds its rows of whole steps.
-    unsafe {
-        while row + 4 <= block.rows {
-            rows::<4, _>(dot, block, row, &tile, to);
-            row += 4;
+        let tile = Tile::new(block, weights, column);
+        for first in (0..block.rows).step_by(TOGETHER) {
+            let rows = first..block.rows.min(first + TOGETHER);
+            let sums = &mut sums[..rows.len() * WIDE];
+            sum_rows(dot, block, rows, &tile, sums, WIDE);
+            finish(&mut output, [first, column], sums.as_chunks().0, columns);
         }
-        match block.rows - row {
-            3 => rows::<3, _>(dot, block, row, &tile, to),
-            2 => rows::<2, _>(dot, block, row, &tile, to),
-            1 => rows::<1, _>(dot, block, row, &tile, to),
+    }
+}
+
+/// What becomes of the sums of neighbouring rows.
+#[inline(never)]
+fn finish(output: &mut Output, [row, column]: [usize; 2], sums: &[[i32; WIDE]], columns: usize) {
+    Finish::new(output, column, columns).rows(row, sums);
+}
+
+/// Sums some rows of a tile; from a row's sums to the next it is `stride`.
+///
+/// Where one step is a turn of the loop, registers suffice in a function of its own (a tenth faster on deep products); where
+/// two are, they don't in either place, and it is faster where it is called.
+#[inline(always)]
+fn sum_rows<D: Dot>(
+    dot: D,
+    block: &Block,
+    which: Range<usize>,
+    tile: &Tile,
+    sums: &mut [i32],
+    stride: usize,
+) {
+    match D::STEPS {
+        1 => sum_rows_apart(dot, block, which, tile, sums, stride),
+        _ => sum_rows_inline(dot, block, which, tile, sums, stride),
+    }
+}
+
+#[inline(never)]
+fn sum_rows_apart(
+    dot: impl Dot,
+    block: &Block,
+    which: Range<usize>,
+    tile: &Tile,
+    sums: &mut [i32],
+    stride: usize,
+) {
+    sum_rows_inline(dot, block, which, tile, sums, stride);
+}
+
+#[inline(always)]
+fn sum_rows_inline(
+    dot: impl Dot,
+    block: &Block,
+    which: Range<usize>,
+    tile: &Tile,
+    sums: &mut [i32],
+    stride: usize,
+) {
+    let needed = which.len().saturating_sub(1) * stride + WIDE;
+    assert!(sums.len() >= needed, "room for the sums");
+    let (mut row, mut to) = (which.start, sums.as_mut_ptr());
+    // SAFETY: as asserted; `multiply` of the module above has checked that the block holds its rows of whole steps.
+    unsafe {
+        while row + 4 <= which.end {
+            rows::<4, _>(dot, block, row, tile, to, stride);
+            row += 4;
+            to = to.wrapping_add(4 * stride);
+        }
+        match which.end - row {
+            3 => rows::<3, _>(dot, block, row, tile, to, stride),
+            2 => rows::<2, _>(dot, block, row, tile, to, stride),
+            1 => rows::<1, _>(dot, block, row, tile, to, stride),
             _ => {}
         }
     }
@@ -101,6 +145,18 @@ struct Tile<'a> {
     steps: usize,
     beginnings: &'a [i32],
     factors: Option<&'a [i32]>,
+}
+
+impl<'a> Tile<'a> {
+    fn new(block: &Block<'a>, weights: &'a Weights, column: usize) -> Tile<'a> {
+        let steps = weights.steps();
+        Tile {
+            packed: &weights.packed[column * steps * 4..][..steps * WIDE * 4],
+            steps,
+            beginnings: &block.beginnings[column..][..WIDE],
+            factors: weights.row_factors.get(column..column + WIDE),
+        }
+    }
 }
 
 /// Four bytes of a row, and of a tile's columns, as they lie in memory.
@@ -145,7 +201,8 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
     block: &Block,
     first: usize,
     tile: &Tile,
-    to: &mut impl Put,
+    to: *mut i32,
+    stride: usize,
 ) {
     let steps = tile.steps;
     let mut sums: [[v128; VECTORS]; HIGH] =
@@ -184,131 +241,9 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
         unsafe { step(dot, &rows, &*weights.add(at), at, &mut sums) };
     }
     for (row, &sums) in sums.iter().enumerate() {
-        to.put(first + row, sums);
-    }
-}
-
-/// Where the sums of a row of a tile go.
-trait Put {
-    fn put(&mut self, row: usize, sums: [v128; VECTORS]);
-}
-
-/// To sums, of tiles that are whole.
-struct WholeSums<'a> {
-    values: &'a mut [i32],
-    stride: usize,
-}
-
-impl Put for WholeSums<'_> {
-    #[inline(always)]
-    fn put(&mut self, row: usize, sums: [v128; VECTORS]) {
-        let values = &mut self.values[row * self.stride..][..WIDE];
-        store(values, 0, sums[0]);
-        store(values, 4, sums[1]);
-    }
-}
-
-/// What happens to finished sums, with the factors of a tile's columns at hand.
-pub(in crate::int8) struct Finish<'o, 'a> {
-    output: &'o mut Output<'a>,
-    column: usize,
-    columns: usize,
-    factors: [v128; VECTORS],
-    biases: [v128; VECTORS],
-    ends: Ends,
-}
-
-impl<'o, 'a> Finish<'o, 'a> {
-    #[inline(always)]
-    pub(in crate::int8) fn new(output: &'o mut Output<'a>, column: usize, columns: usize) -> Self {
-        let four = |values: Option<&[f32]>| {
-            let mut all = [0.0f32; WIDE];
-            if let Some(values) = values {
-                all[..columns].copy_from_slice(&values[column..][..columns]);
-            }
-            core::array::from_fn(|at| load(&all, at * 4))
-        };
-        let (factors, biases, ends) = match output {
-            Output::Requantized { by, .. } => {
-                (Some(by.multipliers), None, [by.zero_point, by.low, by.high])
-            }
-            Output::Accumulators { .. } => (None, None, [0; 3]),
-            Output::Floats { scales, bias, .. } => (Some(*scales), *bias, [0; 3]),
-        };
-        Finish {
-            column,
-            columns,
-            factors: four(factors),
-            biases: four(biases),
-            ends: Ends::new(ends[0], ends[1], ends[2]),
-            output,
+        for (at, lanes) in sums.into_iter().enumerate() {
+            // SAFETY: by the contract.
+            unsafe { v128_store(to.add(row * stride + at * 4).cast(), lanes) };
         }
-    }
-
-    /// A row of sums.
-    #[inline(always)]
-    pub(in crate::int8) fn sums(&mut self, row: usize, sums: &[i32; WIDE]) {
-        self.put(row, core::array::from_fn(|at| load(sums, at * 4)));
-    }
-}
-
-impl Put for Finish<'_, '_> {
-    #[inline(always)]
-    fn put(&mut self, row: usize, sums: [v128; VECTORS]) {
-        match self.output {
-            Output::Requantized { values, stride, .. } => {
-                let bytes = core::array::from_fn(|at| {
-                    let steps = f32x4_mul(f32x4_convert_i32x4(sums[at]), self.factors[at]);
-                    self.ends.of(steps)
-                });
-                let values = &mut values[row * *stride + self.column..][..self.columns];
-                if let Ok(values) = <&mut [u8; WIDE]>::try_from(&mut *values) {
-                    store_eight(values, bytes);
-                } else {
-                    let mut all = [0; WIDE];
-                    store_eight(&mut all, bytes);
-                    values.copy_from_slice(&all[..self.columns]);
-                }
-            }
-            Output::Accumulators { values, stride } => {
-                put_all(
-                    &mut values[row * *stride + self.column..][..self.columns],
-                    sums,
-                );
-            }
-            Output::Floats {
-                values,
-                stride,
-                bias,
-                ..
-            } => {
-                let floats = core::array::from_fn(|at| {
-                    let value = f32x4_mul(f32x4_convert_i32x4(sums[at]), self.factors[at]);
-                    match bias {
-                        Some(_) => f32x4_add(value, self.biases[at]),
-                        None => value,
-                    }
-                });
-                put_all(
-                    &mut values[row * *stride + self.column..][..self.columns],
-                    floats,
-                );
-            }
-        }
-    }
-}
-
-/// Stores up to eight values of four bytes.
-#[inline(always)]
-fn put_all<T: Copy + Default>(values: &mut [T], lanes: [v128; VECTORS]) {
-    let mut all = [T::default(); WIDE];
-    let count = values.len();
-    let whole = count == WIDE;
-    let to = if whole { &mut *values } else { &mut all[..] };
-    for (at, &lanes) in lanes.iter().enumerate() {
-        store(to, at * 4, lanes);
-    }
-    if !whole {
-        values.copy_from_slice(&all[..count]);
     }
 }

@@ -169,6 +169,24 @@ impl Windowed {
         }
     }
 
+    /// The same of larger kernels, wider images, and rows far apart: what vectors compute strip by strip.
+    pub fn check_wide_depthwise(&self) {
+        let odd = |size: usize| size * 2 - 1;
+        let [down, right] = self.window.dilations;
+        let window = Window {
+            kernel: self.window.kernel.map(odd),
+            dilations: [down * 4, right],
+            ..self.window.clone()
+        };
+        let reach = (window.kernel[0] - 1) * window.dilations[0];
+        let case = Windowed {
+            size: [self.size[0] + reach, self.size[1] * 40],
+            window,
+            ..self.clone()
+        };
+        case.check_depthwise();
+    }
+
     /// Holds every form of a transposed convolution against the plain one.
     pub fn check_transposed(&self) {
         let [groups, inputs, outputs_of_group] = self.channels;
