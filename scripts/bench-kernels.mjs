@@ -153,12 +153,12 @@ async function winograd(page, record, sizes) {
 
 /** What stands at the border of a region, and tables, against a copy of the floats. @param {import('puppeteer-core').Page} page @param {Recorder} record @param {number[]} size channels and pixels */
 async function conversions(page, record, size) {
-  const kinds = ['quantized to channels last', 'dequantized to channels first', 'by a table'];
+  const kinds = ['quantized to channels last', 'dequantized to channels first', 'by a table', 'added to another'];
   const jobs = [...kinds, 'copied'].map((_, kind) => /** @type {Job} */ ({ make: 'new_conversion', arguments: [kind, ...size] }));
   const all = await times(page, path + file, jobs);
   const speed = (/** @type {number[]} */ seconds) => size[0] * size[1] / Math.min(...seconds) / 1e9;
   kinds.forEach((kind, at) => record('kernels', `${size[1]} pixels of ${size[0]} channels, ${kind}`, speed(all[at]), 'G values/s', {
-    peer: 'floats copied', peer_value: speed(all[3]), ratio: ratio(all[3], all[at]), target: 'none', holds: true,
+    peer: 'floats copied', peer_value: speed(all[kinds.length]), ratio: ratio(all[kinds.length], all[at]), target: 'none', holds: true,
   }));
 }
 

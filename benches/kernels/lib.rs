@@ -8,9 +8,9 @@ use float::Floats;
 use octet_kernels::fake_quantize::{Grid, fake_quantize};
 use octet_kernels::float::Convolution;
 use octet_kernels::int8::{
-    BlockWeights, ConvWeights, DepthwiseWeights, Image, Output, Requantize, Rows, Scale, Table,
-    Weights, Window, block_gemm, conv, depthwise, dequantize_to_channels_first, gemm,
-    quantize_to_channels_last, rows_of_tiles,
+    BlockWeights, ConvWeights, DepthwiseWeights, Image, Operand, Output, Requantize, Rows, Scale,
+    Table, Target, Weights, Window, add, block_gemm, conv, depthwise, dequantize_to_channels_first,
+    gemm, quantize_to_channels_last, rows_of_tiles,
 };
 
 /// Something to measure.
@@ -113,6 +113,8 @@ pub enum Conversion {
     Dequantize,
     /// Bytes to other bytes.
     Table,
+    /// Two images' bytes to those of their sum.
+    Add,
     /// Floats to where others were: what memory allows.
     Copy,
 }
@@ -216,6 +218,10 @@ fn once(job: &mut Job) -> bool {
                         zero_point: 128,
                     };
                     Table::rescale(scale, half).apply(bytes, made)
+                }
+                Conversion::Add => {
+                    let operand = Operand::new(bytes, 120);
+                    add((&operand, 0.6), (&operand, 0.4), Target::whole(128), made)
                 }
                 Conversion::Copy => {
                     others.copy_from_slice(floats);

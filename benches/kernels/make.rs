@@ -161,13 +161,15 @@ pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut 
     }))
 }
 
-/// A pass over an image of so many channels and pixels: quantized, dequantized, looked up, or copied as floats.
+/// A pass over an image of so many channels and pixels: quantized, dequantized, looked up, added to
+/// another, or copied as floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_conversion(kind: u32, channels: usize, pixels: usize) -> *mut Job {
     let kind = match kind {
         0 => Conversion::Quantize,
         1 => Conversion::Dequantize,
         2 => Conversion::Table,
+        3 => Conversion::Add,
         _ => Conversion::Copy,
     };
     let count = channels * pixels;

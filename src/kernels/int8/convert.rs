@@ -3,7 +3,7 @@
 use super::error::{Error, equal};
 use super::output::requantized;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-use super::vector;
+use super::vector::{Dequantizer, Quantizer};
 
 /// What the bytes of a tensor mean: `value = scale · (byte - zero_point)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,37 +87,65 @@ impl<T: Copy> Change<T, T> for Same {
 }
 
 /// Floats to bytes of this scale.
-pub(super) struct Quantize(pub(super) Scale);
+pub(super) struct Quantize {
+    to: Scale,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    vectors: Quantizer,
+}
+
+impl Quantize {
+    pub(super) fn new(to: Scale) -> Quantize {
+        Quantize {
+            to,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            vectors: Quantizer::new(to),
+        }
+    }
+}
 
 impl Change<f32, u8> for Quantize {
     #[inline(always)]
     fn one(&self, value: f32) -> u8 {
-        self.0.byte(value)
+        self.to.byte(value)
     }
 
     #[inline(always)]
     fn many(&self, values: &[f32; MANY]) -> [u8; MANY] {
         // What a compiler makes of the plain loop takes twice as long.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        return vector::quantized(values, self.0);
+        return self.vectors.sixteen(values);
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         std::array::from_fn(|at| self.one(values[at]))
     }
 }
 
 /// Bytes of this scale to floats.
-pub(super) struct Dequantize(pub(super) Scale);
+pub(super) struct Dequantize {
+    from: Scale,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    vectors: Dequantizer,
+}
+
+impl Dequantize {
+    pub(super) fn new(from: Scale) -> Dequantize {
+        Dequantize {
+            from,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            vectors: Dequantizer::new(from),
+        }
+    }
+}
 
 impl Change<u8, f32> for Dequantize {
     #[inline(always)]
     fn one(&self, value: u8) -> f32 {
-        self.0.value(value)
+        self.from.value(value)
     }
 
     #[inline(always)]
     fn many(&self, values: &[u8; MANY]) -> [f32; MANY] {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        return vector::dequantized(values, self.0);
+        return self.vectors.sixteen(values);
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         std::array::from_fn(|at| self.one(values[at]))
     }
@@ -142,12 +170,12 @@ fn each<F: Copy, T>(
 
 /// QuantizeLinear of floats to u8. (For i8: the zero point plus 128, then [`flip`].)
 pub fn quantize(values: &[f32], to: Scale, output: &mut [u8]) -> Result<(), Error> {
-    each(values, output, &Quantize(to))
+    each(values, output, &Quantize::new(to))
 }
 
 /// DequantizeLinear of u8 to floats.
 pub fn dequantize(values: &[u8], from: Scale, output: &mut [f32]) -> Result<(), Error> {
-    each(values, output, &Dequantize(from))
+    each(values, output, &Dequantize::new(from))
 }
 
 /// Turns the bytes of i8 values into the u8 values 128 higher, or back: `x xor 0x80`.

@@ -1,7 +1,14 @@
 //! Sums, differences and products of two tensors, each with a scale of its own.
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use core::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, u8x16_splat, v128, v128_load};
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::convert::MANY;
 use super::convert::Target;
 use super::error::{Error, finite, product};
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::vector::{Begins, Ends, opaque, store_sixteen};
 
 /// One of the two tensors. Output i sees value `(i / each) mod length`: with `each` = 1 a shorter tensor repeats
 /// (channels last, one value a channel), with `each` = channels it has one value a pixel; a constant is one value.
@@ -55,10 +62,9 @@ pub fn add(
     to: Target,
     output: &mut [u8],
 ) -> Result<(), Error> {
-    finite("multipliers", &[a_multiplier, b_multiplier])?;
-    pairwise(a, b, output, |a, b| {
-        to.byte(a as f32 * a_multiplier + b as f32 * b_multiplier)
-    })
+    let multipliers = [a_multiplier, b_multiplier];
+    finite("multipliers", &multipliers)?;
+    pairwise([a, b], to, output, Sum(multipliers))
 }
 
 /// `(a - a_zero) · (b - b_zero) · multiplier` in steps of the output: the multiplier is both scales over the output's.
@@ -70,53 +76,194 @@ pub fn multiply(
     output: &mut [u8],
 ) -> Result<(), Error> {
     finite("multipliers", &[multiplier])?;
-    pairwise(a, b, output, |a, b| to.byte((a * b) as f32 * multiplier))
+    pairwise([a, b], to, output, Product(multiplier))
+}
+
+/// What two values, less their zero points, become in steps of the output.
+trait Combine: Copy {
+    fn one(self, values: [i32; 2]) -> f32;
+
+    /// The same of four pairs of floats, with the multipliers in vectors.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn four(multipliers: [v128; 2], values: [v128; 2]) -> v128;
+
+    /// What there is to multiply by.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn multipliers(self) -> [f32; 2];
+}
+
+/// Each times its multiplier.
+#[derive(Clone, Copy)]
+struct Sum([f32; 2]);
+
+impl Combine for Sum {
+    #[inline(always)]
+    fn one(self, [a, b]: [i32; 2]) -> f32 {
+        a as f32 * self.0[0] + b as f32 * self.0[1]
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn four(multipliers: [v128; 2], [a, b]: [v128; 2]) -> v128 {
+        f32x4_add(f32x4_mul(a, multipliers[0]), f32x4_mul(b, multipliers[1]))
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn multipliers(self) -> [f32; 2] {
+        self.0
+    }
+}
+
+/// Both times one multiplier.
+#[derive(Clone, Copy)]
+struct Product(f32);
+
+impl Combine for Product {
+    #[inline(always)]
+    fn one(self, [a, b]: [i32; 2]) -> f32 {
+        (a * b) as f32 * self.0
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn four(multipliers: [v128; 2], [a, b]: [v128; 2]) -> v128 {
+        // The first product is below 2^24: exact, as that of integers.
+        f32x4_mul(f32x4_mul(a, b), multipliers[0])
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn multipliers(self) -> [f32; 2] {
+        [self.0, 0.0]
+    }
 }
 
 fn pairwise(
-    a: &Operand,
-    b: &Operand,
+    [a, b]: [&Operand; 2],
+    to: Target,
     output: &mut [u8],
-    of: impl Fn(i32, i32) -> u8,
+    combine: impl Combine,
 ) -> Result<(), Error> {
     a.check(output.len())?;
     b.check(output.len())?;
     if output.is_empty() {
         return Ok(());
     }
-    // Runs in which an operand is a slice or a constant: plain loops, which become vector code.
+    // Runs in which an operand is a slice or a constant.
     let length = common_divisor(common_divisor(output.len(), a.run()), b.run());
-    let [a_zero, b_zero] = [a, b].map(|operand| i32::from(operand.zero_point));
+    let pairs = Pairs {
+        zero_points: [a.zero_point, b.zero_point],
+        to,
+        combine,
+    };
     for (turn, output) in output.chunks_exact_mut(length).enumerate() {
         let [a, b] = [a, b].map(|operand| operand.part(turn * length, length));
         match (a, b) {
-            (Part::Many(a), Part::Many(b)) => {
-                for ((byte, &a), &b) in output.iter_mut().zip(a).zip(b) {
-                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
-                }
-            }
-            (Part::Many(a), Part::One(b)) => {
-                for (byte, &a) in output.iter_mut().zip(a) {
-                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
-                }
-            }
-            (Part::One(a), Part::Many(b)) => {
-                for (byte, &b) in output.iter_mut().zip(b) {
-                    *byte = of(i32::from(a) - a_zero, i32::from(b) - b_zero);
-                }
-            }
-            (Part::One(a), Part::One(b)) => {
-                output.fill(of(i32::from(a) - a_zero, i32::from(b) - b_zero));
-            }
+            (Part::Many(a), Part::Many(b)) => pairs.run(a, b, output),
+            (Part::Many(a), Part::One(b)) => pairs.run(a, b, output),
+            (Part::One(a), Part::Many(b)) => pairs.run(a, b, output),
+            (Part::One(a), Part::One(b)) => output.fill(pairs.one(a, b)),
         }
     }
     Ok(())
+}
+
+/// What becomes of pairs.
+struct Pairs<C> {
+    zero_points: [u8; 2],
+    to: Target,
+    combine: C,
+}
+
+impl<C: Combine> Pairs<C> {
+    #[inline(always)]
+    fn one(&self, a: u8, b: u8) -> u8 {
+        let [a_zero, b_zero] = self.zero_points.map(i32::from);
+        let values = [i32::from(a) - a_zero, i32::from(b) - b_zero];
+        self.to.byte(self.combine.one(values))
+    }
+
+    #[inline(always)]
+    fn run(&self, a: impl Values, b: impl Values, output: &mut [u8]) {
+        let done = self.whole_vectors(a, b, output);
+        // A plain loop, which becomes vector code natively.
+        let values = a.from(done).zip(b.from(done));
+        for (byte, (a, b)) in output[done..].iter_mut().zip(values) {
+            *byte = self.one(a, b);
+        }
+    }
+
+    /// Gives how many are done.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn whole_vectors(&self, a: impl Values, b: impl Values, output: &mut [u8]) -> usize {
+        let multipliers = self.combine.multipliers();
+        // Infinities of both signs would be no number together.
+        if multipliers
+            .iter()
+            .any(|multiplier| !(multiplier * 255.0).is_finite())
+        {
+            return 0;
+        }
+        let multipliers = multipliers.map(|multiplier| opaque(f32x4_splat(multiplier)));
+        let begins = self.zero_points.map(Begins::new);
+        let ends = Ends::new(self.to.zero_point, self.to.low, self.to.high);
+        let whole = output.as_chunks_mut().0;
+        for (at, bytes) in whole.iter_mut().enumerate() {
+            let a = begins[0].floats(a.sixteen(at * MANY));
+            let b = begins[1].floats(b.sixteen(at * MANY));
+            let four = |at: usize| C::four(multipliers, [a[at], b[at]]);
+            store_sixteen(bytes, ends.sixteen([four(0), four(1), four(2), four(3)]));
+        }
+        whole.len() * MANY
+    }
+
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    #[inline(always)]
+    fn whole_vectors(&self, _: impl Values, _: impl Values, _: &mut [u8]) -> usize {
+        0
+    }
 }
 
 /// What a run of outputs sees of an operand.
 enum Part<'a> {
     One(u8),
     Many(&'a [u8]),
+}
+
+/// The same, known while compiling.
+trait Values: Copy {
+    /// From one of them on.
+    fn from(self, at: usize) -> impl Iterator<Item = u8>;
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    fn sixteen(self, at: usize) -> v128;
+}
+
+impl Values for &[u8] {
+    #[inline(always)]
+    fn from(self, at: usize) -> impl Iterator<Item = u8> {
+        self[at..].iter().copied()
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn sixteen(self, at: usize) -> v128 {
+        // SAFETY: sixteen bytes.
+        unsafe { v128_load(self[at..][..MANY].as_ptr().cast()) }
+    }
+}
+
+impl Values for u8 {
+    #[inline(always)]
+    fn from(self, _: usize) -> impl Iterator<Item = u8> {
+        core::iter::repeat(self)
+    }
+
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[inline(always)]
+    fn sixteen(self, _: usize) -> v128 {
+        u8x16_splat(self)
+    }
 }
 
 impl<'a> Operand<'a> {

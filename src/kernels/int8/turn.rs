@@ -36,7 +36,7 @@ pub fn quantize_to_channels_last(
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
-    to_last(values, apart, size, (output, stride), Quantize(to))
+    to_last(values, apart, size, (output, stride), Quantize::new(to))
 }
 
 /// Channels first, dequantizing on the way: floats with channels first come out.
@@ -47,7 +47,7 @@ pub fn dequantize_to_channels_first(
     from: Scale,
     output: &mut [f32],
 ) -> Result<(), Error> {
-    to_first(values, stride, size, output, Dequantize(from))
+    to_first(values, stride, size, output, Dequantize::new(from))
 }
 
 /// Channels first, what is written made of what is turned.

@@ -1,10 +1,10 @@
 //! The vector forms' common end: i32 or f32 lanes to what is written.
 
 use core::arch::wasm32::{
-    f32x4_add, f32x4_convert_i32x4, f32x4_div, f32x4_eq, f32x4_mul, f32x4_pmax, f32x4_pmin,
-    f32x4_splat, i16x8_add, i16x8_narrow_i32x4, i16x8_splat, i16x8_sub, i32x4_extend_high_i16x8,
-    i32x4_extend_low_i16x8, i32x4_sub, u8x16_narrow_i16x8, u16x8_extend_high_u8x16,
-    u16x8_extend_low_u8x16, v128, v128_and, v128_load, v128_store, v128_store64_lane,
+    f32x4_add, f32x4_div, f32x4_eq, f32x4_mul, f32x4_pmax, f32x4_pmin, f32x4_splat, f32x4_sub,
+    i16x8_add, i16x8_narrow_i32x4, i16x8_shuffle, i16x8_splat, i32x4_sub, u8x16_narrow_i16x8,
+    u16x8_extend_high_u8x16, u16x8_extend_low_u8x16, v128, v128_and, v128_load, v128_store,
+    v128_store64_lane,
 };
 
 use super::convert::Scale;
@@ -22,12 +22,12 @@ pub(super) struct Ends {
 impl Ends {
     #[inline(always)]
     pub(super) fn new(zero_point: u8, low: u8, high: u8) -> Ends {
-        let end = |value: u8| f32x4_splat(f32::from(value) - f32::from(zero_point));
+        let end = |value: u8| opaque(f32x4_splat(f32::from(value) - f32::from(zero_point)));
         Ends {
             low: end(low),
             high: end(high),
-            magic: f32x4_splat(core::hint::black_box(MAGIC)),
-            zero: i16x8_splat(i16::from(zero_point)),
+            magic: opaque(f32x4_splat(MAGIC)),
+            zero: opaque(i16x8_splat(i16::from(zero_point))),
         }
     }
 
@@ -40,8 +40,7 @@ impl Ends {
     /// Eight steps (none NaN) to bytes, of which the other eight are anything.
     #[inline(always)]
     pub(super) fn eight(self, [a, b]: [v128; 2]) -> v128 {
-        let words = self.words(a, b);
-        u8x16_narrow_i16x8(words, self.zero)
+        u8x16_narrow_i16x8(self.words(a, b), self.zero)
     }
 
     /// Eight steps to i16 in 0..=255.
@@ -93,44 +92,110 @@ pub(super) fn store_sixteen(values: &mut [u8; 16], bytes: v128) {
 }
 
 /// `Scale::byte` of sixteen values.
+pub(super) struct Quantizer {
+    scale: v128,
+    ends: Ends,
+}
+
+impl Quantizer {
+    #[inline(always)]
+    pub(super) fn new(to: Scale) -> Quantizer {
+        Quantizer {
+            scale: opaque(f32x4_splat(to.scale)),
+            ends: Ends::new(to.zero_point, 0, u8::MAX),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn sixteen(&self, values: &[f32; 16]) -> [u8; 16] {
+        let lanes = |at: usize| {
+            let steps = f32x4_div(load(values, at), self.scale);
+            // What is no number is no step.
+            v128_and(steps, f32x4_eq(steps, steps))
+        };
+        let lanes = [lanes(0), lanes(4), lanes(8), lanes(12)];
+        let mut bytes = [0; 16];
+        store_sixteen(&mut bytes, self.ends.sixteen(lanes));
+        bytes
+    }
+}
+
+/// What takes bytes to floats less their zero point.
+#[derive(Clone, Copy)]
+pub(super) struct Begins {
+    /// 2^23 and the zero point.
+    zero: v128,
+}
+
+impl Begins {
+    #[inline(always)]
+    pub(super) fn new(zero_point: u8) -> Begins {
+        let zero = 8_388_608.0 + f32::from(zero_point);
+        Begins {
+            zero: opaque(f32x4_splat(zero)),
+        }
+    }
+
+    /// Sixteen bytes less the zero point.
+    ///
+    /// 2^23 and a byte is an f32 whose lowest bits are the byte, so that it is written rather than converted.
+    #[inline(always)]
+    pub(super) fn floats(self, bytes: v128) -> [v128; 4] {
+        let high_half = i16x8_splat(0x4B00);
+        let (low, high) = (
+            u16x8_extend_low_u8x16(bytes),
+            u16x8_extend_high_u8x16(bytes),
+        );
+        [
+            f32x4_sub(
+                i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(low, high_half),
+                self.zero,
+            ),
+            f32x4_sub(
+                i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(low, high_half),
+                self.zero,
+            ),
+            f32x4_sub(
+                i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(high, high_half),
+                self.zero,
+            ),
+            f32x4_sub(
+                i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(high, high_half),
+                self.zero,
+            ),
+        ]
+    }
+}
+
+/// A vector that the compiler doesn't know: made once, it isn't made anew in each turn of a loop.
 #[inline(always)]
-pub(super) fn quantized(values: &[f32; 16], to: Scale) -> [u8; 16] {
-    let (scale, ends) = (f32x4_splat(to.scale), Ends::new(to.zero_point, 0, u8::MAX));
-    let lanes = |at: usize| {
-        let steps = f32x4_div(load(values, at), scale);
-        // What is no number is no step.
-        v128_and(steps, f32x4_eq(steps, steps))
-    };
-    let lanes = [lanes(0), lanes(4), lanes(8), lanes(12)];
-    let mut bytes = [0; 16];
-    store_sixteen(&mut bytes, ends.sixteen(lanes));
-    bytes
+pub(super) fn opaque(lanes: v128) -> v128 {
+    core::hint::black_box(lanes)
 }
 
 /// `Scale::value` of sixteen bytes.
-#[inline(always)]
-pub(super) fn dequantized(bytes: &[u8; 16], from: Scale) -> [f32; 16] {
-    let (scale, zero) = (
-        f32x4_splat(from.scale),
-        i16x8_splat(i16::from(from.zero_point)),
-    );
-    // SAFETY: sixteen bytes.
-    let bytes = unsafe { v128_load(bytes.as_ptr().cast()) };
-    let low = i16x8_sub(u16x8_extend_low_u8x16(bytes), zero);
-    let high = i16x8_sub(u16x8_extend_high_u8x16(bytes), zero);
-    let mut values = [0.0; 16];
-    let lanes = [
-        i32x4_extend_low_i16x8(low),
-        i32x4_extend_high_i16x8(low),
-        i32x4_extend_low_i16x8(high),
-        i32x4_extend_high_i16x8(high),
-    ];
-    for (at, lanes) in lanes.into_iter().enumerate() {
-        store(
-            &mut values,
-            4 * at,
-            f32x4_mul(f32x4_convert_i32x4(lanes), scale),
-        );
+pub(super) struct Dequantizer {
+    scale: v128,
+    begins: Begins,
+}
+
+impl Dequantizer {
+    #[inline(always)]
+    pub(super) fn new(from: Scale) -> Dequantizer {
+        Dequantizer {
+            scale: opaque(f32x4_splat(from.scale)),
+            begins: Begins::new(from.zero_point),
+        }
     }
-    values
+
+    #[inline(always)]
+    pub(super) fn sixteen(&self, bytes: &[u8; 16]) -> [f32; 16] {
+        // SAFETY: sixteen bytes.
+        let bytes = unsafe { v128_load(bytes.as_ptr().cast()) };
+        let mut values = [0.0; 16];
+        for (at, lanes) in self.begins.floats(bytes).into_iter().enumerate() {
+            store(&mut values, 4 * at, f32x4_mul(lanes, self.scale));
+        }
+        values
+    }
 }

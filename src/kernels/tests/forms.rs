@@ -138,3 +138,12 @@ fn weights_whose_sums_are_too_large_for_tiles_are_gathered() {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn so_is_one_of_larger_kernels_and_images(case in windowed()) {
+        case.check_wide_depthwise();
+    }
+}

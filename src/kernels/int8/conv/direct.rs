@@ -7,8 +7,9 @@ use super::super::error::{Error, at_least, equal, product};
 use super::super::gemm::{Layout, Weights, gemm};
 use super::super::output::Output;
 use super::super::shape::{Image, Rows, Window, row_count, zero_points};
+use super::ConvShape;
+use super::gather::{Gather, Windows, multiply_gathered};
 use super::winograd::{self, Tiled, Winograd};
-use super::{ConvShape, Gather, multiply_gathered};
 
 /// How a convolution is computed. The integers are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,35 +193,20 @@ pub fn conv(
             gemm(&rows, weights, bias, part)?;
             continue;
         }
-        let gather = Gather {
-            image,
-            first: group * inputs,
-            channels: inputs,
-            padding: &padding,
+        let windows = Windows {
+            gather: Gather {
+                image,
+                first: group * inputs,
+                channels: inputs,
+                padding: &padding,
+            },
+            window,
+            top: rows.start,
+            width,
         };
         let beginnings = weights.beginnings(image.zero_point, bias);
-        // Neighbouring taps of a dense image lie in one run.
-        let runs = window.dilations[1] == 1 && image.stride == inputs;
-        multiply_gathered(weights, &beginnings, count, part, |panel, row, place| {
-            let (y, x) = (rows.start + place / width, place % width);
-            let left = (x * window.strides[1]).checked_sub(window.pads[1]);
-            let whole = left.filter(|left| runs && left + window.kernel[1] <= image.width);
-            let mut depth = 0;
-            for ky in 0..window.kernel[0] {
-                let iy = window.at(0, y, ky, image.height);
-                if let (Some(iy), Some(left)) = (iy, whole) {
-                    let run = window.kernel[1] * inputs;
-                    let pixel = (iy * image.width + left) * image.stride;
-                    panel.put(row, depth, &image.values[pixel..][..run]);
-                    depth += run;
-                    continue;
-                }
-                for kx in 0..window.kernel[1] {
-                    let ix = window.at(1, x, kx, image.width);
-                    gather.tap(panel, row, depth, iy.zip(ix));
-                    depth += inputs;
-                }
-            }
+        multiply_gathered(weights, &beginnings, count, part, |panel, places| {
+            windows.put(panel, places);
         });
     }
     Ok(())

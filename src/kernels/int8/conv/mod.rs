@@ -1,10 +1,10 @@
 //! Convolutions of an image with channels last, grouped, strided, dilated, and transposed ones.
 //!
-//! A convolution is a gemm whose rows are the places of the window. They are gathered into a panel of a few dozen
-//! rows, which stays in the cache while it is multiplied by all columns: no copy of the image is made, and what a
-//! window looks at costs nothing in the inner loop, padding and dilation included.
+//! A convolution is a gemm whose rows are the places of the window, which are gathered a few dozen at a time (`gather`), or one
+//! with fewer products (`winograd`).
 
 mod direct;
+mod gather;
 mod transposed;
 mod winograd;
 
@@ -13,9 +13,7 @@ pub(super) use transposed::transposed_size;
 pub use transposed::{TransposedWeights, transposed};
 
 use super::error::{Error, equal, product};
-use super::gemm::{Block, Panel, Weights, block_rows, multiply};
-use super::output::Output;
-use super::shape::{Image, Window};
+use super::shape::Window;
 
 /// Channels in and out of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,61 +64,5 @@ impl ConvShape {
             "the weights",
             &[self.outputs, inputs, self.kernel[0], self.kernel[1]],
         )
-    }
-}
-
-/// The pixels that a place of the window looks at, tap by tap: for each row of taps whether it is inside.
-struct Gather<'a> {
-    image: &'a Image<'a>,
-    /// The first channel, and how many.
-    first: usize,
-    channels: usize,
-    /// A tap's worth of the zero point.
-    padding: &'a [u8],
-}
-
-impl Gather<'_> {
-    /// Puts one tap into a row of the panel.
-    #[inline]
-    fn tap(&self, panel: &mut Panel, row: usize, depth: usize, at: Option<(usize, usize)>) {
-        match at {
-            Some((y, x)) => {
-                let pixel = (y * self.image.width + x) * self.image.stride + self.first;
-                panel.put(row, depth, &self.image.values[pixel..][..self.channels]);
-            }
-            None => panel.put(row, depth, &self.padding[..self.channels]),
-        }
-    }
-}
-
-/// Multiplies `count` gathered rows, a block at a time. `gather` puts row r into a row of the panel.
-fn multiply_gathered(
-    weights: &Weights,
-    beginnings: &[i32],
-    count: usize,
-    mut output: Output,
-    mut gather: impl FnMut(&mut Panel, usize, usize),
-) {
-    let at_once = block_rows(weights).min(count);
-    let mut panel = Panel::new(weights, at_once);
-    let mut row_sums = Vec::new();
-    for first in (0..count).step_by(at_once.max(1)) {
-        let rows = at_once.min(count - first);
-        for row in 0..rows {
-            gather(&mut panel, row, first + row);
-        }
-        if weights.wants_row_sums() {
-            row_sums.clear();
-            row_sums.extend((0..rows).map(|row| panel.sum(row)));
-        }
-        let (values, stride) = panel.read();
-        let block = Block {
-            values,
-            stride,
-            rows,
-            row_sums: &row_sums,
-            beginnings,
-        };
-        multiply(&block, weights, output.part(first, 0, weights.columns()));
     }
 }

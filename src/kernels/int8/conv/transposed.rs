@@ -11,7 +11,8 @@ use super::super::error::{Error, at_least, equal, product};
 use super::super::gemm::{Layout, Weights};
 use super::super::output::Output;
 use super::super::shape::{Image, Window, row_count, zero_points};
-use super::{ConvShape, Gather, multiply_gathered};
+use super::ConvShape;
+use super::gather::{Gather, multiply_gathered};
 
 /// The weights of a transposed convolution, packed once for one form and one window.
 #[derive(Clone, Debug)]
@@ -215,15 +216,18 @@ pub fn transposed(
                     &beginnings[group],
                     places,
                     part,
-                    |panel, row, place| {
-                        let x = first + place * step;
-                        let mut depth = 0;
-                        for &ky in &phase.taps[0] {
-                            let iy = source(0, y, ky, image.height);
-                            for &kx in &phase.taps[1] {
-                                let ix = source(1, x, kx, image.width);
-                                gather.tap(panel, row, depth, iy.zip(ix));
-                                depth += inputs;
+                    |panel, places| {
+                        for (row, place) in places.enumerate() {
+                            let x = first + place * step;
+                            let mut depth = 0;
+                            for &ky in &phase.taps[0] {
+                                let iy = source(0, y, ky, image.height);
+                                for &kx in &phase.taps[1] {
+                                    let ix = source(1, x, kx, image.width);
+                                    let pixel = iy.zip(ix).map(|(iy, ix)| iy * image.width + ix);
+                                    gather.tap(panel, row, depth, pixel);
+                                    depth += inputs;
+                                }
                             }
                         }
                     },

@@ -1,9 +1,9 @@
 //! Convolutions in which every channel has a kernel of its own.
 //!
-//! With channels last, the channels of a pixel are neighbours: sixteen are computed at once, and the taps are reached
-//! through a table of addresses, so that strides, dilations and padding cost nothing in the inner loop (a tap in the
-//! padding is the address of some zero points). The sums are those of a gemm whose columns are the channels:
-//! `gemm` has the algebra.
+//! With channels last, the channels of a pixel are neighbours, and computed together. Plainly, all of a pixel, by a table of
+//! where its taps are; in WebAssembly's vectors sixteen, along rows of the image that were brought together once for all of
+//! their taps. Padding costs nothing in either inner loop: it is some zero points like others. The sums are those of a gemm
+//! whose columns are the channels: `gemm` has the algebra.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod bundle;
@@ -31,8 +31,8 @@ pub struct DepthwiseWeights {
     kernel: [usize; 2],
     /// `w - w₀`, tap after tap: [taps, channels].
     values: Vec<i16>,
-    /// For the vector forms: blocks of channels, in a block steps, in a step channel after channel four bytes: four
-    /// taps as i8 or two as i16. What is missing is zero.
+    /// For the vector forms: blocks of channels; in a block, rows of the kernel that go together; of these, column after
+    /// column; of each, channel after channel four bytes: four rows as i8 or two as i16. What is missing is zero.
     #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
     packed: Vec<u8>,
     /// `Σ (w - w₀)`, a channel each.
@@ -54,7 +54,7 @@ impl DepthwiseWeights {
         let count = product("the weights", &[channels, kernel[0], kernel[1]])?;
         at_least("the weights", values.len(), count)?;
         zero_points(zero_points_of_channels, channels)?;
-        // Up to twice the bytes, filled up to whole blocks and steps.
+        // Up to twice the bytes, filled up to whole blocks and rows that go together.
         product(
             "the packed weights",
             &[channels.div_ceil(WIDE), WIDE, kernel[0], kernel[1], 8],
@@ -146,7 +146,7 @@ impl DepthwiseWeights {
         self.kernel[0] * self.kernel[1]
     }
 
-    /// Taps of a step.
+    /// Rows of the kernel whose products one instruction adds.
     fn deep(&self) -> usize {
         if self.form.operands().is_some() { 4 } else { 2 }
     }
@@ -187,55 +187,6 @@ struct Job<'a> {
     window: &'a Window,
     rows: Range<usize>,
     width: usize,
-    taps: Taps<'a>,
-}
-
-/// Stands for a column in the padding.
-const PADDED: usize = usize::MAX;
-
-/// Where the taps of the window look, an axis each: built once, for all rows and columns.
-struct Taps<'a> {
-    window: &'a Window,
-    image: &'a Image<'a>,
-    /// Places × taps: the column's offset in its row, or [`PADDED`].
-    columns: Vec<usize>,
-    /// A pixel of zero points.
-    padding: &'a [u8],
-}
-
-impl Taps<'_> {
-    /// The image's rows that the taps of an output's row look at.
-    fn rows(&self, y: usize) -> Vec<Option<&[u8]>> {
-        let Taps { window, image, .. } = self;
-        let length = (image.width - 1) * image.stride + image.channels;
-        (0..window.kernel[0])
-            .map(|tap| {
-                let row = window.at(0, y, tap, image.height)?;
-                Some(&image.values[row * image.width * image.stride..][..length])
-            })
-            .collect()
-    }
-
-    /// The pixels that a place's taps look at, row after row of the kernel. Each has the image's channels.
-    #[inline]
-    fn look(&self, rows: &[Option<&[u8]>], x: usize, pixels: &mut [*const u8]) {
-        let wide = self.window.kernel[1];
-        let columns = &self.columns[x * wide..][..wide];
-        for (row, pixels) in rows.iter().zip(pixels.chunks_exact_mut(wide)) {
-            match row {
-                Some(row) => {
-                    for (pixel, &column) in pixels.iter_mut().zip(columns) {
-                        *pixel = match column {
-                            PADDED => self.padding.as_ptr(),
-                            // SAFETY: a column of the image, so inside its row.
-                            column => unsafe { row.as_ptr().add(column) },
-                        };
-                    }
-                }
-                None => pixels.fill(self.padding.as_ptr()),
-            }
-        }
-    }
 }
 
 /// A range of the output's rows; the output's slice begins with the first of them. Padding is the image's zero point.
@@ -263,11 +214,6 @@ pub fn depthwise(
         return Err(Error::Zero { what: "the image" });
     }
     product("the window's table", &[width, window.kernel[1], 16])?;
-    let columns = (0..width)
-        .flat_map(|x| (0..window.kernel[1]).map(move |kx| window.at(1, x, kx, image.width)))
-        .map(|column| column.map_or(PADDED, |column| column * image.stride))
-        .collect();
-    let padding = vec![image.zero_point; image.channels];
     let job = Job {
         image,
         weights,
@@ -275,12 +221,6 @@ pub fn depthwise(
         window,
         rows,
         width,
-        taps: Taps {
-            window,
-            image,
-            columns,
-            padding: &padding,
-        },
     };
     match weights.form {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

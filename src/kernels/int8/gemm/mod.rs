@@ -21,6 +21,8 @@ pub(super) use pack::{WIDE, beginnings};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use portable::Finish;
 
+use core::ops::Range;
+
 use super::error::{Error, at_least, equal, span};
 use super::output::Output;
 use super::shape::Rows;
@@ -126,7 +128,8 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
 pub(super) struct Panel {
     values: Vec<u8>,
     stride: usize,
-    deep: usize,
+    /// Of a value.
+    bytes: usize,
 }
 
 impl Panel {
@@ -136,18 +139,32 @@ impl Panel {
         Panel {
             values: vec![0; stride * rows],
             stride,
-            deep: weights.deep(),
+            bytes: 4 / weights.deep(),
         }
     }
 
     /// Puts values at a depth of a row.
     #[inline]
     pub(super) fn put(&mut self, row: usize, depth: usize, values: &[u8]) {
-        let at = row * self.stride + depth * (4 / self.deep);
-        if self.deep == 4 {
+        let at = row * self.stride + depth * self.bytes;
+        if self.bytes == 1 {
             moves::copy(values, &mut self.values[at..][..values.len()]);
         } else {
             moves::widen(values, &mut self.values[at..][..values.len() * 2]);
+        }
+    }
+
+    /// Puts runs of so many values at a depth of neighbouring rows; the runs begin `apart` values from each other.
+    pub(super) fn put_runs(
+        &mut self,
+        rows: Range<usize>,
+        depth: usize,
+        from: &[u8],
+        run: usize,
+        apart: usize,
+    ) {
+        for (at, row) in rows.enumerate() {
+            self.put(row, depth, &from[at * apart..][..run]);
         }
     }
 

@@ -1,0 +1,144 @@
+//! What a window looks at, gathered into a panel of a few dozen rows, which stays in the cache while it is multiplied by all
+//! columns: no copy of the image is made, and strides, padding and dilations cost nothing in the inner loop.
+
+use core::ops::Range;
+
+use super::super::gemm::{Block, Panel, Weights, block_rows, multiply};
+use super::super::output::Output;
+use super::super::shape::{Image, Window};
+
+/// Pixels of a group's channels.
+pub(super) struct Gather<'a> {
+    pub(super) image: &'a Image<'a>,
+    /// The first channel, and how many.
+    pub(super) first: usize,
+    pub(super) channels: usize,
+    /// A tap's worth of the zero point.
+    pub(super) padding: &'a [u8],
+}
+
+impl Gather<'_> {
+    /// Puts one tap into a row of the panel: a pixel of the image, or padding.
+    #[inline]
+    pub(super) fn tap(&self, panel: &mut Panel, row: usize, depth: usize, pixel: Option<usize>) {
+        match pixel {
+            Some(pixel) => {
+                let pixel = pixel * self.image.stride + self.first;
+                panel.put(row, depth, &self.image.values[pixel..][..self.channels]);
+            }
+            None => panel.put(row, depth, &self.padding[..self.channels]),
+        }
+    }
+}
+
+/// What the places of a row of the output look at, for convolutions that go from the image to the output.
+pub(super) struct Windows<'a> {
+    pub(super) gather: Gather<'a>,
+    pub(super) window: &'a Window,
+    /// The output's first row, and its columns.
+    pub(super) top: usize,
+    pub(super) width: usize,
+}
+
+impl Windows<'_> {
+    /// Puts neighbouring places into the panel's rows.
+    pub(super) fn put(&self, panel: &mut Panel, places: Range<usize>) {
+        let mut place = places.start;
+        while place < places.end {
+            let (y, x) = (place / self.width, place % self.width);
+            let columns = x..self.width.min(x + places.end - place);
+            let row = place - places.start;
+            place += columns.len();
+            self.put_row(panel, row, self.top + y, columns);
+        }
+    }
+
+    /// Puts places of one row of the output, a row of the kernel at a time.
+    fn put_row(&self, panel: &mut Panel, row: usize, y: usize, columns: Range<usize>) {
+        let (
+            window,
+            Gather {
+                image, channels, ..
+            },
+        ) = (self.window, &self.gather);
+        let whole = self.whole(&columns);
+        for ky in 0..window.kernel[0] {
+            let depth = ky * window.kernel[1] * channels;
+            let line = window.at(0, y, ky, image.height).map(|iy| iy * image.width);
+            let by_taps = |panel: &mut Panel, x: usize| {
+                for kx in 0..window.kernel[1] {
+                    let ix = window.at(1, x, kx, image.width);
+                    let pixel = line.zip(ix).map(|(line, ix)| line + ix);
+                    let depth = depth + kx * channels;
+                    self.gather
+                        .tap(panel, row + x - columns.start, depth, pixel);
+                }
+            };
+            let whole = match line {
+                Some(line) if !whole.is_empty() => {
+                    // Neighbouring taps of a dense image lie in one run.
+                    let left = whole.start * window.strides[1] - window.pads[1];
+                    let from = &image.values[(line + left) * image.stride..];
+                    let first = row + whole.start - columns.start;
+                    let run = window.kernel[1] * channels;
+                    let apart = window.strides[1] * image.stride;
+                    panel.put_runs(first..first + whole.len(), depth, from, run, apart);
+                    whole.clone()
+                }
+                _ => columns.start..columns.start,
+            };
+            for x in (columns.start..whole.start).chain(whole.end..columns.end) {
+                by_taps(panel, x);
+            }
+        }
+    }
+
+    /// Of these columns those whose taps are runs, without padding.
+    fn whole(&self, columns: &Range<usize>) -> Range<usize> {
+        let (
+            window,
+            Gather {
+                image, channels, ..
+            },
+        ) = (self.window, &self.gather);
+        let [stride, pad] = [window.strides[1], window.pads[1]];
+        let last = (image.width + pad).checked_sub(window.kernel[1]);
+        match last.filter(|_| window.dilations[1] == 1 && image.stride == *channels) {
+            Some(last) => {
+                let start = pad.div_ceil(stride).clamp(columns.start, columns.end);
+                start..(last / stride + 1).clamp(start, columns.end)
+            }
+            None => columns.start..columns.start,
+        }
+    }
+}
+
+/// Multiplies `count` gathered rows, a block at a time. `gather` puts a range of them into the first rows of the panel.
+pub(super) fn multiply_gathered(
+    weights: &Weights,
+    beginnings: &[i32],
+    count: usize,
+    mut output: Output,
+    mut gather: impl FnMut(&mut Panel, Range<usize>),
+) {
+    let at_once = block_rows(weights).min(count);
+    let mut panel = Panel::new(weights, at_once);
+    let mut row_sums = Vec::new();
+    for first in (0..count).step_by(at_once.max(1)) {
+        let rows = at_once.min(count - first);
+        gather(&mut panel, first..first + rows);
+        if weights.wants_row_sums() {
+            row_sums.clear();
+            row_sums.extend((0..rows).map(|row| panel.sum(row)));
+        }
+        let (values, stride) = panel.read();
+        let block = Block {
+            values,
+            stride,
+            rows,
+            row_sums: &row_sums,
+            beginnings,
+        };
+        multiply(&block, weights, output.part(first, 0, weights.columns()));
+    }
+}
