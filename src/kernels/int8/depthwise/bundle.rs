@@ -9,6 +9,7 @@ use core::ops::Range;
 
 use super::super::shape::{Image, Window};
 use super::WIDE;
+use super::strip::Places;
 
 /// Vectors of four bytes a channel, for sixteen channels.
 pub(super) const VECTORS: usize = WIDE / 4;
@@ -91,60 +92,59 @@ pub(super) struct Bundles<'a, I> {
     padding: Vec<u8>,
     /// How many a place of the window looks at.
     count: usize,
-    /// Columns of each.
-    wide: usize,
-    /// Whether they are kept: each has a slot by its first row. Else they are made anew for each rows of the output.
+    /// Where their columns lie.
+    places: &'a Places,
+    /// Whether they are kept: each has a slot by its first row. Else they are made anew for each few rows of the output.
     kept: bool,
-    /// The first row of each slot's.
-    rows: Vec<Option<isize>>,
-    /// Slot after slot four channels after the other, of these column after column.
+    /// From a row of the kernel to the next.
+    dilation: i64,
+    /// The first row of each slot's. (In 64 bits: a row that a kernel is filled up to may be anywhere.)
+    rows: Vec<Option<i64>>,
+    /// Slot after slot four channels after the other, of these the columns; behind them one of padding only.
     vectors: Vec<v128>,
     /// The block's first channel.
     channel: usize,
-    /// The image's column that is the strip's first.
+    /// The image's column that is the strip's first, and the strip's columns that are in the image: what the others hold is
+    /// written once for all rows and blocks.
     left: isize,
+    inside: Range<usize>,
 }
 
 impl<'a, I: Interleave> Bundles<'a, I> {
-    /// Room for so many rows of the output at once, and so many places of each.
+    /// Room for what these places of so many rows of the output look at.
     pub(super) fn new(
         interleave: I,
         image: &'a Image<'a>,
         window: &'a Window,
-        [rows, places]: [usize; 2],
+        places: &'a Places,
+        rows: usize,
     ) -> Self {
         let count = window.kernel[0].div_ceil(I::DEEP);
-        let wide = columns(window, places);
+        let wide = places.wide;
         // A row is looked at until the window has passed.
         let span = (count - 1) * I::DEEP * window.dilations[0] + (rows - 1) * window.strides[0] + 1;
         let kept = span <= KEPT / (wide * VECTORS * 16);
         let slots = if kept { span } else { rows * count };
+        let nothing = interleave.together([u8x16_splat(image.zero_point); 4]);
         Bundles {
             interleave,
             image,
             window,
             padding: vec![image.zero_point; row_length(image)],
             count,
-            wide,
+            places,
             kept,
+            dilation: match window.kernel[0] {
+                1 => 1,
+                _ => window.dilations[0] as i64,
+            },
             rows: vec![None; slots],
-            vectors: vec![u8x16_splat(0); slots * wide * VECTORS],
+            // All channels' zero point is one.
+            vectors: vec![nothing[0]; (slots + 1) * wide * VECTORS],
             channel: 0,
             left: 0,
+            inside: 0..0,
         }
-    }
-
-    /// Vectors from four channels to the next.
-    pub(super) fn wide(&self) -> usize {
-        self.wide
-    }
-
-    /// Begins with a strip that begins at this place, and a block that begins at this channel.
-    pub(super) fn begin(&mut self, place: usize, channel: usize) {
-        let window = self.window;
-        self.rows.fill(None);
-        self.left = (place * window.strides[1]) as isize - window.pads[1] as isize;
-        self.channel = channel;
     }
 
     /// All columns.
@@ -152,50 +152,68 @@ impl<'a, I: Interleave> Bundles<'a, I> {
         &self.vectors
     }
 
-    /// For each of these rows of the output where the bundles that it looks at begin: with the first column of the first place.
+    /// Where the bundle of padding only begins.
+    pub(super) fn nothing(&self) -> usize {
+        self.rows.len() * self.places.wide * VECTORS
+    }
+
+    /// Begins with a strip that begins at this place, and a block that begins at this channel.
+    pub(super) fn begin(&mut self, place: usize, channel: usize) {
+        let window = self.window;
+        self.channel = channel;
+        self.rows.fill(None);
+        let left = (place * window.strides[1]) as isize - window.pads[1] as isize;
+        let columns = self.places.columns.len() as isize;
+        let column = |x: usize| (x as isize - left).clamp(0, columns) as usize;
+        let inside = column(0)..column(self.image.width);
+        if inside != self.inside {
+            let nothing = self
+                .interleave
+                .together([u8x16_splat(self.image.zero_point); 4]);
+            self.vectors.fill(nothing[0]);
+        }
+        (self.left, self.inside) = (left, inside);
+    }
+
+    /// For each of these rows of the output where the bundles that it looks at begin.
     pub(super) fn of(&mut self, rows: Range<usize>, found: &mut Vec<usize>) {
         found.clear();
+        let [deep, slots] = [I::DEEP, self.rows.len()].map(|count| count as i64);
         for y in rows {
-            let top = (y * self.window.strides[0]) as isize - self.window.pads[0] as isize;
+            let top = (y * self.window.strides[0]) as i64 - self.window.pads[0] as i64;
             for at in 0..self.count {
-                let row = top + (at * I::DEEP * self.window.dilations[0]) as isize;
+                let row = top + at as i64 * deep * self.dilation;
+                let last = row + (deep - 1) * self.dilation;
                 let slot = match self.kept {
-                    true => row.rem_euclid(self.rows.len() as isize) as usize,
+                    _ if last < 0 || row >= self.image.height as i64 => self.rows.len(),
+                    true => row.rem_euclid(slots) as usize,
                     false => found.len(),
                 };
-                if self.rows[slot] != Some(row) {
+                if self.rows.get(slot).is_some_and(|&held| held != Some(row)) {
                     self.rows[slot] = Some(row);
                     self.make(row, slot);
                 }
-                found.push(slot * self.wide * VECTORS);
+                found.push(slot * self.places.wide * VECTORS);
             }
         }
     }
 
-    fn make(&mut self, row: isize, slot: usize) {
-        let (image, interleave, wide) = (self.image, self.interleave, self.wide);
+    fn make(&mut self, row: i64, slot: usize) {
+        let (image, interleave, wide) = (self.image, self.interleave, self.places.wide);
         let mut rows = [self.padding.as_ptr(); 4];
         for (at, row_of) in rows[..I::DEEP].iter_mut().enumerate() {
-            let y = row + (at * self.window.dilations[0]) as isize;
-            if let Some(y) = usize::try_from(y).ok().filter(|&y| y < image.height) {
+            let y = usize::try_from(row + at as i64 * self.dilation).ok();
+            if let Some(y) = y.filter(|&y| y < image.height) {
                 let row = &image.values[y * image.width * image.stride..];
                 *row_of = row[..row_length(image)].as_ptr();
             }
         }
-        let width = image.width as isize;
-        let begin = self.left.clamp(0, width);
-        let end = (self.left + wide as isize).clamp(begin, width);
-        let before = (begin - self.left).clamp(0, wide as isize) as usize;
-        let inside = before..before + (end - begin) as usize;
         let to = &mut self.vectors[slot * wide * VECTORS..][..wide * VECTORS];
-        let nothing = interleave.together([u8x16_splat(image.zero_point); 4]);
-        for (group, nothing) in to.chunks_exact_mut(wide).zip(nothing) {
-            group[..inside.start].fill(nothing);
-            group[inside.end..].fill(nothing);
-        }
         let to = to.as_mut_ptr();
-        let mut from = begin as usize * image.stride + self.channel;
-        for column in inside {
+        let first = (self.left + self.inside.start as isize) as usize;
+        let mut from = first * image.stride + self.channel;
+        for &column in &self.places.columns[self.inside.clone()] {
+            let column = column as usize;
             // SAFETY: each row has this pixel, and the pixel the block's sixteen channels; each four channels have the column.
             unsafe {
                 let mut lanes = [u8x16_splat(0); 4];
@@ -216,9 +234,4 @@ impl<'a, I: Interleave> Bundles<'a, I> {
 /// From the first value of a row of an image to its last.
 fn row_length(image: &Image) -> usize {
     (image.width - 1) * image.stride + image.channels
-}
-
-/// Columns of the image that so many neighbouring places look at, with those between them.
-pub(super) fn columns(window: &Window, places: usize) -> usize {
-    (places.max(1) - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1
 }

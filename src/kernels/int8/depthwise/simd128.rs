@@ -4,6 +4,7 @@
 use core::arch::wasm32::{
     f32x4_add, f32x4_convert_i32x4, f32x4_mul, i32x4_splat, v128, v128_store,
 };
+use core::ops::Range;
 
 #[cfg(target_feature = "relaxed-simd")]
 use super::super::Form;
@@ -14,8 +15,8 @@ use super::super::output::Output;
 use super::super::vector::{Ends, load, store};
 #[cfg(target_feature = "relaxed-simd")]
 use super::bundle::Four;
-use super::bundle::{Bundles, Interleave, Two, VECTORS, columns};
-use super::strip::{Strip, TAP};
+use super::bundle::{Bundles, Interleave, Two, VECTORS};
+use super::strip::{Places, Strip, TAP, columns};
 use super::{Job, WIDE, portable};
 
 /// Places of the output that are computed together: of one row, or of several narrow ones.
@@ -42,44 +43,64 @@ pub(super) fn run(job: &Job, output: Output) {
 
 #[inline(never)]
 fn run_with<I: Interleave>(dot: impl Dot, interleave: I, job: &Job, mut output: Output) {
+    // Strips of one width, and the rest of the rows.
+    let whole = job.width.min(TOGETHER);
+    let end = job.width / whole * whole;
+    for (columns, places) in [(0..end, whole), (end..job.width, job.width - end)] {
+        if !columns.is_empty() {
+            let places = Places::new(job.window, places);
+            run_strips(dot, interleave, job, columns, &places, &mut output);
+        }
+    }
+}
+
+/// Computes some columns of the output, strip by strip.
+#[inline(always)]
+fn run_strips<I: Interleave>(
+    dot: impl Dot,
+    interleave: I,
+    job: &Job,
+    columns: Range<usize>,
+    places: &Places,
+    output: &mut Output,
+) {
     let (weights, window) = (job.weights, job.window);
     let each = window.kernel[0].div_ceil(I::DEEP);
-    let block_bytes = each * window.kernel[1] * TAP;
-    let blocks = weights.packed.chunks_exact(block_bytes);
-    assert_eq!(
-        blocks.len(),
-        weights.channels.div_ceil(WIDE),
-        "packed for this form"
-    );
-    let places = job.width.min(TOGETHER);
-    let rows = (TOGETHER / places).min(job.rows.len());
-    let mut bundles = Bundles::new(interleave, job.image, window, [rows, places]);
+    let blocks = weights.packed.chunks_exact(each * window.kernel[1] * TAP);
+    let needed = weights.channels.div_ceil(WIDE);
+    assert_eq!(blocks.len(), needed, "packed for this form");
+    // Whole rows lie one behind the other.
+    let rows = match places.count == job.width {
+        true => (TOGETHER / places.count).min(job.rows.len()),
+        false => 1,
+    };
+    let mut bundles = Bundles::new(interleave, job.image, window, places, rows);
     let mut found = Vec::new();
-    let mut sums = vec![i32x4_splat(0); rows * places * VECTORS];
+    let mut sums = vec![i32x4_splat(0); rows * places.count * VECTORS];
     for (block, packed) in blocks.enumerate() {
         let first = weights.first_channel(block);
-        for from in (0..job.width).step_by(TOGETHER) {
-            let places = places.min(job.width - from);
+        for from in columns.clone().step_by(places.count) {
             bundles.begin(from, first);
             for y in job.rows.clone().step_by(rows) {
-                let rows = rows.min(job.rows.end - y);
-                bundles.of(y..y + rows, &mut found);
-                let sums = &mut sums[..rows * places * VECTORS];
-                for (group, sums) in sums.chunks_exact_mut(rows * places).enumerate() {
+                let rows = y..job.rows.end.min(y + rows);
+                let each_group = rows.len() * places.count;
+                bundles.of(rows, &mut found);
+                let sums = &mut sums[..each_group * VECTORS];
+                for (group, sums) in sums.chunks_exact_mut(each_group).enumerate() {
                     let strip = Strip {
-                        window,
+                        places,
                         vectors: bundles.vectors(),
                         bundles: &found,
                         each,
-                        from: group * bundles.wide(),
+                        nothing: bundles.nothing(),
+                        from: group * places.wide,
                         weights: &packed[group * 16..],
                         beginning: load(job.beginnings, first + group * 4),
-                        places,
                     };
                     strip.run(dot, sums);
                 }
                 let place = (y - job.rows.start) * job.width + from;
-                finish(&mut output, place, first, sums);
+                finish(output, place, first, sums);
             }
         }
     }
