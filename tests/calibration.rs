@@ -1,4 +1,5 @@
 //! Samples that are begun one by one on the threads leave what samples leave that are fed.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What the command line promises: a model and a report for good input; for bad input code 2 and
 //! one line that says what, where, why and what to do next, with no file lost.
-
+#![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
 mod graphs;

@@ -1,4 +1,5 @@
 //! What the engine promises: right numbers, every watched value seen, refusals in words.
+#![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
 
@@ -87,7 +88,7 @@ fn sample(rows: usize) -> Vec<Tensor> {
 fn a_run_gives_the_numbers_of_the_operators() {
     let engine = Engine::new(model("Relu"), vec![]);
     // [-1, 0] · w = [-1, 1]; [1, 2] · w = [5, 0]
-    let outputs = engine.run(&sample(2), |_, _| {}, || false).unwrap();
+    let outputs = engine.run(sample(2), |_, _| {}, || false).unwrap();
     assert_eq!(outputs[0].shape(), [2, 2]);
     assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
 }
@@ -120,7 +121,7 @@ fn every_watched_value_is_seen_once_a_run_whether_fed_made_or_given_out() {
     let seen = RefCell::new(vec![Vec::new(); 4]);
     engine
         .run(
-            &sample(1),
+            sample(1),
             |slot, v| seen.borrow_mut()[slot].push(v.to_vec()),
             || false,
         )
@@ -141,7 +142,7 @@ fn samples_of_ever_new_shapes_run() {
     for rows in (1..8).chain(1..3) {
         let mut elements = 0;
         let outputs = engine
-            .run(&sample(rows), |_, v| elements += v.len(), || false)
+            .run(sample(rows), |_, v| elements += v.len(), || false)
             .unwrap();
         assert_eq!((outputs[0].shape(), elements), (&[rows, 2][..], rows * 2));
     }
@@ -150,7 +151,7 @@ fn samples_of_ever_new_shapes_run() {
 #[test]
 fn a_run_can_be_stopped() {
     let engine = Engine::new(model("Relu"), vec![]);
-    let stopped = engine.run(&sample(1), |_, _| {}, || true);
+    let stopped = engine.run(sample(1), |_, _| {}, || true);
     assert!(matches!(stopped, Err(EngineError::Stopped)));
 }
 
@@ -158,7 +159,7 @@ fn a_run_can_be_stopped() {
 fn an_operator_nobody_knows_is_refused_by_name() {
     let engine = Engine::new(model("Frobnicate"), vec![]);
     let error = engine
-        .run(&sample(1), |_, _| {}, || false)
+        .run(sample(1), |_, _| {}, || false)
         .unwrap_err()
         .to_string();
     assert!(

@@ -1,5 +1,6 @@
 //! What integer regions promise: the numbers of the pairs they stand for, the same for any number of threads and
 //! any run, regions without a float way out and back, and a list that names every node.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 

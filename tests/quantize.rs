@@ -1,5 +1,6 @@
 //! What quantization promises on graphs as they come: constants shared in every way, outputs inside, subgraphs,
 //! slots left empty. The result is always a valid graph, and every node says what became of it.
+#![allow(clippy::unwrap_used)]
 
 #[path = "quantize/chains.rs"]
 mod chains;

@@ -1,4 +1,5 @@
 //! Bias correction: what rounding the weights adds to a layer in the mean, its bias takes off again.
+#![allow(clippy::unwrap_used)]
 
 mod graphs;
 

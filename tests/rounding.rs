@@ -1,4 +1,5 @@
 //! Weights whose errors make up for one another: what a further pass over the samples sees, and what is made of it.
+#![allow(clippy::unwrap_used, clippy::result_large_err)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

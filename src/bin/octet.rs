@@ -3,6 +3,7 @@
 //! Whatever is wrong with the input ends the program with code 2 and one line on the error stream
 //! that says what, where, why and what to do next. What was asked for goes to the output stream,
 //! progress to the error stream, and only where a person watches it.
+#![allow(clippy::result_large_err)]
 
 #[path = "octet/compare.rs"]
 mod compare;

@@ -46,7 +46,7 @@ impl Channels {
         for sum in sums {
             let mean = sum / each;
             // Where it is no number, too.
-            seen.uneven |= !(mean.abs() < STEPS);
+            seen.uneven |= mean.is_nan() || mean.abs() >= STEPS;
             seen.sums.push((mean * STEPS).round_ties_even() as i128);
         }
         // As a rule a sample is one run: what it leaves need not be copied.

@@ -142,7 +142,7 @@ fn chosen(count: usize) -> Vec<usize> {
     }
     // Multiples of the golden ratio's fraction, in 64 bits.
     let place = |index: u64| index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let scaled = |place: u64| (u128::from(place) * count as u128 >> 64) as usize;
+    let scaled = |place: u64| ((u128::from(place) * count as u128) >> 64) as usize;
     let mut places: Vec<usize> = (0..POSITIONS as u64)
         .map(|index| scaled(place(index)))
         .collect();

@@ -74,9 +74,9 @@ impl Target {
         if max <= min {
             return range;
         }
-        let mut exponent = exponent_of((max - min) / self.steps());
+        let least = exponent_of((max - min) / self.steps());
         // The next power of two holds it, or the one after, where the rounded zero point costs a step.
-        for _ in 0..3 {
+        for exponent in least..least + 3 {
             if let Some(found) =
                 self.range_at(exponent, (min / power_of_two(exponent)).round_ties_even())
                 && f64::from(found.max) - max >= -0.5 * power_of_two(exponent)
@@ -84,7 +84,6 @@ impl Target {
             {
                 return found;
             }
-            exponent += 1;
         }
         // Beyond what f32 can hold.
         range

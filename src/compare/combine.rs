@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A value of the quantized model made from the nearest float values.
-    fn from_float(&mut self, name: &str, rounds: bool) -> String {
+    fn of_floats(&mut self, name: &str, rounds: bool) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
         }
@@ -173,7 +173,7 @@ impl<'a> Builder<'a> {
                 false if self.is_float_value(name) && self.uses.producer(source).is_none() => {
                     name.to_string()
                 }
-                false => self.from_float(source, rounds),
+                false => self.of_floats(source, rounds),
             };
             return match rounds {
                 true => self.round(&value, rounding, format!("d/{source}/rounded")),
@@ -206,7 +206,7 @@ impl<'a> Builder<'a> {
             if let Some(other) = others.get(&slot) {
                 input.clone_from(other);
             } else if !input.is_empty() {
-                *input = self.from_float(input, rounds);
+                *input = self.of_floats(input, rounds);
             }
         }
         self.out.graph.nodes.push(copy);

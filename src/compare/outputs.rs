@@ -140,13 +140,14 @@ mod tests {
             right: (0, 0),
         }]);
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        outputs.add(&[float.clone()], &[float.clone()], Some(1));
+        let float = std::slice::from_ref(&float);
+        outputs.add(float, float, Some(1));
         // The second greatest in the quantized model …
         let second = row(&[0.0, 8.0, 1.0, 2.0, 3.0, 4.0, 8.5]);
-        outputs.add(&[float.clone()], &[second], Some(6));
+        outputs.add(float, &[second], Some(6));
         // … and the last.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        outputs.add(&[float], &[last], None);
+        outputs.add(float, &[last], None);
         let found = outputs.finish();
         assert_eq!(found[0].top1, Some(1.0 / 3.0));
         assert_eq!(found[0].top5, Some(2.0 / 3.0));

@@ -132,6 +132,7 @@ const FAR: f32 = 8_388_608.0;
 /// The bin of a value, in bins that hold it.
 fn place_in_any(value: f32, per_width: f32, width: f32) -> i32 {
     // Exact, or so near zero that it rounds to less than one.
+    #[expect(clippy::manual_clamp, reason = "`clamp` leaves NaN as it is")]
     let bins = (value * per_width).max(-FAR).min(FAR);
     // SAFETY: a number between the two, for `max` gives a number for NaN too. (A checked cast is not turned
     // into vector code.)

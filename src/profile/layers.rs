@@ -208,10 +208,10 @@ fn layer(
     }
     let (mut times, mut peak, mut live) = (Vec::new(), 0, 0);
     for run in measured.runs {
-        let own = run.moments.iter().filter(|m| places.contains(&m.step));
+        let mut own = run.moments.iter().filter(|m| places.contains(&m.step));
         times.push(own.clone().map(|m| m.ms).sum());
         peak = own.clone().map(|m| m.peak).fold(peak, u64::max);
-        live = own.last().map_or(live, |m| m.live);
+        live = own.next_back().map_or(live, |m| m.live);
     }
     let ms = Spread::of(&times);
     let mut found = Layer {

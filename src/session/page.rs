@@ -60,9 +60,9 @@ pub(super) fn write(page: &Page<'_>) -> String {
     for kept in page.profiles {
         layers(&mut out, &kept.name, &kept.table);
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<details><summary>The whole report as YAML</summary><pre>{}</pre></details><script>{SCRIPT}</script></body></html>\n",
+        "<details><summary>The whole report as YAML</summary><pre>{}</pre></details><script>{SCRIPT}</script></body></html>",
         escaped(page.yaml)
     );
     out

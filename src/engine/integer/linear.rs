@@ -44,7 +44,7 @@ fn build(_context: &ParsingContext, node: &NodeProto, quantizes: bool) -> Built 
         3 if quantizes => DatumType::I8,
         4 if quantizes => DatumType::U16,
         5 if quantizes => DatumType::I16,
-        0 | 1 | 2 => DatumType::U8,
+        0..=2 => DatumType::U8,
         other => bail!(
             "{}: results of ONNX type {other} are not known here",
             node.op_type

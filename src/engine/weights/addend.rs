@@ -69,13 +69,14 @@ impl EvalOp for Addend {
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let mut sum = args_1!(inputs).into_tensor();
         let (weight, _) = self.bytes.0.as_chunks();
-        let mut plain = sum.try_as_plain_ram_mut()?;
-        for part in plain.as_slice_mut::<f32>()?.chunks_mut(weight.len()) {
-            for (sum, &weight) in part.iter_mut().zip(weight) {
-                *sum += f32::from_le_bytes(weight);
+        {
+            let mut plain = sum.try_as_plain_ram_mut()?;
+            for part in plain.as_slice_mut::<f32>()?.chunks_mut(weight.len()) {
+                for (sum, &weight) in part.iter_mut().zip(weight) {
+                    *sum += f32::from_le_bytes(weight);
+                }
             }
         }
-        drop(plain);
         Ok(tvec!(sum.into_tvalue()))
     }
 }

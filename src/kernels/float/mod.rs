@@ -126,7 +126,8 @@ impl Geometry {
         if all().any(|&size| size == 0 || size > MOST) || self.pad.iter().any(|&pad| pad > MOST) {
             return wrong;
         }
-        if self.input_channels % self.groups != 0 || self.output_channels % self.groups != 0 {
+        let whole = |channels: usize| channels.is_multiple_of(self.groups);
+        if !whole(self.input_channels) || !whole(self.output_channels) {
             return wrong;
         }
         // Nothing that is multiplied later may overflow, also where a usize has 32 bits.
@@ -137,13 +138,13 @@ impl Geometry {
             whole.filter(|&bytes| bytes <= isize::MAX as usize)
         };
         let mut reached = [0; 2];
-        for axis in 0..2 {
+        for (axis, reached) in reached.iter_mut().enumerate() {
             let steps = product(&[self.output[axis] - 1, self.stride[axis]]);
             let window = product(&[self.kernel[axis] - 1, self.dilation[axis]]);
             let (Some(steps), Some(window)) = (steps, window) else {
                 return wrong;
             };
-            reached[axis] = (steps / 4 + window / 4 + 1).max(self.input[axis] + self.pad[axis]);
+            *reached = (steps / 4 + window / 4 + 1).max(self.input[axis] + self.pad[axis]);
         }
         let depth = [self.inputs_per_group(), self.kernel[0], self.kernel[1]];
         let fits = product(&[self.input_channels, reached[0], reached[1]]).is_some()

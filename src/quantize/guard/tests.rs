@@ -110,10 +110,9 @@ fn what_a_concat_joins_is_judged_part_by_part() {
     let model = Model::from_proto(proto).unwrap();
     let mut plan = Plan::new(&model, &Settings::default()).unwrap();
     let even = |count: usize, high: f32| {
-        let seen = Observation::of(&Vec::from_iter(
+        Observation::of(&Vec::from_iter(
             (0..count).map(|i| high * i as f32 / count as f32),
-        ));
-        seen
+        ))
     };
     let (scores, boxes) = (even(500, 1.0), even(2000, 320.0));
     let mut both = boxes.clone();

@@ -217,7 +217,7 @@ fn reals(
         .map_err(|error| error.to_string())?;
     let sample = Tensor::new(vec![count], Values::F32(given)).ok_or("no table")?;
     let outputs = Engine::new(model, Vec::new())
-        .run(&vec![sample; fed], |_, _| {}, || false)
+        .run(vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;
     let values = outputs.first().and_then(Tensor::as_f32);
     let values = values.filter(|values| values.len() == count);

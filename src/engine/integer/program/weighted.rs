@@ -108,6 +108,10 @@ impl<'a> Compiler<'a> {
     }
 
     /// What leaves with its channels last as ONNX has it.
+    #[expect(
+        clippy::wrong_self_convention,
+        reason = "channels go to the first axis, self to nothing"
+    )]
     pub(super) fn to_first(
         &mut self,
         made: Source,

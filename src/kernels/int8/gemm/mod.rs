@@ -67,7 +67,7 @@ pub fn gemm(
     let beginnings = weights.beginnings(rows.zero_point, bias);
     let at_once = block_rows(weights);
     // Bytes in whole steps are read where they are.
-    let direct = weights.deep() == 4 && weights.depth % 4 == 0;
+    let direct = weights.deep() == 4 && weights.depth.is_multiple_of(4);
     let mut panel = Panel::new(weights, if direct { 0 } else { at_once.min(rows.count) });
     let mut row_sums = Vec::new();
     for first in (0..rows.count).step_by(at_once) {

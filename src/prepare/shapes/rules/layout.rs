@@ -51,7 +51,7 @@ impl Context<'_> {
             (open, taken, rest.as_deref().and_then(sizes))
         {
             let count: usize = rest.iter().product();
-            if taken > 0 && count % taken == 0 {
+            if taken > 0 && count.is_multiple_of(taken) {
                 dims[axis] = Dim::Known(count / taken);
             }
         }

@@ -68,20 +68,18 @@ impl Context<'_> {
         }
         let axes = axes.or_else(|| rank.map(|r| (0..r as i64).collect()));
         let mut result = Known::new(input.element, self.reduced(axes));
-        if result
-            .sizes()
-            .is_some_and(|s| s.iter().product::<usize>() == 1)
+        let one = |sizes: Vec<usize>| sizes.iter().product::<usize>() == 1;
+        if result.sizes().is_some_and(one)
+            && let Some(all) = input.all_integers()
         {
-            if let Some(all) = input.all_integers() {
-                let number = match operator {
-                    "ReduceProd" => all.iter().try_fold(1i64, |a, &v| a.checked_mul(v)),
-                    "ReduceSum" => all.iter().try_fold(0i64, |a, &v| a.checked_add(v)),
-                    "ReduceMax" => all.into_iter().max(),
-                    "ReduceMin" => all.into_iter().min(),
-                    _ => None,
-                };
-                result.integers = number.map(|n| vec![Some(n)]);
-            }
+            let number = match operator {
+                "ReduceProd" => all.iter().try_fold(1i64, |a, &v| a.checked_mul(v)),
+                "ReduceSum" => all.iter().try_fold(0i64, |a, &v| a.checked_add(v)),
+                "ReduceMax" => all.into_iter().max(),
+                "ReduceMin" => all.into_iter().min(),
+                _ => None,
+            };
+            result.integers = number.map(|n| vec![Some(n)]);
         }
         Some(result)
     }
