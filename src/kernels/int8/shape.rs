@@ -41,6 +41,16 @@ impl<T> Image<'_, T> {
         let needed = span("the image", pixels, self.stride, self.channels)?;
         at_least("the image", self.values.len(), needed)
     }
+
+    /// From the first value of a row to behind its last.
+    pub(super) fn row_length(&self) -> usize {
+        (self.width - 1) * self.stride + self.channels
+    }
+
+    /// The values of a row, and those between them.
+    pub(super) fn row(&self, y: usize) -> &[T] {
+        &self.values[y * self.width * self.stride..][..self.row_length()]
+    }
 }
 
 /// How a kernel moves over an image. First the vertical number of each pair, then the horizontal.

@@ -55,55 +55,42 @@ impl Windows<'_> {
 
     /// Puts places of one row of the output, a row of the kernel at a time.
     fn put_row(&self, panel: &mut Panel, row: usize, y: usize, columns: Range<usize>) {
-        let (
-            window,
-            Gather {
-                image, channels, ..
-            },
-        ) = (self.window, &self.gather);
-        let whole = self.whole(&columns);
+        let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
+        let dense = self.dense(&columns);
         for ky in 0..window.kernel[0] {
             let depth = ky * window.kernel[1] * channels;
             let line = window.at(0, y, ky, image.height).map(|iy| iy * image.width);
-            let by_taps = |panel: &mut Panel, x: usize| {
+            let runs = match line {
+                Some(_) => dense.clone(),
+                None => columns.start..columns.start,
+            };
+            if let Some(line) = line
+                && !runs.is_empty()
+            {
+                let left = runs.start * window.strides[1] - window.pads[1];
+                let from = &image.values[(line + left) * image.stride..];
+                let first = row + runs.start - columns.start;
+                let run = window.kernel[1] * channels;
+                let apart = window.strides[1] * image.stride;
+                panel.put_runs(first..first + runs.len(), depth, from, run, apart);
+            }
+            for x in (columns.start..runs.start).chain(runs.end..columns.end) {
+                let row = row + x - columns.start;
                 for kx in 0..window.kernel[1] {
                     let ix = window.at(1, x, kx, image.width);
                     let pixel = line.zip(ix).map(|(line, ix)| line + ix);
-                    let depth = depth + kx * channels;
-                    self.gather
-                        .tap(panel, row + x - columns.start, depth, pixel);
+                    self.gather.tap(panel, row, depth + kx * channels, pixel);
                 }
-            };
-            let whole = match line {
-                Some(line) if !whole.is_empty() => {
-                    // Neighbouring taps of a dense image lie in one run.
-                    let left = whole.start * window.strides[1] - window.pads[1];
-                    let from = &image.values[(line + left) * image.stride..];
-                    let first = row + whole.start - columns.start;
-                    let run = window.kernel[1] * channels;
-                    let apart = window.strides[1] * image.stride;
-                    panel.put_runs(first..first + whole.len(), depth, from, run, apart);
-                    whole.clone()
-                }
-                _ => columns.start..columns.start,
-            };
-            for x in (columns.start..whole.start).chain(whole.end..columns.end) {
-                by_taps(panel, x);
             }
         }
     }
 
-    /// Of these columns those whose taps are runs, without padding.
-    fn whole(&self, columns: &Range<usize>) -> Range<usize> {
-        let (
-            window,
-            Gather {
-                image, channels, ..
-            },
-        ) = (self.window, &self.gather);
+    /// Of these columns those without padding, where neighbouring taps lie in one run: all channels are looked at.
+    fn dense(&self, columns: &Range<usize>) -> Range<usize> {
+        let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
         let [stride, pad] = [window.strides[1], window.pads[1]];
         let last = (image.width + pad).checked_sub(window.kernel[1]);
-        match last.filter(|_| window.dilations[1] == 1 && image.stride == *channels) {
+        match last.filter(|_| window.dilations[1] == 1 && image.stride == channels) {
             Some(last) => {
                 let start = pad.div_ceil(stride).clamp(columns.start, columns.end);
                 start..(last / stride + 1).clamp(start, columns.end)

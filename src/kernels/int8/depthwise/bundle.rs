@@ -130,7 +130,7 @@ impl<'a, I: Interleave> Bundles<'a, I> {
             interleave,
             image,
             window,
-            padding: vec![image.zero_point; row_length(image)],
+            padding: vec![image.zero_point; image.row_length()],
             count,
             places,
             kept,
@@ -166,11 +166,9 @@ impl<'a, I: Interleave> Bundles<'a, I> {
         let columns = self.places.columns.len() as isize;
         let column = |x: usize| (x as isize - left).clamp(0, columns) as usize;
         let inside = column(0)..column(self.image.width);
-        if inside != self.inside {
-            let nothing = self
-                .interleave
-                .together([u8x16_splat(self.image.zero_point); 4]);
-            self.vectors.fill(nothing[0]);
+        if inside != self.inside && !self.inside.is_empty() {
+            let nothing = self.vectors[self.nothing()];
+            self.vectors.fill(nothing);
         }
         (self.left, self.inside) = (left, inside);
     }
@@ -204,8 +202,7 @@ impl<'a, I: Interleave> Bundles<'a, I> {
         for (at, row_of) in rows[..I::DEEP].iter_mut().enumerate() {
             let y = usize::try_from(row + at as i64 * self.dilation).ok();
             if let Some(y) = y.filter(|&y| y < image.height) {
-                let row = &image.values[y * image.width * image.stride..];
-                *row_of = row[..row_length(image)].as_ptr();
+                *row_of = image.row(y).as_ptr();
             }
         }
         let to = &mut self.vectors[slot * wide * VECTORS..][..wide * VECTORS];
@@ -229,9 +226,4 @@ impl<'a, I: Interleave> Bundles<'a, I> {
             from += image.stride;
         }
     }
-}
-
-/// From the first value of a row of an image to its last.
-fn row_length(image: &Image) -> usize {
-    (image.width - 1) * image.stride + image.channels
 }

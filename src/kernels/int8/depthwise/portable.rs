@@ -79,12 +79,8 @@ impl<'a> Taps<'a> {
     /// The image's rows that the taps of an output's row look at.
     fn rows(&self, y: usize) -> Vec<Option<&[u8]>> {
         let Taps { window, image, .. } = self;
-        let length = (image.width - 1) * image.stride + image.channels;
         (0..window.kernel[0])
-            .map(|tap| {
-                let row = window.at(0, y, tap, image.height)?;
-                Some(&image.values[row * image.width * image.stride..][..length])
-            })
+            .map(|tap| Some(image.row(window.at(0, y, tap, image.height)?)))
             .collect()
     }
 

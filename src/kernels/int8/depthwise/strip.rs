@@ -63,7 +63,7 @@ impl Places {
 
 /// Columns of the image that so many neighbouring places look at, with those between them.
 pub(super) fn columns(window: &Window, places: usize) -> usize {
-    (places.max(1) - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1
+    (places - 1) * window.strides[1] + (window.kernel[1] - 1) * window.dilations[1] + 1
 }
 
 /// Four channels of some rows of the output, or of parts of them.
