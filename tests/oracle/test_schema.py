@@ -7,7 +7,8 @@ import onnx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-SCHEMA = Path(__file__).resolve().parents[2] / "src" / "onnx" / "schema.rs"
+FOLDER = Path(__file__).resolve().parents[2] / "src" / "onnx" / "schema"
+SCHEMA = "\n".join(path.read_text() for path in sorted(FOLDER.glob("*.rs")))
 KINDS = {
     FieldDescriptor.TYPE_INT32: "int32", FieldDescriptor.TYPE_INT64: "int64", FieldDescriptor.TYPE_UINT64: "uint64",
     FieldDescriptor.TYPE_FLOAT: "float", FieldDescriptor.TYPE_DOUBLE: "double", FieldDescriptor.TYPE_STRING: "string",
@@ -17,7 +18,7 @@ NUMERIC = {"int32", "int64", "uint64", "float", "double", "enum"}
 
 
 def parse(source):
-    """Messages, oneofs and enumerations of the Rust file, each a dictionary by name.
+    """Messages, oneofs and enumerations of the Rust files, each a dictionary by name.
 
     A message or oneof is a list of (name, attributes, type); attributes is the text in `prost(...)`.
     """
@@ -38,7 +39,7 @@ def parse(source):
     return messages, oneofs, enums
 
 
-MESSAGES, ONEOFS, ENUMS = parse(SCHEMA.read_text())
+MESSAGES, ONEOFS, ENUMS = parse(SCHEMA)
 
 
 def plain(name):
@@ -50,7 +51,7 @@ def innermost(type_):
 
 
 def ours(message):
-    """Field number → (name, kind, label, packed, type name, enumeration) as the Rust file says."""
+    """Field number → (name, kind, label, packed, type name, enumeration) as the Rust files say."""
     fields = {}
     for name, attributes, type_ in MESSAGES[message]:
         oneof = re.search(r'oneof = "(\w+)", tags = "([\d, ]+)"', attributes)
@@ -128,5 +129,5 @@ def test_every_message_of_ours_is_one_of_theirs():
 
 
 def test_the_newest_ir_version_is_the_packages():
-    newest = int(re.search(r"NEWEST_IR_VERSION: i64 = (\d+)", SCHEMA.read_text())[1])
+    newest = int(re.search(r"NEWEST_IR_VERSION: i64 = (\d+)", SCHEMA)[1])
     assert newest == onnx.IR_VERSION
