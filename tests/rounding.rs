@@ -2,176 +2,20 @@
 #![allow(clippy::unwrap_used, clippy::result_large_err)]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
-use octet::calibrate::{Method, Observation, Observations, Range};
-use octet::engine::Engine;
-use octet::graph::{Dim, Model};
-use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
+use octet::calibrate::run::{Calibration, FeedError, Further};
+use octet::calibrate::{Method, Observation, Range};
 use octet::quantize::{
-    ElementType, Plan, Quantized, Ranges, Rounding, Scheme, Settings, SettingsError, apply,
-    channel_axes, meetings,
+    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, meetings,
 };
-use octet::samples::{self, Encoded, InputSpec};
-use octet::tensor::{Tensor, Values};
 
 mod graphs;
+#[path = "rounding/layers.rs"]
+mod layers;
 
-use graphs::{check_valid, model, node, npy, numbers};
-
-const SAMPLES: u64 = 96;
-const SHAPE: [usize; 4] = [1, 4, 9, 7];
-
-/// Convolutions, one of groups, and two products, whose weights are all different.
-fn layers() -> Model {
-    let weight = |name: &str, seed: u64, dims: &[usize]| {
-        TensorProto::from_f32(name, dims, &numbers(seed, dims.iter().product()))
-    };
-    let first =
-        node("Conv", &["x", "w1", "b1"], "a").with(AttributeProto::ints("pads", &[1, 1, 1, 1]));
-    let second = node("Conv", &["a", "w2"], "b")
-        .with(AttributeProto::int("group", 4))
-        .with(AttributeProto::ints("strides", &[2, 1]))
-        .with(AttributeProto::ints("dilations", &[1, 2]));
-    let nodes = vec![
-        first,
-        second,
-        node("MatMul", &["b", "w3"], "c"),
-        node("Flatten", &["c"], "d"),
-        node("Gemm", &["d", "w4", "b4"], "y").with(AttributeProto::int("transB", 1)),
-    ];
-    let constants = vec![
-        weight("w1", 1, &[8, 4, 3, 3]),
-        weight("b1", 2, &[8]),
-        weight("w2", 3, &[12, 2, 2, 3]),
-        weight("w3", 4, &[3, 5]),
-        weight("w4", 5, &[6, 12 * 4 * 5]),
-        weight("b4", 6, &[6]),
-    ];
-    model(nodes, constants, &["y"])
-}
-
-/// A picture whose neighbours, and channels, are much alike.
-fn picture(index: u64) -> Vec<f32> {
-    let (fine, coarse) = (numbers(100 + index, 252), numbers(9000 + index, 9));
-    let value = |(place, fine): (usize, &f32)| {
-        let (channel, row, column) = (place / 63, place % 63 / 7, place % 7);
-        coarse[row / 3 * 3 + column / 3] * (1.0 + channel as f32 / 4.0) + 0.1 * fine + 0.2
-    };
-    fine.iter().enumerate().map(value).collect()
-}
-
-/// A picture as a `.npy` file.
-fn encoded(index: u64) -> Encoded {
-    let values: Vec<u8> = picture(index)
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect();
-    let file = npy("<f4", "(1, 4, 9, 7)", &values);
-    Encoded {
-        name: format!("picture {index}"),
-        parts: vec![("x.npy".into(), file.into())],
-    }
-}
-
-fn all_samples() -> Vec<Encoded> {
-    (0..SAMPLES).map(encoded).collect()
-}
-
-fn calibration(model: &Model) -> Calibration {
-    let watched = Plan::observable(model).unwrap();
-    let engine = Arc::new(Engine::new(model.clone(), watched.clone()));
-    let mut axes = channel_axes(model);
-    let watched = watched.into_iter().map(|name| {
-        let means = axes.remove(&name);
-        Watched {
-            name,
-            means,
-            reach: None,
-        }
-    });
-    let input = InputSpec {
-        name: "x".into(),
-        element: DataType::Float,
-        shape: SHAPE.map(Dim::Known).to_vec(),
-    };
-    let settings = samples::Settings::default();
-    Calibration::new(
-        engine,
-        watched.collect(),
-        vec![input],
-        settings,
-        Box::new(|_, _| {}),
-    )
-}
-
-fn feed(calibration: &mut Calibration, samples: Vec<Encoded>) -> Result<(), FeedError> {
-    calibration.feed(samples, |_, _| {}, || false)
-}
-
-/// What both passes see.
-fn seen(model: &Model) -> Observations {
-    let mut calibration = calibration(model);
-    feed(&mut calibration, all_samples()).unwrap();
-    calibration
-        .begin_pass(Further::Moments(meetings(model)))
-        .unwrap();
-    feed(&mut calibration, all_samples()).unwrap();
-    calibration.finish().unwrap()
-}
-
-fn settings(text: &str) -> Settings {
-    Settings::from_value(serde_json::from_str(text).unwrap()).unwrap()
-}
-
-fn quantized(seen: &Observations, text: &str) -> Quantized {
-    let found = apply(
-        &layers(),
-        &settings(text),
-        Some(Ranges::Seen(seen, Method::MinMax)),
-    )
-    .unwrap();
-    check_valid(&found.model);
-    found
-}
-
-/// How far a model is from the float one on pictures that were not among the samples, and are paler, so that nothing is cut off: the
-/// mean square.
-fn error(model: &Model) -> f64 {
-    let outputs = |model: &Model, index: u64| -> Vec<f32> {
-        let engine = Engine::new(model.clone(), Vec::new());
-        let input = Tensor::new(
-            SHAPE.to_vec(),
-            Values::F32(picture(index).iter().map(|value| value * 0.6).collect()),
-        )
-        .unwrap();
-        let made = engine.run(vec![input], |_, _| {}, || false).unwrap();
-        made[0].as_f32().unwrap().to_vec()
-    };
-    let (mut sum, mut count) = (0.0, 0);
-    for index in 500..508 {
-        for (a, b) in outputs(model, index).iter().zip(outputs(&layers(), index)) {
-            sum += f64::from(a - b).powi(2);
-            count += 1;
-        }
-    }
-    sum / f64::from(count)
-}
-
-fn weights(found: &Quantized) -> BTreeMap<String, Vec<i64>> {
-    let constants = &found.model.graph.initializers;
-    let one = |name: &str| {
-        constants
-            .get(&format!("{name}_quantized"))
-            .unwrap()
-            .to_i64()
-            .unwrap()
-    };
-    ["w1", "w2", "w3", "w4"]
-        .map(|name| (name.to_string(), one(name)))
-        .into()
-}
+use layers::{
+    all_samples, calibration, encoded, error, feed, layers, quantized, seen, settings, weights,
+};
 
 #[test]
 fn errors_of_weights_make_up_for_one_another() {

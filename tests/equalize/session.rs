@@ -10,7 +10,7 @@ use octet::samples::{self, Encoded};
 use octet::session::{Error, Outcome, Session, Source, compare_sample};
 
 use super::graphs::{node, npy, numbers};
-use super::{SHAPE, conv, conv_constants};
+use super::layers::{SHAPE, conv, conv_constants};
 use octet::graph::{Dim, Model, TensorType};
 
 const SAMPLES: u64 = 9;

@@ -1,0 +1,88 @@
+//! How large factors are, and what a file remembers of them.
+
+use octet::prepare::equalize::{EqualizeError, Factors};
+
+use super::graphs::{model, node};
+use super::layers::{SHAPE, between, run, spread, typed};
+
+#[test]
+fn the_strength_says_how_much_is_left_to_the_weights() {
+    let (nodes, constants) = between(vec![node("Relu", &["a"], "z")], vec![], 6);
+    let before = typed(model(nodes, constants, &["y"]), &SHAPE);
+    let (_, reaches) = run(&before, &SHAPE);
+    let reach = |value: &str| reaches.get(value).map(Vec::as_slice);
+    let scaled = |strength| {
+        let after = Factors::find(&before, reach, strength)
+            .unwrap()
+            .applied(&before)
+            .unwrap();
+        let weights = after
+            .graph
+            .initializers
+            .get("last")
+            .unwrap()
+            .to_f32()
+            .unwrap();
+        let mut met = vec![0.0f32; 6];
+        weights
+            .iter()
+            .enumerate()
+            .for_each(|(at, weight)| met[at % 6] = met[at % 6].max(weight.abs()));
+        (run(&after, &SHAPE).1.remove("a").unwrap(), met)
+    };
+    // All of it: what is made is alike but for the steps of factors. None: the weights are.
+    let ((reach_of_all, _), (_, weights_of_none)) = (scaled(1.0), scaled(0.0));
+    for alike in [reach_of_all, weights_of_none] {
+        assert!(spread(&alike) < 0.002, "{alike:?}");
+    }
+}
+
+#[test]
+fn factors_are_remembered_and_fit_the_model_they_are_of_only() {
+    let (nodes, constants) = between(vec![node("Relu", &["a"], "z")], vec![], 6);
+    let before = typed(model(nodes, constants, &["y"]), &SHAPE);
+    let reach = [1.0, 0.5, 4.0, 0.0, f32::INFINITY, 1e-30];
+    let factors = Factors::find(&before, |_| Some(&reach), 0.5).unwrap();
+    let after = factors.applied(&before).unwrap();
+    assert_eq!(Factors::remembered(&after), Ok(factors.clone()));
+    assert_eq!(Factors::remembered(&before), Ok(Factors::default()));
+    assert_eq!(Factors::default().applied(&before), Ok(before.clone()));
+    let again = Factors::find(&after, |_| Some(&reach), 0.5);
+    assert_eq!(again, Err(EqualizeError::Already));
+    let (nodes, constants) = between(vec![node("Sigmoid", &["a"], "z")], vec![], 6);
+    let other = typed(model(nodes, constants, &["y"]), &SHAPE);
+    let value = "a".to_string();
+    assert_eq!(factors.applied(&other), Err(EqualizeError::Other { value }));
+    for damaged in [
+        "",
+        "{",
+        "[1]",
+        r#"{"a":"0"}"#,
+        r#"{"a":"0g"}"#,
+        r#"{"a":"+1"}"#,
+        r#"{"a":"é"}"#,
+        r#"{"a":5}"#,
+    ] {
+        let mut model = after.clone();
+        let entries = &mut model.header_mut().metadata_props;
+        entries.last_mut().unwrap().value = Some(damaged.into());
+        let found = Factors::remembered(&model);
+        assert!(
+            matches!(found, Err(EqualizeError::Damaged { .. })),
+            "{damaged}: {found:?}"
+        );
+    }
+    for strange in [
+        r#"{"nothing":"01"}"#,
+        r#"{"a":"01"}"#,
+        r#"{"x":"01010101"}"#,
+    ] {
+        let mut model = after.clone();
+        model.header_mut().metadata_props.last_mut().unwrap().value = Some(strange.into());
+        let found = Factors::remembered(&model).unwrap().applied(&before);
+        assert!(
+            matches!(found, Err(EqualizeError::Other { .. })),
+            "{strange}"
+        );
+    }
+}
