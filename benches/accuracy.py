@@ -5,7 +5,8 @@
     accuracy.py --rounding           prints that of weights rounded each for itself and together
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
-    accuracy.py [MODEL...] --more [TIMES]  prints that of so many times as many samples (5), where these are made
+    accuracy.py [MODEL...] --more [TIMES]  prints that of so many times as many samples (5), where these are made; after
+                                     one of the options above its table of them
     accuracy.py --write              and puts it into docs/accuracy.md
 
 The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
@@ -125,19 +126,19 @@ def main():
     for table in list(TABLES)[1:]:
         if table != "more":
             other.add_argument(f"--{table}", action="store_const", dest="table", const=table)
-    other.add_argument("--more", nargs="?", type=int, const=TIMES, metavar="TIMES")
+    parser.add_argument("--more", nargs="?", type=int, const=TIMES, metavar="TIMES")
     args = parser.parse_args()
-    if args.more:
+    if args.more and args.table == "methods":
         args.table = "more"
-    if args.write and args.more not in (None, TIMES):
-        parser.error(f"the table in the docs is of {TIMES} times as many")
+    if args.write and args.more and (args.table, args.more) != ("more", TIMES):
+        parser.error(f"the table in the docs is that of methods, of {TIMES} times as many")
     onnxruntime.set_default_logger_severity(4)
     corpus = Corpus()
     ours, others, models = TABLES[args.table]
     tasks.times = args.more or 1
     heads = ["model", "float", *(f"Octet {name}" for name in ours), *(f"ORT {name}" for name in others)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
-    for name in args.models or models:
+    for name in args.models or (MADE if args.more else models):
         lines.append(row(name, corpus, ours, others))
         print(lines[-1], flush=True)
     if args.write:

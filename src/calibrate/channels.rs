@@ -119,6 +119,7 @@ fn sums(values: &[f32], channels: usize, inner: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::merging::check_merging;
     use super::*;
 
     fn of(values: &[f32], shape: &[usize], axis: usize) -> Channels {
@@ -156,24 +157,7 @@ mod tests {
             Channels::default(),
             of(&[1.0], &[], 1),
         ];
-        for one in &parts {
-            for other in &parts {
-                let (mut there, mut back) = (one.clone(), other.clone());
-                there.merge(other);
-                back.merge(one);
-                assert_eq!(there, back);
-            }
-        }
-        for [a, b, c] in [[0, 1, 2], [2, 0, 0], [0, 0, 1], [0, 3, 4]] {
-            let [a, b, c] = [&parts[a], &parts[b], &parts[c]];
-            let (mut left, mut right) = (a.clone(), b.clone());
-            left.merge(b);
-            left.merge(c);
-            right.merge(c);
-            let mut whole = a.clone();
-            whole.merge(&right);
-            assert_eq!(left, whole);
-        }
+        check_merging(&parts, Channels::merge);
         let mut mixed = parts[0].clone();
         mixed.merge(&parts[1]);
         assert_eq!(mixed.means(), None);

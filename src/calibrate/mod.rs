@@ -9,6 +9,8 @@ mod further;
 mod histogram;
 mod logarithm;
 mod meeting;
+#[cfg(test)]
+mod merging;
 mod methods;
 mod moments;
 mod numpy_histogram;

@@ -56,6 +56,7 @@ impl Reach {
 
 #[cfg(test)]
 mod tests {
+    use super::super::merging::check_merging;
     use super::*;
 
     fn of(values: &[f32], shape: &[usize], axis: usize) -> Reach {
@@ -81,14 +82,7 @@ mod tests {
             of(&[1.0], &[], 1),
             Reach::default(),
         ];
-        for one in &parts {
-            for other in &parts {
-                let (mut there, mut back) = (one.clone(), other.clone());
-                there.merge(other);
-                back.merge(one);
-                assert_eq!(there, back);
-            }
-        }
+        check_merging(&parts, Reach::merge);
         let mut both = parts[0].clone();
         both.merge(&parts[1]);
         assert_eq!(both.greatest(), [3.0, 2.0]);

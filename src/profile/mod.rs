@@ -18,6 +18,8 @@ mod profiler;
 pub mod recording;
 mod spread;
 pub mod text;
+#[cfg(test)]
+mod ticking;
 pub mod trace;
 mod value;
 pub mod yaml;

@@ -219,26 +219,12 @@ impl Profiler {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ticking::Ticking;
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    /// A second passes with each look at it.
-    #[derive(Default)]
-    struct Ticking(AtomicU64);
-
-    impl Clock for Ticking {
-        fn now_ms(&self) -> f64 {
-            self.0.fetch_add(1000, Relaxed) as f64
-        }
-
-        fn unix_seconds(&self) -> f64 {
-            1.5e9
-        }
-    }
 
     #[test]
     fn steps_start_and_end_in_order_even_when_left_open() {
-        let mut profiler = Profiler::start(Box::new(Ticking::default()));
+        let mut profiler = Profiler::start(Box::new(Ticking::by(1000)));
         let answer = profiler.step("Pre-process", |profiler| {
             profiler.begin("Model Caching");
             7
@@ -258,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_scope_holds_the_steps_inside_it_and_the_end_comes_after() {
-        let mut profiler = Profiler::start(Box::new(Ticking::default()));
+        let mut profiler = Profiler::start(Box::new(Ticking::by(1000)));
         profiler.begin("Calibration");
         profiler.begin_scope("mine");
         profiler.begin("Quantization");

@@ -139,26 +139,12 @@ impl Timing for Recording<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ticking::Ticking;
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    /// A millisecond passes with each look at it.
-    #[derive(Default)]
-    struct Ticking(AtomicU64);
-
-    impl Clock for Ticking {
-        fn now_ms(&self) -> f64 {
-            self.0.fetch_add(1, Relaxed) as f64
-        }
-
-        fn unix_seconds(&self) -> f64 {
-            0.0
-        }
-    }
 
     #[test]
     fn warm_up_runs_are_left_out_and_each_step_has_its_time() {
-        let clock = Ticking::default();
+        let clock = Ticking::by(1);
         let repeats = Repeats {
             runs: 2,
             warm_up: 1,
