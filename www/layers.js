@@ -122,7 +122,7 @@ export const rows = computed(() => {
   const { indexed } = floatGraph.value;
   const times = timing.value?.id === done.value?.id ? timing.value : null;
   // Every node of a layer is run by what runs the layer.
-  const kernels = new Map(times?.quantized.layers.flatMap(({ nodes, kernel }) => nodes.map((name) => /** @type {[string, string]} */ ([name, kernel]))));
+  const kernels = new Map(times?.quantized.layers.flatMap(({ nodes, kernel, inFloat }) => nodes.map((name) => /** @type {[string, string]} */ ([name, inFloat ? `${kernel}: ${inFloat}` : kernel]))));
   return indexed ? rowsOf(indexed, settings.value.document, done.value?.result.summary, measured(), kernels) : [];
 });
 

@@ -215,6 +215,7 @@
  * @property {string[]} nodes all nodes of the model it stands for
  * @property {string} kernel the code that ran
  * @property {string | null} conversion where it only changes the form of numbers: why
+ * @property {string | null} inFloat where it runs in float in a model of integers: why
  * @property {Edge[]} inputs without constants
  * @property {Edge[]} outputs
  * @property {number} macs multiplications with an addition

@@ -115,6 +115,8 @@ pub struct Steps {
     pub steps: Vec<Step>,
     /// For each node of the graph the node whose layer it belongs to; `None` where it was computed before the run.
     pub layers: Vec<Option<usize>>,
+    /// For each node of the graph why it runs in float in a model of integers; `None` where it doesn't, or the model has none.
+    pub reasons: Vec<Option<String>>,
 }
 
 /// What of a plan runs in integer regions.
@@ -191,7 +193,17 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_
         }
     }
     attribution::in_layers(&layers, &mut steps);
-    Steps { steps, layers }
+    let mut reasons = vec![None; graph.nodes.len()];
+    for fused in regions.fused {
+        if let (Some(&node), Some(reason)) = (known.get(fused.node.as_str()), &fused.reason) {
+            reasons[node] = Some(reason.clone());
+        }
+    }
+    Steps {
+        steps,
+        layers,
+        reasons,
+    }
 }
 
 /// tract names what it makes of a node `NAME.something`, any number of times.

@@ -25,6 +25,7 @@ pub enum Column {
     Kernel,
     Nodes,
     Conversion,
+    InFloat,
 }
 
 /// What stands in a cell.
@@ -40,7 +41,7 @@ pub enum Cell {
 
 impl Column {
     /// All, in the order in which they are shown.
-    pub const ALL: [Column; 18] = [
+    pub const ALL: [Column; 19] = [
         Column::Name,
         Column::Operator,
         Column::Ms,
@@ -59,6 +60,7 @@ impl Column {
         Column::Kernel,
         Column::Nodes,
         Column::Conversion,
+        Column::InFloat,
     ];
 
     /// Its name in files and options.
@@ -82,6 +84,7 @@ impl Column {
             Column::Kernel => "kernel",
             Column::Nodes => "nodes",
             Column::Conversion => "conversion",
+            Column::InFloat => "in_float",
         }
     }
 
@@ -106,6 +109,7 @@ impl Column {
             Column::Kernel => "kernel",
             Column::Nodes => "nodes",
             Column::Conversion => "converts because",
+            Column::InFloat => "in float because",
         }
     }
 
@@ -141,6 +145,7 @@ impl Column {
             Column::Kernel => text(layer.kernel.clone()),
             Column::Nodes => text(layer.nodes.join(" ")),
             Column::Conversion => text(layer.conversion.clone().unwrap_or_default()),
+            Column::InFloat => text(layer.in_float.clone().unwrap_or_default()),
         }
     }
 
@@ -173,6 +178,7 @@ impl Column {
                 | Column::Kernel
                 | Column::Nodes
                 | Column::Conversion
+                | Column::InFloat
         )
     }
 }

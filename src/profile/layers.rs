@@ -37,6 +37,8 @@ pub struct Layer {
     pub kernel: String,
     /// Where it only changes the form of numbers (integers to floats and back): what makes that necessary.
     pub conversion: Option<String>,
+    /// Where it runs in float in a model of integers: why.
+    pub in_float: Option<String>,
     /// What it reads, without constants.
     pub inputs: Vec<Port>,
     /// What it makes for others.
@@ -243,6 +245,7 @@ fn layer(
     found.operator = node.operator();
     found.nodes = members.iter().map(|n| n.title().to_string()).collect();
     found.conversion = conversion(node, values);
+    found.in_float = measured.steps.reasons.get(main).cloned().flatten();
     (found.inputs, found.outputs) = edges(&members, values);
     if let Some(step) = places.iter().map(|&at| &all[at]).find(|s| s.on_integers) {
         for (port, real) in found.inputs.iter_mut().zip(&step.inputs) {
@@ -341,6 +344,7 @@ mod tests {
                 step(None, "Odd"),
             ],
             layers: vec![Some(0), Some(0), Some(2), None],
+            reasons: vec![Some("it was asked for".into()), None, None, None],
         };
         let run = |scale: f64| Run {
             begin_ms: 0.0,
@@ -378,6 +382,8 @@ mod tests {
         assert_eq!((first.peak_bytes, first.live_bytes), (90, 20));
         let why = table.layers[1].conversion.as_deref();
         assert_eq!(why, Some("the model's output runs on floats"));
+        let reasons = [0, 1].map(|at| table.layers[at].in_float.as_deref());
+        assert_eq!(reasons, [Some("it was asked for"), None]);
         assert_eq!((table.peak_bytes, table.peak_layer.as_str()), (90, "m"));
         assert_eq!((table.sum_bytes, table.outside_ms), (48, 12.0));
         assert_eq!(table.before, ["s"]);

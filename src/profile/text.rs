@@ -97,6 +97,35 @@ pub fn summary(table: &LayerTable) -> String {
         "the clock steps by {:.2} µs; shorter times mean nothing one by one",
         table.resolution_ms * 1e3
     );
+    out.push_str(&in_float(&table.layers));
+    out
+}
+
+/// Which layers of a model of integers run in float, by the reasons, the most frequent first.
+fn in_float(layers: &[Layer]) -> String {
+    const NAMED: usize = 3;
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for layer in layers {
+        let Some(reason) = &layer.in_float else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(&layer.name),
+            None => reasons.push((reason, vec![&layer.name])),
+        }
+    }
+    reasons.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
+    let mut out = String::new();
+    for (reason, names) in reasons {
+        let named = names[..names.len().min(NAMED)].join(", ");
+        let more = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let line = format!("in float: {named}{more}: {reason}");
+        out.push_str(&line.replace(char::is_control, " "));
+        out.push('\n');
+    }
     out
 }
 
@@ -139,6 +168,22 @@ mod tests {
         assert_eq!(lines.len(), 3);
         assert!(lines[1].starts_with("\"a,\"\"b\"\"\",Conv,0,0,0,0.25,,"));
         assert_eq!(lines[0].split(',').count(), Column::ALL.len());
+    }
+
+    #[test]
+    fn what_runs_in_float_is_said_once_a_reason() {
+        let layer = |name: &str, reason: Option<&str>| Layer {
+            name: name.into(),
+            in_float: reason.map(Into::into),
+            ..Layer::default()
+        };
+        let rare = layer("rare", Some("it is odd"));
+        let names = ["a", "b", "c", "d", "e"];
+        let often = names.map(|name| layer(name, Some("no input is quantized")));
+        let layers = [vec![rare, layer("integers", None)], often.to_vec()].concat();
+        let expected = "in float: a, b, c and 2 more: no input is quantized\nin float: rare: it is odd\n";
+        assert_eq!(in_float(&layers), expected);
+        assert_eq!(in_float(&layers[1..2]), "");
     }
 
     #[test]

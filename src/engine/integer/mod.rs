@@ -13,9 +13,10 @@ mod pattern;
 mod program;
 mod quantization;
 mod region;
+mod spread;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use octet_kernels::int8::BlockWeights;
@@ -125,10 +126,13 @@ pub(super) fn fuse(
     watched: &[String],
     scope: Scope,
 ) -> Result<Fused, EngineError> {
-    let mut model = model.clone();
+    let given = model;
+    let mut model = given.clone();
     let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
+    constants::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
+    spread::spread(&mut model, watched);
     let types = super::infer_types_of(&model, inputs)?;
     let mut refused: HashMap<usize, String> = HashMap::new();
     loop {
@@ -148,7 +152,13 @@ pub(super) fn fuse(
         // A step that can't be compiled runs in float, and the rest is cut anew.
         if refused.len() == before {
             let beside = Beside { programs, blocks };
-            return finished(model, &network, &regions, beside, (&types, watched));
+            let mut fused = finished(model, &network, &regions, beside, (&types, watched))?;
+            // Nodes that were written here are nobody's.
+            let titles: HashSet<&str> = given.graph.nodes.iter().map(NodeProto::title).collect();
+            for node in &mut fused.nodes {
+                node.fused.retain(|title| titles.contains(title.as_str()));
+            }
+            return Ok(fused);
         }
     }
 }

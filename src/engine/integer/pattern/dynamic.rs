@@ -49,7 +49,7 @@ impl Reader<'_> {
     }
 
     /// A constant's numbers beside the channels along `axis` of a shape: one a channel, or one for all.
-    fn beside(&self, name: &str, shape: &[usize], axis: usize) -> Option<Vec<f32>> {
+    pub(super) fn beside(&self, name: &str, shape: &[usize], axis: usize) -> Option<Vec<f32>> {
         let (sizes, values) = self.reals(name)?;
         let missing = shape.len().checked_sub(sizes.len())?;
         let mut along = vec![1; missing];
@@ -257,7 +257,7 @@ impl Matcher<'_> {
     }
 
     /// A node of ONNX's own that nothing stands for yet.
-    fn free(&self, index: usize) -> Option<&NodeProto> {
+    pub(super) fn free(&self, index: usize) -> Option<&NodeProto> {
         let taken = self.owned.contains(&index) || self.reader.refused.contains(&index);
         let node = self.node(index);
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
@@ -265,7 +265,7 @@ impl Matcher<'_> {
     }
 
     /// The only node that reads a value, if it is this operator of two, and its other input.
-    fn partner(&self, value: &str, operator: &str) -> Option<(usize, &str)> {
+    pub(super) fn partner(&self, value: &str, operator: &str) -> Option<(usize, &str)> {
         let [(reader, slot @ (0 | 1))] = *self.reader.uses.consumers(value) else {
             return None;
         };

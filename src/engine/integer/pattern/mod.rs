@@ -133,21 +133,34 @@ impl<'a> Matcher<'a> {
     /// A product may end in floats.
     fn product(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let (operation, inputs) = match node.is("MatMul") {
+        let (mut operation, inputs) = match node.is("MatMul") {
             true => weighted::product(node, &self.reader)?,
             false if node.is("Gemm") => weighted::gemm(node, &self.reader)?,
             false => weighted::convolution(node, &self.reader)?,
         };
-        let output = weighted::slot_out(node)?;
+        let mut output = weighted::slot_out(node)?;
         let pair = matches!(operation, Operation::Pair);
-        let end = match self.end(output) {
+        let mut end = match self.end(output) {
             End::Floats(reason) if !pair => self.wide_end(output).unwrap_or(End::Floats(reason)),
             end => end,
         };
         if let (End::Floats(reason), Operation::Pair) = (&end, &operation) {
             return Err(reason.clone());
         }
-        self.push(index, operation, inputs, output, end)
+        let mut added = None;
+        if matches!(end, End::Floats(_)) {
+            added = self.added(output, &mut operation, &inputs);
+        }
+        if let Some(add) = added {
+            output = weighted::slot_out(self.node(add))?;
+            end = self.end(output);
+        }
+        self.push(index, operation, inputs, output, end)?;
+        if let (Some(add), Some(step)) = (added, self.network.steps.last_mut()) {
+            step.nodes.push(add);
+            self.owned.insert(add);
+        }
+        Ok(())
     }
 
     fn moved(&mut self, index: usize) -> Result<(), Reason> {

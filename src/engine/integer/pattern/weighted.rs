@@ -25,7 +25,10 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
         let one = weights.zero_points[0];
         weights.zero_points = vec![one; channels];
     }
-    let bias = bias(node, reader, &operand, &weights, channels, 1.0)?;
+    let bias = match node.input_at(2) {
+        Some(real) => bias(real, reader, &operand, &weights, channels, 1.0)?,
+        None => Vec::new(),
+    };
     let operation = Operation::Convolution {
         weights,
         bias,
@@ -104,14 +107,11 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
     if !factor.is_normal() {
         return Err(format!("its alpha is {factor}"));
     }
-    let bias = bias(
-        node,
-        reader,
-        &operand,
-        &weights,
-        columns,
-        beta / f64::from(factor),
-    )?;
+    let by = beta / f64::from(factor);
+    let bias = match node.input_at(2) {
+        Some(real) => bias(real, reader, &operand, &weights, columns, by)?,
+        None => Vec::new(),
+    };
     let operation = Operation::Product {
         weights,
         columns_first,
@@ -206,17 +206,15 @@ pub(super) fn normalization(
     Ok((Operation::ChannelTables(tables), vec![operand]))
 }
 
-fn bias(
-    node: &NodeProto,
+/// A bias in steps of the operand's scale times the weights'.
+pub(super) fn bias(
+    real: &str,
     reader: &Reader,
     operand: &Operand,
     weights: &Weights,
     channels: usize,
     factor: f64,
 ) -> Result<Vec<i32>, Reason> {
-    let Some(real) = node.input_at(2) else {
-        return Ok(Vec::new());
-    };
     let scale = match operand {
         Operand::Wide(_, wide) => wide.grid.scale,
         _ => operand.quantization().map_or(1.0, |q| q.scale),

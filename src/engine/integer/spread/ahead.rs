@@ -1,0 +1,93 @@
+//! A pair before what only moves numbers, behind it as well.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Pair, moves, picks_greatest};
+use crate::graph::{Graph, Steps};
+use crate::onnx::schema::NodeProto;
+
+/// Goes from the beginning of the graph to its end, so that a pair passes through any number of such operators.
+pub(super) fn spread(graph: &mut Graph) {
+    let asking = asking(graph);
+    let mut steps = Steps::new(graph.names());
+    let mut known: HashMap<String, Pair> = HashMap::new();
+    for mut node in std::mem::take(&mut graph.nodes) {
+        let passed = passed(&node, graph, &known).cloned();
+        if node.is("DequantizeLinear") {
+            let pair = Pair::of(graph, &node);
+            known.extend(node.output.first().cloned().zip(pair));
+        }
+        let Some(pair) = passed else {
+            steps.nodes.push(node);
+            continue;
+        };
+        let mut renamed = Vec::new();
+        for output in &mut node.output {
+            if asking.contains(output) {
+                let real = steps.names.fresh(&format!("{output}_as_moved"));
+                renamed.push((real.clone(), std::mem::replace(output, real)));
+            }
+        }
+        steps.nodes.push(node);
+        for (real, output) in renamed {
+            pair.write(&real, &output, &mut steps);
+            known.insert(output, pair.clone());
+        }
+    }
+    steps.into_graph(graph);
+}
+
+/// Values that some node reads as reals.
+fn asking(graph: &Graph) -> HashSet<String> {
+    let uses = graph.uses();
+    let made = graph.nodes.iter().flat_map(|node| &node.output);
+    made.filter(|name| {
+        let mut readers = uses.consumers(name).iter();
+        readers.any(|&(reader, _)| !graph.nodes[reader].is("QuantizeLinear"))
+    })
+    .cloned()
+    .collect()
+}
+
+/// The pair that stands before all that a node moves.
+fn passed<'a>(
+    node: &NodeProto,
+    graph: &Graph,
+    known: &'a HashMap<String, Pair>,
+) -> Option<&'a Pair> {
+    let pair = known.get(node.input_at(0)?)?;
+    // Whether all that comes out is among the numbers that stand for integers.
+    let same = moves(node)
+        || picks_greatest(node)
+        || node.is("Split")
+        || node.is("Gather")
+        || node.is("Relu")
+        || (node.is("Resize") || node.is("Upsample")) && picks_nearest(node)
+        || node.is("Pad") && fills_with_zero(node, graph)
+        || node.is("Concat")
+            && node.input.iter().all(|name| {
+                let other = known.get(name);
+                other.is_some_and(|other| other.is_like(pair, graph))
+            });
+    same.then_some(pair)
+}
+
+fn picks_nearest(node: &NodeProto) -> bool {
+    node.text("mode").unwrap_or("nearest") == "nearest"
+        && node.text("coordinate_transformation_mode") != Some("tf_crop_and_resize")
+}
+
+fn fills_with_zero(node: &NodeProto, graph: &Graph) -> bool {
+    if node.text("mode").unwrap_or("constant") != "constant" {
+        return true;
+    }
+    let zero = |value: &f32| *value == 0.0;
+    match node.input_at(2) {
+        Some(name) => graph
+            .initializers
+            .get(name)
+            .and_then(|tensor| tensor.to_f32().ok())
+            .is_some_and(|values| values.iter().all(zero)),
+        None => zero(&node.float("value").unwrap_or(0.0)),
+    }
+}
