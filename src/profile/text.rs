@@ -181,7 +181,8 @@ mod tests {
         let names = ["a", "b", "c", "d", "e"];
         let often = names.map(|name| layer(name, Some("no input is quantized")));
         let layers = [vec![rare, layer("integers", None)], often.to_vec()].concat();
-        let expected = "in float: a, b, c and 2 more: no input is quantized\nin float: rare: it is odd\n";
+        let expected =
+            "in float: a, b, c and 2 more: no input is quantized\nin float: rare: it is odd\n";
         assert_eq!(in_float(&layers), expected);
         assert_eq!(in_float(&layers[1..2]), "");
     }

@@ -13,6 +13,7 @@ import operator_models
 import pair_models
 import pytest
 import same_models
+import spread_models
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 from pair_models import Pairs
@@ -152,6 +153,14 @@ def test_what_other_tools_write_runs_on_integers(name, tmp_path):
     nodes = check(pairs.model(), tmp_path)
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
     assert all(node["reason"] for node in nodes if node["region"] is None)
+
+
+@pytest.mark.parametrize("name", spread_models.MODELS)
+def test_pairs_that_change_nothing_may_be_left_out(name, tmp_path):
+    nodes = check(spread_models.model(name), tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(spread_models.MODELS[name][1]), floats(nodes)
+    written = [title for node in nodes for title in node["fused"] if "_as_moved" in title or "_before_rounding" in title]
+    assert not written, "nodes that the file doesn't have are named"
 
 
 def test_a_table_takes_a_whole_chain(tmp_path):

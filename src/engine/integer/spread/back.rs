@@ -24,7 +24,10 @@ pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
             }
             continue;
         }
-        let behind = node.output.first().and_then(|name| rounded.get(name.as_str()));
+        let behind = node
+            .output
+            .first()
+            .and_then(|name| rounded.get(name.as_str()));
         let Some(pair) = behind.cloned() else {
             continue;
         };
