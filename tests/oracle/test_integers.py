@@ -6,6 +6,7 @@ models may differ by is in test_whole_models.
 
 import json
 
+import edge_models
 import judge
 import numpy as np
 import onnx
@@ -46,7 +47,7 @@ def scales(model):
 def noise(model, seed=1):
     random, made = np.random.default_rng(seed), {}
     for value in model.graph.input:
-        shape = [d.dim_value or 2 for d in value.type.tensor_type.shape.dim]
+        shape = [d.dim_value if d.HasField("dim_value") else 2 for d in value.type.tensor_type.shape.dim]
         kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         if np.issubdtype(kind, np.integer):
             made[value.name] = random.integers(0, 120, shape).astype(kind)
@@ -161,6 +162,15 @@ def test_pairs_that_change_nothing_may_be_left_out(name, tmp_path):
     assert {node["operator"] for node in floats(nodes)} == set(spread_models.MODELS[name][1]), floats(nodes)
     written = [title for node in nodes for title in node["fused"] if "_as_moved" in title or "_before_rounding" in title]
     assert not written, "nodes that the file doesn't have are named"
+
+
+@pytest.mark.parametrize("name", edge_models.MODELS)
+def test_what_is_at_the_edge_of_an_operator_runs_as_it_does_there(name, tmp_path):
+    build, expected = edge_models.MODELS[name]
+    pairs = Pairs(seed=sum(name.encode()))
+    build(pairs)
+    nodes = check(pairs.model(), tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
 
 
 def test_a_table_takes_a_whole_chain(tmp_path):

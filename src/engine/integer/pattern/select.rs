@@ -96,6 +96,10 @@ pub(super) fn slice(
         if step == 0 {
             return Err("a step of it is 0".into());
         }
+        // Of nothing nothing is picked, whichever way: there is no last place to begin at.
+        if size == 0 {
+            continue;
+        }
         let place = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
         let (start, end) = (place(starts[at]), place(ends[at]));
         let (start, end) = match step > 0 {
