@@ -3,10 +3,10 @@
 use octet_kernels::int8::BlockOrder;
 
 use super::network::Operation;
-use super::reader::{Reader, Reason};
+use super::reader::{Reader, Reason, is_row};
 use super::resize::resize;
 use super::select::{axis, gather, pad, slice};
-use super::weighted::{Found, slot, slot_out};
+use super::weighted::{Found, many_of, slot, slot_out};
 use super::windows;
 use crate::onnx::schema::NodeProto;
 
@@ -201,14 +201,13 @@ fn normalization(node: &NodeProto, reader: &Reader, shape: &[usize]) -> Result<O
     let length: usize = shape[axis..].iter().product();
     let numbers = |at: usize, what: &str| -> Result<Vec<f32>, Reason> {
         let name = slot(node, at)?;
-        let (_, values) = reader
+        let (given, values) = reader
             .reals(name)
             .ok_or_else(|| format!("its {what} is no constant"))?;
-        if values.len() != length {
-            return Err(format!(
-                "its {what} has {} values for {length}",
-                values.len()
-            ));
+        // As many values may lie along another axis instead.
+        let along = &shape[axis..];
+        if !(is_row(&given, length) || many_of(&given) == many_of(along)) {
+            return Err(format!("its {what} has the shape {given:?} for {along:?}"));
         }
         Ok(values)
     };

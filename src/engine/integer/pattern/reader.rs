@@ -324,13 +324,13 @@ impl<'a> Reader<'a> {
         channels: usize,
         factor: f64,
     ) -> Result<Vec<i32>, Reason> {
-        let (_, values) = self
+        let (shape, values) = self
             .reals(real)
             .ok_or_else(|| format!("its bias {real} is no constant"))?;
-        if values.len() != channels && values.len() != 1 {
+        // As many values as channels may lie along the rows instead.
+        if !(values.len() == 1 || is_row(&shape, channels)) {
             return Err(format!(
-                "its bias has {} values for {channels} channels",
-                values.len()
+                "its bias has the shape {shape:?} for {channels} channels"
             ));
         }
         // The integers of the file themselves, where their scale is the accumulator's.
@@ -373,6 +373,11 @@ fn signed_zeros(zero_points: Vec<i64>, flip: i64, channels: usize) -> Vec<i8> {
         [one] => vec![one; channels],
         _ => shifted,
     }
+}
+
+/// Whether a shape is that of a single row of so many values, whatever axes of size 1 stand before it.
+pub(super) fn is_row(shape: &[usize], values: usize) -> bool {
+    matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
 }
 
 fn known_shape(found: &TensorType) -> Option<Vec<usize>> {

@@ -163,7 +163,7 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
 }
 
 /// Sizes without the ones before them, which change nothing.
-fn many_of(sizes: &[usize]) -> &[usize] {
+pub(super) fn many_of(sizes: &[usize]) -> &[usize] {
     let first = sizes.iter().position(|&size| size != 1);
     &sizes[first.unwrap_or(sizes.len())..]
 }
