@@ -20,6 +20,14 @@ def gemm(rows, bias, columns=5, **attributes):
     return build
 
 
+def resized(shape, coordinates, rounding="round_prefer_floor", scales=None, sizes=None, **attributes):
+    more = [None, None if scales is None else np.array(scales, np.float32)]
+    if sizes is not None:
+        more.append(np.array(sizes))
+    given = {"mode": "nearest", "coordinate_transformation_mode": coordinates, "nearest_mode": rounding, **attributes}
+    return of_one("Resize", shape, more, **given)
+
+
 # Name: (model, the operators that run in float).
 MODELS = {
     "Gemm, a bias each row": (gemm(5, [5, 1]), ("Gemm",)),
@@ -28,4 +36,18 @@ MODELS = {
     "Gemm, a bias each place": (gemm(5, [5, 5]), ("Gemm",)),
     "Gemm of one column": (gemm(5, [5, 1], columns=1), ("Gemm",)),
     "Slice backwards of nothing": (of_one("Slice", [0, 3], [np.array([-1]), np.array([-99]), np.array([0]), np.array([-1])]), ()),
+    "Resize by a tenth": (resized([1, 1, 1, 20], "asymmetric", "floor", scales=[1, 1, 1, 0.1]), ()),
+    "Resize to 48 of 20": (resized([1, 2, 3, 20], "asymmetric", "floor", sizes=[1, 2, 3, 48]), ()),
+    "Resize to 48 of 20, halves up": (resized([1, 2, 10, 20], "asymmetric", "round_prefer_ceil", sizes=[1, 2, 48, 48]), ()),
+    "Resize to 83 of 14": (resized([1, 2, 14, 26], "half_pixel", sizes=[1, 2, 83, 53]), ()),
+    "Resize to 71 of 28, halves up": (resized([1, 2, 28, 22], "pytorch_half_pixel", "round_prefer_ceil", sizes=[1, 2, 71, 47]), ()),
+    "Resize up, aligned": (resized([1, 2, 7, 5], "align_corners", "ceil", sizes=[1, 2, 33, 9]), ()),
+    "Resize by scales that change nothing": (resized([1, 2, 2, 7], "half_pixel", "floor", scales=[1, 1, 1.3, 1.1]), ()),
+    "Resize by a scale that changes nothing": (resized([1, 2, 2, 7], "half_pixel", "floor", scales=[1, 1, 1.3, 2]), ()),
+    "Resize of named axes": (resized([1, 3, 4, 5], "half_pixel", scales=[2, 1.5], axes=[2, -1]), ()),
+    "Resize of named axes to sizes": (resized([1, 3, 4, 5], "asymmetric", sizes=[9, 6], axes=[3, 2]), ()),
+    "Resize linear of named axes": (resized([1, 3, 4, 5], "half_pixel", scales=[2, 1.5], axes=[2, 3], mode="linear"), ()),
+    "Resize to cover": (resized([1, 3, 8, 6], "half_pixel", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_smaller"), ()),
+    "Resize to fit": (resized([1, 3, 8, 6], "half_pixel", "floor", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_larger"), ()),
+    "Resize to cover in all axes": (resized([1, 3, 8, 6], "half_pixel", sizes=[1, 3, 20, 20], keep_aspect_ratio_policy="not_smaller"), ()),
 }  # fmt: skip

