@@ -5,7 +5,7 @@ Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
 
 import numpy as np
-from pair_models import of_one
+from pair_models import convolution, of_one
 
 
 def gemm(rows, bias, columns=5, **attributes):
@@ -26,6 +26,10 @@ def resized(shape, coordinates, rounding="round_prefer_floor", scales=None, size
         more.append(np.array(sizes))
     given = {"mode": "nearest", "coordinate_transformation_mode": coordinates, "nearest_mode": rounding, **attributes}
     return of_one("Resize", shape, more, **given)
+
+
+def transposed(shape, weight, per_channel=True, **attributes):
+    return convolution(shape, weight, per_channel, transposed=True, **attributes)
 
 
 # Name: (model, the operators that run in float).
@@ -50,4 +54,13 @@ MODELS = {
     "Resize to cover": (resized([1, 3, 8, 6], "half_pixel", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_smaller"), ()),
     "Resize to fit": (resized([1, 3, 8, 6], "half_pixel", "floor", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_larger"), ()),
     "Resize to cover in all axes": (resized([1, 3, 8, 6], "half_pixel", sizes=[1, 3, 20, 20], keep_aspect_ratio_policy="not_smaller"), ()),
+    "ConvTranspose to a size": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15]), ()),
+    "ConvTranspose to a size, VALID": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15], auto_pad="VALID"), ()),
+    "ConvTranspose to a size and more": (transposed([1, 1, 7, 11], [1, 1, 2, 2], strides=[3, 3], output_padding=[1, 2], output_shape=[20, 32]), ()),
+    "ConvTranspose, a size for each group": (transposed([1, 4, 8, 8], [4, 2, 3, 3], group=2, per_channel=False, strides=[2, 2], output_padding=[1, 1], output_shape=[16, 16]), ()),
+    "ConvTranspose to a size, SAME_UPPER": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_padding=[1, 1], output_shape=[16, 16], auto_pad="SAME_UPPER"), ()),
+    "ConvTranspose to a size, SAME_LOWER": (transposed([1, 4, 8, 7], [4, 3, 4, 3], strides=[2, 3], output_shape=[15, 20], auto_pad="SAME_LOWER"), ()),
+    "ConvTranspose, scales that groups share": (transposed([1, 4, 8, 8], [4, 2, 3, 3], group=2, strides=[2, 2]), ()),
+    "ConvTranspose in groups": (transposed([1, 6, 5, 5], [6, 2, 3, 3], group=3, per_channel=False, strides=[2, 2], kind=np.uint8, zero=120), ()),
+    "ConvTranspose depthwise, zero point aside": (transposed([1, 8, 6, 6], [8, 1, 4, 4], group=8, per_channel=False, strides=[2, 2], pads=[1, 1, 1, 1], kind=np.uint8, zero=117), ()),
 }  # fmt: skip

@@ -16,14 +16,14 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand_or_wide(input)?;
     let groups = groups(node)?;
-    if transposed && groups > 1 && reader.weights(real, 1)?.scales.len() > 1 {
-        return Err("its weight has scales that several groups share".into());
-    }
     let mut weights = reader.weights(real, usize::from(transposed))?;
     let (window, channels) = window(node, reader, &weights.shape, groups)?;
-    if transposed && groups > 1 && weights.zero_points.len() > 1 {
-        let one = weights.zero_points[0];
-        weights.zero_points = vec![one; channels];
+    if transposed && groups > 1 {
+        // A group's channels are one axis of the weights, which all groups have in common.
+        weights.zero_points = weights.zero_points.repeat(groups);
+        if weights.scales.len() > 1 {
+            weights.scales = weights.scales.repeat(groups);
+        }
     }
     let bias = match node.input_at(2) {
         Some(real) => bias(real, reader, &operand, &weights, channels, 1.0)?,
@@ -69,7 +69,8 @@ pub(super) fn window(
         true => (weight[0], weight[1].saturating_mul(groups)),
         false => (weight[1].saturating_mul(groups), weight[0]),
     };
-    if inputs != image[1] || !channels.is_multiple_of(groups) || !inputs.is_multiple_of(groups) {
+    let whole = channels.is_multiple_of(groups) && inputs.is_multiple_of(groups);
+    if inputs != image[1] || !whole || groups > inputs.max(1) {
         return Err(format!(
             "its weight {weight:?} in {groups} groups doesn't fit its image {image:?}"
         ));
