@@ -32,6 +32,16 @@ def transposed(shape, weight, per_channel=True, **attributes):
     return convolution(shape, weight, per_channel, transposed=True, **attributes)
 
 
+def softmax(shape, axis):
+    """Of opset 12: over all axes from one on."""
+
+    def build(p):
+        p.pair(p.node("Softmax", [p.pair(p.input("x", shape))], axis=axis), 1 / 255, 0, output="y")
+        p.output("y")
+
+    return build
+
+
 # Name: (model, the operators that run in float).
 MODELS = {
     "Gemm, a bias each row": (gemm(5, [5, 1]), ("Gemm",)),
@@ -64,3 +74,12 @@ MODELS = {
     "ConvTranspose in groups": (transposed([1, 6, 5, 5], [6, 2, 3, 3], group=3, per_channel=False, strides=[2, 2], kind=np.uint8, zero=120), ()),
     "ConvTranspose depthwise, zero point aside": (transposed([1, 8, 6, 6], [8, 1, 4, 4], group=8, per_channel=False, strides=[2, 2], pads=[1, 1, 1, 1], kind=np.uint8, zero=117), ()),
 }  # fmt: skip
+
+# The same at opset 12.
+OLD = {
+    "Softmax of all": softmax([2, 3, 4], 0),
+    "Softmax of two axes": softmax([2, 3, 4], 1),
+    "Softmax of two axes, from behind": softmax([2, 5, 3, 4], -2),
+    "Softmax of the last": softmax([2, 7], 1),
+    "Softmax of pixels and channels": softmax([2, 5, 3, 4], 1),
+}

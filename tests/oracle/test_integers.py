@@ -173,6 +173,14 @@ def test_what_is_at_the_edge_of_an_operator_runs_as_it_does_there(name, tmp_path
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
 
 
+@pytest.mark.parametrize("name", edge_models.OLD)
+def test_a_softmax_over_several_axes_runs_on_integers(name, tmp_path):
+    pairs = Pairs(seed=sum(name.encode()), opset=12)
+    edge_models.OLD[name](pairs)
+    nodes = check(pairs.model(), tmp_path)
+    assert not floats(nodes), floats(nodes)
+
+
 def test_a_table_takes_a_whole_chain(tmp_path):
     pairs = Pairs()
     pair_models.silu(pairs)

@@ -85,9 +85,7 @@ impl Writer {
             {
                 self.of_two(node, &operator[7..], &[0], 3, None)?;
             }
-            "QLinearSoftmax" if theirs && node.int("opset").unwrap_or(13) >= 13 => {
-                self.of_two(node, "Softmax", &[0], 3, None)?;
-            }
+            "QLinearSoftmax" if theirs => self.softmax(node)?,
             "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" if theirs => self.measured(node)?,
             recurrent::OPERATOR if theirs => {
                 let names = [1, 2].map(|slot| {

@@ -2,7 +2,7 @@
 //! scale is known.
 
 use super::Writer;
-use crate::onnx::schema::NodeProto;
+use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Operators that give the bytes back as they are, in another place.
 pub(super) const MOVING: [&str; 16] = [
@@ -50,6 +50,30 @@ impl Writer {
             inputs.push(self.dequantized(integers, scale, zero_point, 1));
         }
         self.pushed(node, "Where", inputs, (scale, zero_point))
+    }
+
+    /// QLinearSoftmax. Of operator sets before 13 it runs over all axes from one on: that is the softmax of a matrix's rows.
+    pub(super) fn softmax(&mut self, node: &NodeProto) -> Option<()> {
+        if node.int("opset").unwrap_or(13) >= 13 {
+            return self.of_two(node, "Softmax", &[0], 3, None);
+        }
+        let (integers, output) = (node.input_at(0)?, node.output.first()?);
+        let (scale, zero_point) = (node.input_at(3)?, node.input_at(4).unwrap_or_default());
+        let given = node.input_at(2).unwrap_or_default();
+        let real = self.dequantized(integers, node.input_at(1)?, given, 1);
+        let [shape, flat, rows] = ["shape", "flat", "rows"]
+            .map(|word| self.steps.names.fresh(&format!("{output}_{word}")));
+        let axis = |axis| AttributeProto::int("axis", axis);
+        let from = node.int("axis").unwrap_or(1);
+        self.steps.nodes.extend([
+            NodeProto::new("Shape", &shape, &[integers], &[&shape]),
+            NodeProto::new("Flatten", &flat, &[&real], &[&flat]).with(axis(from)),
+            // Of two axes the second is the one that all operator sets would take.
+            NodeProto::new("Softmax", node.title(), &[&flat], &[&rows]).with(axis(1)),
+        ]);
+        let name = self.steps.names.fresh(&format!("{output}_Reshape"));
+        let back = NodeProto::new("Reshape", &name, &[], &[output]);
+        self.pushed(&back, "Reshape", vec![rows, shape], (scale, zero_point))
     }
 
     pub(super) fn moved(&mut self, node: &NodeProto) -> Option<()> {

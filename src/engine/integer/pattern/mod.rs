@@ -14,6 +14,7 @@ mod network;
 mod reader;
 mod resize;
 mod select;
+mod softmax;
 mod tables;
 mod weighted;
 mod wide;
@@ -166,6 +167,9 @@ impl<'a> Matcher<'a> {
     fn moved(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let output = weighted::slot_out(node)?;
+        if node.is("Softmax") && self.flattened_softmax(index).is_some() {
+            return Ok(());
+        }
         let end = self.end(output);
         let end = match end {
             End::Floats(reason) => match self.wide_end(output) {

@@ -187,10 +187,9 @@ fn blocks(node: &NodeProto, shape: &[usize]) -> Result<Operation, Reason> {
 fn softmax(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Reason> {
     let newer = reader.opset >= 13;
     let axis = axis(node.int("axis").unwrap_or(if newer { -1 } else { 1 }), rank)?;
-    if !newer && axis + 1 != rank {
-        return Err("it is of an operator set in which it runs over several axes".into());
-    }
-    Ok(Operation::Softmax { axis })
+    // Before opset 13 it ran over all axes from this one on.
+    let end = if newer { axis + 1 } else { rank };
+    Ok(Operation::Softmax { axes: axis..end })
 }
 
 fn normalization(node: &NodeProto, reader: &Reader, shape: &[usize]) -> Result<Operation, Reason> {

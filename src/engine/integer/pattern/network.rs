@@ -227,8 +227,9 @@ pub(in super::super) enum Operation {
         /// The order of the channels; `None` for SpaceToDepth.
         to_space: Option<BlockOrder>,
     },
+    /// Over one axis, or over the last ones taken as one.
     Softmax {
-        axis: usize,
+        axes: std::ops::Range<usize>,
     },
     /// LayerNormalization over all axes from this one on.
     Normalize {

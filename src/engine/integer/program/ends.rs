@@ -55,21 +55,21 @@ impl<'a> Compiler<'a> {
     pub(super) fn softmax(
         &mut self,
         step: &'a Step,
-        axis: usize,
+        axes: &std::ops::Range<usize>,
         shape: &'a [usize],
     ) -> Result<(), Error> {
         let first = step.inputs.first().ok_or(MISSING)?;
         let rank = shape.len();
-        let layout = match axis == 1 && rank >= 3 {
+        let layout = match *axes == (1..2) && rank >= 3 {
             true => Layout::ChannelsLast,
             false => Layout::Plain,
         };
         let mut source = self.operand(first, layout)?;
         let sizes = layout.sizes(shape);
-        let place = layout.place(axis, rank);
-        // The axis goes behind the others and back.
-        let mut order: Vec<usize> = (0..rank).filter(|&a| a != place).collect();
-        order.push(place);
+        let places: Vec<usize> = axes.clone().map(|axis| layout.place(axis, rank)).collect();
+        // The axes go behind the others and back.
+        let mut order: Vec<usize> = (0..rank).filter(|a| !places.contains(a)).collect();
+        order.extend(places);
         let moves = !is_still(&sizes, &order);
         if moves {
             let work = Work::Permute {
@@ -79,7 +79,7 @@ impl<'a> Compiler<'a> {
             source = self.bytes(work, vec![source], shape);
         }
         let work = Work::Softmax {
-            length: shape[axis],
+            length: shape[axes.clone()].iter().product(),
             from: first.quantization().ok_or(MISSING)?.scale,
             to: scale(step.quantization.ok_or(MISSING)?),
         };

@@ -195,7 +195,7 @@ impl<'a> Compiler<'a> {
                 let made = self.bytes(work, vec![source], output);
                 self.kept(step, first, Layout::ChannelsLast, made, output)?;
             }
-            Operation::Softmax { axis } => self.softmax(step, *axis, shape)?,
+            Operation::Softmax { axes } => self.softmax(step, axes, shape)?,
             Operation::Normalize {
                 axis,
                 epsilon,

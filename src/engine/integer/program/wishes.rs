@@ -23,7 +23,7 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             | Operation::Blocks { .. } => Layout::ChannelsLast,
             Operation::Sums(sums) if sums.window.is_some() => Layout::ChannelsLast,
             Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
-            Operation::Softmax { axis: 1 } => Layout::ChannelsLast,
+            Operation::Softmax { axes } if *axes == (1..2) => Layout::ChannelsLast,
             Operation::Table(_)
             | Operation::ChannelTables(_)
             | Operation::Binary(_)

@@ -1,0 +1,69 @@
+//! A softmax over several axes, as ONNX had it before opset 13: written in newer operators it is Flatten, Softmax and Reshape,
+//! with nothing quantized in between.
+
+use super::Matcher;
+use super::end::End;
+use super::network::Operation;
+use super::select::axis;
+use crate::onnx::schema::NodeProto;
+
+impl Matcher<'_> {
+    /// Makes one step of a Softmax of rows between a Flatten and the Reshape that takes it back. Nothing where it is
+    /// none.
+    pub(super) fn flattened_softmax(&mut self, index: usize) -> Option<()> {
+        let reader = &self.reader;
+        let node = self.node(index);
+        let rows = node.input_at(0)?;
+        let flatten = reader.uses.producer(rows)?;
+        let unflatten = reader.only_reader(node.output.first()?)?;
+        let (before, behind) = (
+            self.plain(flatten, "Flatten")?,
+            self.plain(unflatten, "Reshape")?,
+        );
+        // Of two axes it runs over the last.
+        let alone = reader.only_reader(rows) == Some(index);
+        if !alone || !matches!(node.int("axis"), None | Some(-1 | 1)) {
+            return None;
+        }
+        let (input, output) = (before.input_at(0)?, behind.output.first()?.clone());
+        let operand = reader.operand(input).ok()?;
+        let shape = reader.shape(operand.value()?).ok()?;
+        if reader.shape(&output).ok()? != shape {
+            return None;
+        }
+        let first = axis(before.int("axis").unwrap_or(1), shape.len()).ok()?;
+        let end @ End::Integers { .. } = self.end(&output) else {
+            return None;
+        };
+        let mut around = vec![flatten, unflatten];
+        // The Shape that only tells the Reshape what was there.
+        let asked = behind.input_at(1)?;
+        if let Some(shape) = reader.uses.producer(asked)
+            && self.plain(shape, "Shape").is_some()
+            && reader.uses.consumers(asked).len() == 1
+            && !reader.is_kept(asked)
+        {
+            around.push(shape);
+        }
+        let axes = first..shape.len();
+        self.push(
+            index,
+            Operation::Softmax { axes },
+            vec![operand],
+            &output,
+            end,
+        )
+        .ok()?;
+        for member in &around {
+            self.reasons.remove(member);
+        }
+        self.owned.extend(around.iter().copied());
+        self.network.steps.last_mut()?.nodes.extend(around);
+        Some(())
+    }
+
+    /// A node of ONNX's own that is this operator and may join others.
+    fn plain(&self, index: usize, operator: &str) -> Option<&NodeProto> {
+        self.free(index).filter(|node| node.is(operator))
+    }
+}
