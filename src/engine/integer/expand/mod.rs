@@ -5,6 +5,7 @@
 //! whose scale is known (a MaxPool between two QLinearConv) get pairs around them as well.
 
 mod embedding;
+mod last;
 mod moving;
 mod recurrent;
 mod weighted;
@@ -80,9 +81,13 @@ impl Writer {
             "QLinearSigmoid" | "QLinearLeakyRelu" | "QLinearReduceMean" if theirs => {
                 self.of_two(node, &operator[7..], &[0], 3, None)?;
             }
-            "QLinearAveragePool" | "QLinearGlobalAveragePool"
-                if theirs && node.int("channels_last").unwrap_or(0) == 0 =>
+            "QLinearConv" | "QLinearAveragePool" | "QLinearGlobalAveragePool" | "NhwcMaxPool"
+                if theirs && last::is_last(node) =>
             {
+                self.channels_last(node, model)?;
+            }
+            "QLinearConv" if theirs => self.convolution(&last::as_first(node), model)?,
+            "QLinearAveragePool" | "QLinearGlobalAveragePool" if theirs => {
                 self.of_two(node, &operator[7..], &[0], 3, None)?;
             }
             "QLinearSoftmax" if theirs => self.softmax(node)?,

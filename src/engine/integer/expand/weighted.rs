@@ -56,7 +56,14 @@ impl Writer {
         let weight = self.dequantized(slot(3)?, of_weight, zero_point, i64::from(!turned));
         let mut inputs = vec![input, weight];
         if let Some((bias, scale)) = bias {
-            inputs.push(self.dequantized(bias, &scale, "", 0));
+            // Its columns are its last axis: [N] or [1, N].
+            let axes = model
+                .graph
+                .initializers
+                .get(bias)
+                .map_or(1, |t| t.dims.len());
+            let last = axes.saturating_sub(1) as i64;
+            inputs.push(self.dequantized(bias, &scale, "", last));
         }
         if let Some(scale) = slot(7) {
             return self.pushed(node, "Gemm", inputs, (scale, slot(8).unwrap_or_default()));
