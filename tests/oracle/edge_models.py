@@ -32,6 +32,15 @@ def transposed(shape, weight, per_channel=True, **attributes):
     return convolution(shape, weight, per_channel, transposed=True, **attributes)
 
 
+def deep_product(p):
+    """Its sums are larger than 32 bits where all of the image is as large as it can be."""
+    depth = 70_000
+    x = p.pair(p.input("x", [1, 4, depth]), 0.01, 0)
+    w = p.dq(p.constant(np.full([depth, 3], 127, np.int8)), 0.0001, 0, np.int8)
+    p.pair(p.node("MatMul", [x, w]), 20, 0, output="y")
+    p.output("y")
+
+
 def softmax(shape, axis):
     """Of opset 12: over all axes from one on."""
 

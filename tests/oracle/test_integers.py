@@ -181,6 +181,13 @@ def test_a_softmax_over_several_axes_runs_on_integers(name, tmp_path):
     assert not floats(nodes), floats(nodes)
 
 
+def test_sums_beyond_32_bits_run_in_float(tmp_path):
+    pairs = Pairs()
+    edge_models.deep_product(pairs)
+    nodes = check(pairs.model(), tmp_path, x=np.full([1, 4, 70_000], 3, np.float32))
+    assert [(node["operator"], node["reason"]) for node in floats(nodes)] == [("MatMul", "its sums can go beyond 32 bits")]
+
+
 def test_a_table_takes_a_whole_chain(tmp_path):
     pairs = Pairs()
     pair_models.silu(pairs)

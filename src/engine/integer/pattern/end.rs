@@ -2,7 +2,7 @@
 
 use super::super::quantization::{Quantization, Wide};
 use super::reader::Reason;
-use super::{Matcher, Operand, Operation, weighted};
+use super::{Matcher, Operand, Operation, room, weighted};
 
 /// Where the result of a float node goes.
 pub(super) enum End {
@@ -67,7 +67,13 @@ impl Matcher<'_> {
         operation: &mut Operation,
         inputs: &[Operand],
     ) -> Option<usize> {
-        let Operation::Product { weights, bias, .. } = operation else {
+        let Operation::Product {
+            weights,
+            bias,
+            columns_first,
+            ..
+        } = operation
+        else {
             return None;
         };
         let (add, other) = self.partner(real, "Add").filter(|_| bias.is_empty())?;
@@ -79,7 +85,9 @@ impl Matcher<'_> {
             return None;
         }
         let operand = inputs.first()?;
-        *bias = weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
+        let found = weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
+        room::of_weights(operand, weights, usize::from(!*columns_first), 1, &found).ok()?;
+        *bias = found;
         Some(add)
     }
 

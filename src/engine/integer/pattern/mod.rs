@@ -13,6 +13,7 @@ mod moving;
 mod network;
 mod reader;
 mod resize;
+mod room;
 mod select;
 mod softmax;
 mod tables;

@@ -3,7 +3,7 @@
 use super::super::quantization::Quantization;
 use super::network::{Operand, Operation, Weights};
 use super::reader::{Reader, Reason};
-use super::windows;
+use super::{room, windows};
 use crate::onnx::schema::NodeProto;
 use octet_kernels::int8::Window;
 
@@ -29,6 +29,7 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
         Some(real) => bias(real, reader, &operand, &weights, channels, 1.0)?,
         None => Vec::new(),
     };
+    room::of_weights(&operand, &weights, usize::from(transposed), groups, &bias)?;
     let operation = Operation::Convolution {
         weights,
         bias,
@@ -113,6 +114,7 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
         Some(real) => bias(real, reader, &operand, &weights, columns, by)?,
         None => Vec::new(),
     };
+    room::of_weights(&operand, &weights, usize::from(!columns_first), 1, &bias)?;
     let operation = Operation::Product {
         weights,
         columns_first,
@@ -132,6 +134,7 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
         if rows.last() != Some(&weights.shape[0]) {
             return Err(format!("its factors {rows:?} and {shape:?} don't fit"));
         }
+        room::of_weights(&first, &weights, 1, 1, &[])?;
         let operation = Operation::Product {
             weights,
             columns_first: false,
@@ -160,6 +163,10 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
             "its stacks of matrices {stack:?} and {other:?} differ"
         ));
     }
+    if rows[a - 1] == 0 {
+        return Err("it sums up nothing".into());
+    }
+    room::of_pair(&first, &second, rows[a - 1])?;
     Ok((Operation::Pair, vec![first, second]))
 }
 
