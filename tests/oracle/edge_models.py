@@ -20,6 +20,31 @@ def gemm(rows, bias, columns=5, **attributes):
     return build
 
 
+def with_constant(operator, shape, constant, first=False, quantized=False, low=0.5):
+    """Arithmetic with a constant that is spread, of floats or quantized; no number of it is near zero."""
+
+    def build(p):
+        x = p.pair(p.input("x", shape))
+        values = (p.random.choice([-1, 1], constant) * (low + p.random.random(constant))).astype(np.float32)
+        c = p.constant(values)
+        if quantized:
+            scale, zero = np.float32(0.015), np.uint8(128)
+            integers = np.clip(np.rint(values / scale) + zero, 0, 255).astype(np.uint8)
+            c = p.dq(p.constant(integers), scale, zero)
+        p.pair(p.node(operator, [c, x] if first else [x, c]), 0.05, 120, output="y")
+        p.output("y")
+
+    return build
+
+
+def joined(p):
+    """Positions that never change in front of what is made, as in a vision transformer."""
+    x = p.pair(p.input("x", [1, 6, 8]))
+    c = p.constant(p.random.standard_normal([1, 1, 8]).astype(np.float32))
+    p.pair(p.node("Concat", [c, x], axis=1), 0.03, 100, output="y")
+    p.output("y")
+
+
 def resized(shape, coordinates, rounding="round_prefer_floor", scales=None, sizes=None, **attributes):
     more = [None, None if scales is None else np.array(scales, np.float32)]
     if sizes is not None:
@@ -58,6 +83,20 @@ MODELS = {
     "Gemm, a bias for all": (gemm(5, [1, 1]), ()),
     "Gemm, a bias each place": (gemm(5, [5, 5]), ("Gemm",)),
     "Gemm of one column": (gemm(5, [5, 1], columns=1), ("Gemm",)),
+    "Add each row": (with_constant("Add", [5, 5], [5, 1]), ()),
+    "Mul each row": (with_constant("Mul", [5, 5], [5, 1]), ()),
+    "Mul each row, quantized": (with_constant("Mul", [5, 5], [5, 1], quantized=True), ()),
+    "Mul each channel": (with_constant("Mul", [2, 5, 4, 4], [5, 1, 1]), ()),
+    "Mul each column": (with_constant("Mul", [2, 3, 5], [5]), ()),
+    "Add to channels and rows": (with_constant("Add", [2, 5, 4, 3], [1, 5, 4, 1]), ()),
+    "Sub from each channel": (with_constant("Sub", [1, 5, 4, 4], [1, 5, 1, 1], first=True), ()),
+    "Div each channel": (with_constant("Div", [1, 5, 4, 4], [1, 5, 1, 1]), ()),
+    "Div each channel, quantized": (with_constant("Div", [1, 5, 4, 4], [1, 5, 1, 1], quantized=True), ()),
+    "PRelu each channel": (with_constant("PRelu", [2, 5, 4, 4], [5, 1, 1]), ()),
+    "PRelu each column": (with_constant("PRelu", [3, 5], [5]), ()),
+    "PRelu each row of pixels": (with_constant("PRelu", [1, 5, 4, 4], [4, 1]), ("PRelu",)),
+    "Pow by a whole number": (of_one("Pow", [2, 3, 4], [np.int64(3)], into=(0.1, 128)), ()),
+    "Concat with floats": (joined, ()),
     "Slice backwards of nothing": (of_one("Slice", [0, 3], [np.array([-1]), np.array([-99]), np.array([0]), np.array([-1])]), ()),
     "Resize by a tenth": (resized([1, 1, 1, 20], "asymmetric", "floor", scales=[1, 1, 1, 0.1]), ()),
     "Resize to 48 of 20": (resized([1, 2, 3, 20], "asymmetric", "floor", sizes=[1, 2, 3, 48]), ()),

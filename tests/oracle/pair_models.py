@@ -275,7 +275,7 @@ MODELS = {
     "Mul of channels of each image": (of_two("Mul", [2, 3, 4, 4], [2, 3, 1, 1]), ()),
     "Add of fewer axes": (of_two("Add", [3, 5], [2, 4, 3, 5]), ()),
     "Add both ways": (of_two("Add", [2, 1, 4, 1], [2, 3, 1, 5]), ()),
-    "Div": (of_two("Div", [2, 3], [2, 3]), ("Div",)),
+    "Div": (of_two("Div", [2, 3], [2, 3]), ()),
     "Div by constant": (chain(("Div", 1.7)), ()),
     "Div of constant": (chain(("Add", 4.0), ("Reciprocal",)), ()),
     "Tanh": (chain(("Tanh",)), ()),

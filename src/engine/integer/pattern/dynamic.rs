@@ -58,7 +58,7 @@ impl Reader<'_> {
             .iter()
             .enumerate()
             .all(|(at, &size)| size == 1 || at == axis);
-        let fits = alone && matches!(values.len(), n if n == 1 || n == shape[axis]);
+        let fits = alone && matches!(values.len(), n if n == 1 || Some(&n) == shape.get(axis));
         let sound = values.iter().all(|value| value.is_finite());
         (fits && sound).then_some(values)
     }

@@ -10,10 +10,11 @@ use super::end::End;
 use super::network::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::tables::{self, Answers};
-use super::weighted::Found;
+use super::weighted::{Found, slot};
 use octet_kernels::int8::Arithmetic;
 
 use crate::engine::Engine;
+use crate::engine::integer::quantization::Quantization;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
     DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
@@ -226,8 +227,8 @@ fn reals(
         .ok_or_else(|| "it makes no floats".into())
 }
 
-/// Arithmetic of two quantized values, or of one and a constant. It is one of reals where a side has 16 bits, or the
-/// result, as `wide` says.
+/// Arithmetic of two quantized values, or of one and a constant. It is one of reals where a side has 16 bits or is a constant of
+/// floats, where the result has 16 bits, as `wide` says, and where it is a quotient.
 pub(super) fn binary(node: &NodeProto, wide: bool, reader: &Reader) -> Found {
     let operator = match node.op_type.as_deref() {
         Some("Add") => Some(Binary::Add),
@@ -256,18 +257,42 @@ pub(super) fn binary(node: &NodeProto, wide: bool, reader: &Reader) -> Found {
         }
         operands.push(reader.operand_or_reals(name)?);
     }
-    let sixteen = |operand: &Operand| matches!(operand, Operand::Wide(..));
+    if operands.iter().all(|operand| operand.value().is_none()) {
+        return Err("it computes a constant".into());
+    }
+    let bytes = operands
+        .iter()
+        .all(|operand| operand.quantization().is_some());
     let operation = match operator {
-        _ if wide || operands.iter().any(sixteen) => {
-            Operation::Reals(operator.map_or(Arithmetic::Divide, Binary::arithmetic))
-        }
-        Some(operator) => {
-            for name in &node.input {
-                reader.operand(name)?;
-            }
-            Operation::Binary(operator)
-        }
-        None => return Err("it has no integer form of two values here".into()),
+        Some(operator) if bytes && !wide => Operation::Binary(operator),
+        _ => Operation::Reals(operator.map_or(Arithmetic::Divide, Binary::arithmetic)),
     };
     Ok((operation, operands))
+}
+
+/// PRelu with a slope for each channel: a table for each.
+pub(super) fn slopes(
+    node: &NodeProto,
+    to: Quantization,
+    [low, high]: [u8; 2],
+    reader: &Reader,
+) -> Found {
+    let (input, name) = (slot(node, 0)?, slot(node, 1)?);
+    let operand = reader.operand(input)?;
+    let from = operand.quantization().ok_or("its input is float")?;
+    let shape = reader.shape(input)?;
+    let slopes = reader.beside(name, &shape, 1);
+    let slopes = slopes.filter(|slopes| Some(&slopes.len()) == shape.get(1));
+    let slopes = slopes.ok_or("its slopes are not one for each channel")?;
+    let table = |&slope: &f32| {
+        let mut table = [0; 256];
+        for (integer, entry) in (0..=255u8).zip(&mut table) {
+            let real = from.real(integer);
+            let real = if real < 0.0 { real * slope } else { real };
+            *entry = to.integer(real).clamp(low, high.max(low));
+        }
+        table
+    };
+    let tables = slopes.iter().map(table).collect();
+    Ok((Operation::ChannelTables(tables), vec![operand]))
 }

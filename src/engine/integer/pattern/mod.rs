@@ -179,7 +179,12 @@ impl<'a> Matcher<'a> {
             },
             end => end,
         };
-        let (operation, inputs) = moving::operation(node, &self.reader)?;
+        let (operation, inputs) = match &end {
+            End::Integers { quantization, .. } if node.is("Concat") => {
+                moving::concat(node, *quantization, &self.reader)?
+            }
+            _ => moving::operation(node, &self.reader)?,
+        };
         let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
         if inputs.iter().any(wide) || matches!(end, End::Wide { .. }) {
             moving::on_reals(&operation, inputs.iter().all(wide))?;
@@ -243,7 +248,16 @@ impl<'a> Matcher<'a> {
             end => end,
         };
         let wide = matches!(end, End::Wide { .. });
-        let arithmetic = || elementwise::binary(node, wide, &self.reader);
+        let arithmetic = || match &end {
+            End::Integers {
+                quantization,
+                bounds,
+                ..
+            } if node.is("PRelu") => {
+                elementwise::slopes(node, *quantization, *bounds, &self.reader)
+            }
+            _ => elementwise::binary(node, wide, &self.reader),
+        };
         let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
             Ok((chain, operand)) => {
                 // One sum or product with a number is computed in less time than looked up among 65,536.
@@ -265,7 +279,7 @@ impl<'a> Matcher<'a> {
         for member in &chain {
             self.reasons.remove(member);
         }
-        let clamped = matches!(operation, Operation::Table(_));
+        let clamped = matches!(operation, Operation::Table(_) | Operation::ChannelTables(_));
         self.push(index, operation, inputs, real, end)?;
         if let Some(step) = self.network.steps.last_mut() {
             step.nodes

@@ -2,20 +2,18 @@
 
 use octet_kernels::int8::BlockOrder;
 
-use super::network::Operation;
+use super::network::{Constant, Operand, Operation};
 use super::reader::{Reader, Reason, is_row};
 use super::resize::resize;
 use super::select::{axis, gather, pad, slice};
 use super::weighted::{Found, many_of, slot, slot_out};
 use super::windows;
+use crate::engine::integer::quantization::Quantization;
 use crate::onnx::schema::NodeProto;
 
 /// What a node does to the integers of its first input, its first output being looked at (Split: see
 /// `select`).
 pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
-    if node.is("Concat") {
-        return concat(node, reader);
-    }
     let input = slot(node, 0)?;
     let operand = reader.operand_or_wide(input)?;
     let shape = reader.shape(input)?;
@@ -76,7 +74,7 @@ pub(super) fn on_reals(operation: &Operation, all: bool) -> Result<(), Reason> {
     })
 }
 
-fn concat(node: &NodeProto, reader: &Reader) -> Found {
+pub(super) fn concat(node: &NodeProto, to: Quantization, reader: &Reader) -> Found {
     let output = reader.shape(slot_out(node)?)?;
     let axis = axis(node.int("axis").ok_or("it names no axis")?, output.len())?;
     let mut operands = Vec::new();
@@ -89,10 +87,25 @@ fn concat(node: &NodeProto, reader: &Reader) -> Found {
             return Err(format!("its input {name} {shape:?} doesn't fit {output:?}"));
         }
         joined += shape[axis];
-        operands.push(reader.operand(name)?);
+        operands.push(match reader.operand(name) {
+            Ok(operand) => operand,
+            // It is quantized with the result.
+            Err(reason) => {
+                let (shape, values) = reader.reals(name).ok_or(reason)?;
+                Operand::Constant(Constant {
+                    name: name.clone(),
+                    shape,
+                    integers: values.iter().map(|&value| to.integer(value)).collect(),
+                    quantization: to,
+                })
+            }
+        });
     }
     if operands.is_empty() || joined != output[axis] {
         return Err(format!("its parts don't make {output:?}"));
+    }
+    if operands.iter().all(|operand| operand.value().is_none()) {
+        return Err("it joins constants".into());
     }
     Ok((Operation::Concat { axis }, operands))
 }

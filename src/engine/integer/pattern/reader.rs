@@ -299,9 +299,14 @@ impl<'a> Reader<'a> {
         Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
     }
 
-    /// The one number of a constant.
+    /// The one number of a constant, which may be a whole one (the exponent of a Pow).
     pub(super) fn number(&self, real: &str) -> Option<f32> {
-        match self.reals(real)?.1[..] {
+        let reals = self.reals(real).map(|(_, values)| values);
+        let whole = || {
+            let integers = self.constant(real)?.to_i64().ok()?;
+            Some(integers.iter().map(|&integer| integer as f32).collect())
+        };
+        match reals.or_else(whole)?[..] {
             [number] => Some(number),
             _ => None,
         }

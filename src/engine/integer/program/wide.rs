@@ -85,14 +85,12 @@ impl<'a> Compiler<'a> {
             };
             let mut padded = vec![1; rank - shape.len().min(rank)];
             padded.extend(shape);
-            // A constant of several axes is written in ONNX's order only.
-            let long = padded.iter().filter(|&&size| size != 1).count() > 1;
-            if matches!(operand, Operand::Reals(..)) && long && layout == Layout::ChannelsLast {
-                return Err(MISSING);
-            }
             let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
             *each = super::arithmetic::spread(&sizes, &whole).ok_or(MISSING)?;
-            sources.push(self.reals(operand, lying)?);
+            sources.push(match operand {
+                Operand::Reals(_, values) => turned(values, &padded, layout)?,
+                _ => self.reals(operand, lying)?,
+            });
         }
         let grid = step.wide.map(|wide| wide.grid);
         let work = Work::Arithmetic {
@@ -170,6 +168,13 @@ impl<'a> Compiler<'a> {
         self.ended(step, layout, made, output);
         Ok(())
     }
+}
+
+/// A constant's reals in a layout.
+fn turned(values: &[f32], shape: &[usize], layout: Layout) -> Result<Source, Error> {
+    let mut turned = vec![0.0; values.len()];
+    kernels::permute(values, shape, &layout.order(shape.len()), &mut turned)?;
+    Ok(constant(&turned))
 }
 
 /// A constant's reals.
