@@ -1,4 +1,5 @@
-//! QuantizeLinear and DequantizeLinear for what no region holds, computed to the letter.
+//! QuantizeLinear and DequantizeLinear for what no region holds, computed to the letter; what is no number, which ONNX doesn't
+//! speak of, becomes the zero point.
 //!
 //! tract's own divide by multiplying with a reciprocal, which moves ties, and take eight bits only. These
 //! take every integer type tract has, one scale, one for each channel, or one for each block. They are

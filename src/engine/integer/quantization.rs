@@ -27,7 +27,7 @@ impl Quantization {
     }
 
     /// The integer of a real, computed as QuantizeLinear computes it; what is no number becomes the zero
-    /// point.
+    /// point (ONNX doesn't say, ONNX Runtime makes it the least integer).
     pub(super) fn integer(&self, real: f32) -> u8 {
         let steps = (real / self.scale).round_ties_even() + f32::from(self.zero_point);
         if steps.is_nan() {
