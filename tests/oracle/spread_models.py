@@ -88,6 +88,12 @@ def split(p):
         p.output(f"{part}_out")
 
 
+def scores(p):
+    logits = p.pair(p.node("Conv", [p.pair(p.input("x", [2, 3, 1, 1])), p.weight([9, 3, 1, 1])]), 0.05)
+    p.pair(p.node("Softmax", [p.node("Flatten", [logits])], axis=1), 1 / 255, 0, output="y")
+    p.output("y")
+
+
 def read_and_given_out(p):
     """What is moved is also a result of the model in float."""
     moved = p.node("Transpose", [p.pair(p.input("x", [2, 6, 4]))], "moved", perm=[0, 2, 1])
@@ -121,6 +127,22 @@ def four_bits(kind, axis=None):
     return build
 
 
+def residual(p):
+    """A residual block as TensorRT's tools write it: one pair behind the sum and the Relu."""
+    x = p.pair(p.input("x", [1, 6, 5, 5]))
+    branch = p.pair(p.node("Relu", [p.node("Conv", [x, p.weight([8, 6, 1, 1])])]), 0.03, 0)
+    product = p.node("Conv", [branch, p.weight([6, 8, 3, 3])], pads=[1, 1, 1, 1])
+    p.pair(p.node("Relu", [p.node("Add", [product, x])]), 0.05, 0, output="y")
+    p.output("y")
+
+
+def two_products(p):
+    x = p.pair(p.input("x", [1, 6, 5, 5]))
+    sides = [p.node("Conv", [x, p.weight([4, 6, 1, 1])]) for _ in range(2)]
+    p.pair(p.node("Add", sides), 0.08, output="y")
+    p.output("y")
+
+
 TURNED = ("Transpose", [], {"perm": [0, 2, 3, 1]})
 
 MODELS = {
@@ -136,6 +158,7 @@ MODELS = {
     "Slice, Conv": (ahead("Slice", [1, 6, 5, 5], [4, 2, 3, 3], np.array([1]), np.array([5]), np.array([1]), np.array([2])), ()),
     "Relu, Conv": (ahead("Relu", [1, 3, 5, 5], [4, 3, 3, 3]), ()),
     "Gather, MatMul": (ahead("Gather", [2, 6, 4], [4, 5], np.array([3, 0]), product="MatMul", axis=1), ()),
+    "Flatten, Softmax": (scores, ()),
     "Split, Conv": (split, ()),
     "Conv, Transpose": (behind(TURNED), ()),
     "Conv, Reshape, Transpose": (behind(("Reshape", [np.array([1, 2, 3, 4, 6])], {}), ("Transpose", [], {"perm": [0, 1, 3, 4, 2]})), ()),
@@ -148,8 +171,10 @@ MODELS = {
     "weight with scales along its depth": (moved_weight([8, 2, 3], 0, "Reshape", np.array([8, 6])), ("MatMul", "Add")),
     "weight with an axis more": (moved_weight([1, 8, 6], 2, "Squeeze", np.array([0])), ()),
     "weight with other axes": (moved_weight([2, 4, 6], -1, "Reshape", np.array([-1, 6])), ()),
+    "residual block": (residual, ()),
+    "sum of two products": (two_products, ()),
     "bias of one number": (bias_of_a_number, ()),
-    "a number for each row": (bias_of_rows, ("Add",)),
+    "a number for each row": (bias_of_rows, ()),
     "read and given out": (read_and_given_out, ()),
     "given out before it is rounded": (given_out_before_rounding, ("Transpose",)),
     "int4": (four_bits(TensorProto.INT4), ()),

@@ -227,9 +227,14 @@ fn reals(
         .ok_or_else(|| "it makes no floats".into())
 }
 
-/// Arithmetic of two quantized values, or of one and a constant. It is one of reals where a side has 16 bits or is a constant of
-/// floats, where the result has 16 bits, as `wide` says, and where it is a quotient.
-pub(super) fn binary(node: &NodeProto, wide: bool, reader: &Reader) -> Found {
+/// Arithmetic of two quantized values, or of one and a constant; a side may also be what a product makes in `floats`. It is one of
+/// reals where a side has 16 bits or is floats, where the result has 16 bits, as `wide` says, and where it is a quotient.
+pub(super) fn binary(
+    node: &NodeProto,
+    wide: bool,
+    floats: impl Fn(&str) -> bool,
+    reader: &Reader,
+) -> Found {
     let operator = match node.op_type.as_deref() {
         Some("Add") => Some(Binary::Add),
         Some("Sub") => Some(Binary::Subtract),
@@ -255,7 +260,10 @@ pub(super) fn binary(node: &NodeProto, wide: bool, reader: &Reader) -> Found {
                 "its input {name} {shape:?} doesn't spread to {output:?}"
             ));
         }
-        operands.push(reader.operand_or_reals(name)?);
+        operands.push(match reader.operand_or_reals(name) {
+            Err(_) if floats(name) => Operand::Floats(name.clone()),
+            found => found?,
+        });
     }
     if operands.iter().all(|operand| operand.value().is_none()) {
         return Err("it computes a constant".into());

@@ -85,7 +85,8 @@ impl Matcher<'_> {
             return None;
         }
         let operand = inputs.first()?;
-        let found = weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
+        let found =
+            weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
         room::of_weights(operand, weights, usize::from(!*columns_first), 1, &found).ok()?;
         *bias = found;
         Some(add)

@@ -216,6 +216,18 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
+    /// Whether a value is what a product of integers makes in floats.
+    fn is_product(&self, name: &str) -> bool {
+        let mut steps = self.network.steps.iter();
+        steps.any(|step| {
+            let weighted = matches!(
+                step.operation,
+                Operation::Convolution { .. } | Operation::Product { .. }
+            );
+            weighted && step.output == name && step.quantization.is_none() && step.wide.is_none()
+        })
+    }
+
     fn split(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let operand = self.reader.operand(weighted::slot(node, 0)?)?;
@@ -256,7 +268,7 @@ impl<'a> Matcher<'a> {
             } if node.is("PRelu") => {
                 elementwise::slopes(node, *quantization, *bounds, &self.reader)
             }
-            _ => elementwise::binary(node, wide, &self.reader),
+            _ => elementwise::binary(node, wide, |name| self.is_product(name), &self.reader),
         };
         let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
             Ok((chain, operand)) => {

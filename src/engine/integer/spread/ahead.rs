@@ -2,17 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Pair, moves, picks_greatest};
+use super::{Pair, around_softmax, moves, picks_greatest};
 use crate::graph::{Graph, Steps};
 use crate::onnx::schema::NodeProto;
 
 /// Goes from the beginning of the graph to its end, so that a pair passes through any number of such operators.
 pub(super) fn spread(graph: &mut Graph) {
     let asking = asking(graph);
+    let around = around_softmax(graph);
     let mut steps = Steps::new(graph.names());
     let mut known: HashMap<String, Pair> = HashMap::new();
-    for mut node in std::mem::take(&mut graph.nodes) {
-        let passed = passed(&node, graph, &known).cloned();
+    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    for (index, mut node) in nodes {
+        let passed = passed(&node, graph, &known).filter(|_| !around.contains(&index));
+        let passed = passed.cloned();
         if node.is("DequantizeLinear") {
             let pair = Pair::of(graph, &node);
             known.extend(node.output.first().cloned().zip(pair));

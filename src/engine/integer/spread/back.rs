@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Pair, moves, picks_greatest};
+use super::{Pair, around_softmax, moves, picks_greatest};
 use crate::graph::{Graph, Steps};
 
 /// Goes from the end of the graph to its beginning, so that a pair passes through any number of such operators.
@@ -14,6 +14,7 @@ pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
         [(reader, _)] if !uses.is_output(name) && !kept.contains(name) => Some(*reader),
         _ => None,
     };
+    let around = around_softmax(graph);
     let mut rounded: HashMap<&str, Pair> = HashMap::new();
     let mut pairs: HashMap<String, Pair> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate().rev() {
@@ -28,7 +29,7 @@ pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
             .output
             .first()
             .and_then(|name| rounded.get(name.as_str()));
-        let Some(pair) = behind.cloned() else {
+        let Some(pair) = behind.cloned().filter(|_| !around.contains(&index)) else {
             continue;
         };
         let moved = match node.is("Concat") {

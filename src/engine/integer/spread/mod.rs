@@ -9,6 +9,8 @@ mod ahead;
 mod back;
 mod weights;
 
+use std::collections::HashSet;
+
 use crate::graph::{Graph, Model, Steps};
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -91,6 +93,23 @@ const MOVING: [&str; 8] = [
 
 fn moves(node: &NodeProto) -> bool {
     MOVING.iter().any(|operator| node.is(operator)) || node.is("Slice")
+}
+
+/// The nodes around each Softmax of rows that is one over several axes with them (`pattern/softmax.rs`): they need no pairs.
+fn around_softmax(graph: &Graph) -> HashSet<usize> {
+    let uses = graph.uses();
+    let mut around = HashSet::new();
+    for node in graph.nodes.iter().filter(|node| node.is("Softmax")) {
+        let before = node.input_at(0).and_then(|name| uses.producer(name));
+        let behind = node.output.first().map(|name| uses.consumers(name));
+        if let (Some(before), Some(&[(behind, 0)])) = (before, behind)
+            && graph.nodes[before].is("Flatten")
+            && graph.nodes[behind].is("Reshape")
+        {
+            around.extend([before, behind]);
+        }
+    }
+    around
 }
 
 /// Whether it gives the greatest of some numbers, and not also where they stand: rounding keeps order.
