@@ -2,11 +2,15 @@
 //! slots left empty. The result is always a valid graph, and every node says what became of it.
 #![allow(clippy::unwrap_used)]
 
+#[path = "quantize/any_settings.rs"]
+mod any_settings;
 #[path = "quantize/chains.rs"]
 mod chains;
 #[path = "quantize/done.rs"]
 mod done;
 mod graphs;
+#[path = "quantize/ranges.rs"]
+mod ranges;
 #[path = "quantize/refusals.rs"]
 mod refusals;
 

@@ -24,6 +24,14 @@ impl Ranges<'_> {
         }
     }
 
+    /// The method that finds the range of a tensor that is represented like this; `None` where it comes from elsewhere.
+    pub(super) fn method_of(&self, represented: &Representation) -> Option<Method> {
+        match self {
+            Ranges::Given(_) => None,
+            Ranges::Seen(_, method) => Some(represented.method.unwrap_or(*method)),
+        }
+    }
+
     /// The range of `value` for a tensor that is represented like this; `None` where nothing is known of it.
     pub(super) fn of(
         &self,

@@ -113,6 +113,11 @@ impl Method {
         })
     }
 
+    /// Whether it is one of ONNX Runtime's own.
+    pub fn is_onnx_runtimes(&self) -> bool {
+        matches!(self, Method::OrtPercentile(_) | Method::OrtEntropy { .. })
+    }
+
     /// What must be counted in a second pass over the samples, for the methods that need one.
     pub fn second_pass(&self) -> Option<Layout> {
         match *self {

@@ -1,9 +1,9 @@
 //! Relu and Clip: folded into what comes before them where that changes nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
+use super::Plan;
 use super::visit::Planner;
-use super::{Form, Plan, RangeSource};
 use crate::calibrate::Range;
 
 /// A node that is folded into what comes before it.
@@ -83,6 +83,7 @@ impl Planner<'_> {
             || !exact
             || !alone
             || self.uses.is_output(input)
+            || self.nodes[index].float_output
             || !self.is_float(output)
         {
             return false;
@@ -124,44 +125,6 @@ impl Planner<'_> {
         };
         let high = bound(2, f32::INFINITY)?;
         (low <= 0.0 && high >= 0.0).then_some(Bounds { low, high })
-    }
-
-    /// The input of a Clip or Relu takes the range of its output, also where it stays a float operator: what
-    /// lies outside is cut off behind it anyway, and so the input need not be observed. A Softmax gives 0
-    /// to 1. Seen in order, so that a chain of two takes the nearer range.
-    pub(super) fn range_sources(
-        &self,
-        forms: &BTreeMap<String, Form>,
-    ) -> HashMap<String, RangeSource> {
-        let mut sources: HashMap<String, RangeSource> = HashMap::new();
-        let source = |sources: &HashMap<String, RangeSource>, name: &str| {
-            sources
-                .get(name)
-                .cloned()
-                .unwrap_or_else(|| RangeSource::Observed(name.to_string()))
-        };
-        for (index, node) in self.model.graph.nodes.iter().enumerate() {
-            let Some(output) = node.output.first() else {
-                continue;
-            };
-            if node.is("Softmax") && self.excluded(index).is_none() {
-                sources.insert(output.clone(), RangeSource::Fixed(0.0, 1.0));
-            } else if (node.is("Relu") || node.is("Clip"))
-                && let Some(input) = node.input_at(0)
-                && self.uses.consumers(input).len() == 1
-                && self.is_float(input)
-                && self.is_float(output)
-            {
-                let taken = source(&sources, output);
-                sources.insert(input.to_string(), taken);
-            }
-        }
-        let marked = forms.iter().filter(|(name, form)| {
-            **form == Form::Activation && !self.model.graph.initializers.contains(name)
-        });
-        marked
-            .map(|(name, _)| (name.clone(), source(&sources, name)))
-            .collect()
     }
 }
 

@@ -26,6 +26,7 @@ impl Planner<'_> {
             .collect();
         self.part_unlike(&mut forms, &representations);
         let ranges = self.range_sources(&forms);
+        let float_softmaxes = self.float_softmaxes(&forms);
         let sources = sources(&forms);
         representations.retain(|name, _| !matches!(forms.get(name), Some(Form::Shared(_))));
         let ordered = self.order.into_iter();
@@ -42,6 +43,7 @@ impl Planner<'_> {
             renamed: self.renamed,
             quantized: self.quantized,
             ranges,
+            float_softmaxes,
             sources,
             choices: self.choices,
         }

@@ -6,6 +6,7 @@
 
 mod clamp;
 mod finish;
+mod sources;
 mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -21,6 +22,7 @@ use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 pub(super) use clamp::Folded;
+pub(super) use sources::RangeSource;
 use visit::Planner;
 
 /// How a value or constant is quantized.
@@ -44,13 +46,6 @@ pub(super) struct Bias {
     pub(super) beta: f32,
 }
 
-/// Where the range of a value comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum RangeSource {
-    Observed(String),
-    Fixed(f32, f32),
-}
-
 /// What is to be quantized.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -72,6 +67,8 @@ pub struct Plan {
     /// Nodes that read integers: the only ones whose weights are replaced.
     pub(super) quantized: HashSet<usize>,
     pub(super) ranges: HashMap<String, RangeSource>,
+    /// Outputs of Softmax operators that stay float, though what they make becomes integers.
+    pub(super) float_softmaxes: BTreeSet<String>,
     /// For a value that shares another's scale: the value at the end of that chain.
     pub(super) sources: HashMap<String, String>,
     pub(super) choices: Vec<NodeChoice>,
@@ -135,28 +132,10 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The values whose ranges any settings may want, in order of name: what a calibration has to watch so
-    /// that layers can be kept float, given back and retyped without another.
-    pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
-        // Operator by operator: settings may have the nodes inside a composed operator quantized, too.
-        let plan = Plan::with_chains(model, &Settings::default(), Vec::new())?;
-        let names: BTreeSet<&String> = plan
-            .forms
-            .iter()
-            .filter(|(name, form)| {
-                !matches!(form, Form::Weight(_)) && !model.graph.initializers.contains(name)
-            })
-            .map(|(name, _)| match plan.ranges.get(name) {
-                Some(RangeSource::Observed(source)) => source,
-                _ => name,
-            })
-            .collect();
-        Ok(names.into_iter().cloned().collect())
-    }
-
     /// Finds the ranges that the settings don't give, many tensors at a time since some methods search long; names those
     /// that were found.
     pub(super) fn find_ranges(&mut self, ranges: Ranges<'_>) -> Result<Vec<String>, QuantizeError> {
+        self.follow_onnx_runtime(ranges);
         let wanted: Vec<(&String, &String, &Representation)> = self
             .forms
             .iter()

@@ -1,0 +1,193 @@
+//! Any settings can follow any calibration: it watched all that they may ask for.
+
+use octet::calibrate::{Method, Observation, Observations};
+use octet::graph::Model;
+use octet::onnx::schema::*;
+use octet::quantize::{Plan, QuantizeError, Ranges, Settings, apply};
+use serde_json::{Value, json};
+
+use crate::graphs::{check_valid, constant, model, node};
+
+/// Numbers that look random, the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+fn constants() -> Vec<TensorProto> {
+    let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+    vec![
+        constant("w", &[3, 3, 1, 1]),
+        constant("m", &[3, 3]),
+        constant("b", &[3]),
+        number("low", 0.0),
+        number("high", 6.0),
+        number("half", 0.5),
+        TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into()),
+    ]
+}
+
+/// Up to nine operators of all treatments behind one another and beside, two outputs at most.
+fn random_model(random: &mut Random) -> Model {
+    let mut nodes: Vec<NodeProto> = Vec::new();
+    let mut values = vec!["x".to_string()];
+    for step in 0..2 + random.below(8) {
+        let made = format!("v{step}");
+        // Mostly the last value, so that chains come about.
+        let latest = values[values.len() - 1].clone();
+        let from = match random.below(3) {
+            0 => random.one(&values).clone(),
+            _ => latest,
+        };
+        let (from, other) = (from.as_str(), random.one(&values).clone());
+        let inner = format!("{made}/inner");
+        let deeper = format!("{made}/deeper");
+        nodes.extend(match random.below(17) {
+            0 => vec![node("Conv", &[from, "w", "b"], &made)],
+            1 | 2 => vec![node("Relu", &[from], &made)],
+            3 | 4 => vec![node("Clip", &[from, "low", "high"], &made)],
+            5 => vec![node("Clip", &[from, "half", "high"], &made)],
+            6 => vec![node("MaxPool", &[from], &made)],
+            7 => vec![node("Transpose", &[from], &made)],
+            8 => vec![node("Transpose", &["m"], &made)],
+            9 => vec![node("MatMul", &[from, "m"], &made)],
+            10 => vec![node("Add", &[from, &other], &made)],
+            11 => vec![node("Softmax", &[from], &made)],
+            12 => vec![node("Where", &["yes", from, &other], &made)],
+            13 => vec![node("Pad", &[from, "", "half"], &made)],
+            14 => vec![node("Exp", &[from], &made)],
+            15 => vec![
+                node("Sigmoid", &[from], &inner),
+                node("Mul", &[from, &inner], &made),
+            ],
+            _ => vec![
+                node("Softplus", &[from], &inner),
+                node("Tanh", &[&inner], &deeper),
+                node("Mul", &[from, &deeper], &made),
+            ],
+        });
+        values.push(made);
+    }
+    let last = &values[values.len() - 1];
+    let also = random.one(&values[1..]);
+    let outputs: Vec<&str> = match also == last {
+        true => vec![last],
+        false => vec![last, also],
+    };
+    model(nodes, constants(), &outputs)
+}
+
+/// What can be said of how a tensor is represented.
+fn random_tensor(random: &mut Random) -> Value {
+    match random.below(8) {
+        0 => json!({ "symmetric": true }),
+        1 => json!({ "power_of_two": true }),
+        2 => json!({ "type": *random.one(&["u8", "i8", "u16", "i16", "u4", "i4"]) }),
+        3 => json!({ "method": *random.one(&["mse", "auto", "percentile:99"]) }),
+        4 => json!({ "reduce_range": true }),
+        5 => json!({ "snap_zero": true }),
+        6 => json!({ "per_channel": false }),
+        _ => json!({}),
+    }
+}
+
+fn random_layer(random: &mut Random) -> Value {
+    match random.below(5) {
+        0 => json!({ "float": true }),
+        1 => json!({ "float_output": true }),
+        2 => json!({ "always": true }),
+        3 => json!({ "activations": random_tensor(random) }),
+        _ => json!({ "weights": random_tensor(random) }),
+    }
+}
+
+fn random_settings(random: &mut Random, model: &Model) -> Settings {
+    let nodes = &model.graph.nodes;
+    let title = |random: &mut Random| random.one(nodes).title().to_string();
+    let operator = |random: &mut Random| random.one(nodes).operator();
+    let mut said = json!({
+        "activations": random_tensor(random),
+        "weights": random_tensor(random),
+        "guard": random.below(2) == 0,
+        "format": *random.one(&["qdq", "qdq", "qoperator", "simulated"]),
+    });
+    if random.below(3) == 0 {
+        said["operators"] = match random.below(3) {
+            0 => json!("onnxruntime"),
+            1 => json!([operator(random)]),
+            _ => json!([operator(random), operator(random)]),
+        };
+    }
+    if random.below(4) == 0 {
+        said["by_name"] = json!({ "": random_layer(random) });
+    }
+    if random.below(2) == 0 {
+        said["by_operator"] = json!({ operator(random): random_layer(random) });
+    }
+    if random.below(2) == 0 {
+        said["by_node"] =
+            json!({ title(random): random_layer(random), title(random): random_layer(random) });
+    }
+    if random.below(2) == 0 {
+        let values: Vec<&String> = nodes.iter().flat_map(|node| &node.output).collect();
+        let one = (*random.one(&values)).clone();
+        let own = match random.below(4) {
+            0 => json!({ "scale": 0.1 }),
+            1 => json!({ "range": [-1, 2] }),
+            _ => random_tensor(random),
+        };
+        said["tensors"] = json!({ one: own });
+    }
+    Settings::from_value(said).unwrap()
+}
+
+fn seen(model: &Model) -> Option<Observations> {
+    let mut one = Observation::new();
+    one.observe(&[-1.0, -0.25, 0.0, 0.5, 2.0]);
+    let watched = Plan::observable(model).ok()?;
+    Some(
+        watched
+            .into_iter()
+            .map(|name| (name, one.clone()))
+            .collect(),
+    )
+}
+
+#[test]
+fn any_settings_can_follow_any_calibration() {
+    let mut random = Random(7);
+    let mut done = 0;
+    for round in 0..2000 {
+        let model = random_model(&mut random);
+        let Some(seen) = seen(&model) else { continue };
+        let settings = random_settings(&mut random, &model);
+        match apply(&model, &settings, Some(Ranges::Seen(&seen, Method::MinMax))) {
+            Ok(quantized) => {
+                check_valid(&quantized.model);
+                done += 1;
+            }
+            // Of some settings and models nothing is left.
+            Err(QuantizeError::Nothing { .. }) => {}
+            Err(error) => {
+                let said = serde_json::to_string(&settings).unwrap();
+                let nodes = model.graph.nodes.iter();
+                let nodes: Vec<String> = nodes
+                    .map(|node| format!("{} {:?} {:?}", node.operator(), node.input, node.output))
+                    .collect();
+                panic!("round {round}: {error}\n{said}\n{nodes:#?}");
+            }
+        }
+    }
+    assert!(done > 1000, "only {done} were quantized");
+}

@@ -1,0 +1,157 @@
+//! Which range a value gets where it is not what was seen of itself.
+
+use octet::calibrate::{Method, Observation, Observations, Range};
+use octet::graph::Model;
+use octet::onnx::schema::*;
+use octet::quantize::{Plan, Quantized, Ranges, Settings, apply};
+use serde_json::{Value, json};
+
+use crate::graphs::{constant, maker, model, node};
+
+/// The model by these settings, after a calibration that saw these ends of values, and -1 to 2 of others.
+fn quantized(
+    model: &Model,
+    settings: Value,
+    ends: &[(&str, [f32; 2])],
+    method: Method,
+) -> Quantized {
+    let settings = Settings::from_value(settings).unwrap();
+    let seen: Observations = Plan::observable(model)
+        .unwrap()
+        .into_iter()
+        .map(|name| {
+            let ends = ends.iter().find(|(value, _)| *value == name);
+            let mut seen = Observation::new();
+            seen.observe(&ends.map_or([-1.0, 2.0], |(_, ends)| *ends));
+            (name, seen)
+        })
+        .collect();
+    apply(model, &settings, Some(Ranges::Seen(&seen, method))).unwrap()
+}
+
+/// The ends of a value's integers, in hundredths.
+fn ends(quantized: &Quantized, value: &str) -> [i32; 2] {
+    let mut tensors = quantized.tensors.iter();
+    let found = tensors.find(|tensor| tensor.name == value).unwrap();
+    [found.min, found.max].map(|end| (end * 100.0).round() as i32)
+}
+
+fn convs(between: Vec<NodeProto>, last: &str, outputs: &[&str]) -> Model {
+    let mut nodes = vec![node("Conv", &["x", "w"], "a")];
+    nodes.extend(between);
+    nodes.push(node("Conv", &[last, "w"], "y"));
+    let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
+    let constants = vec![
+        constant("w", &[3, 3, 1, 1]),
+        number("low", 0.0),
+        number("high", 6.0),
+    ];
+    model(nodes, constants, outputs)
+}
+
+#[test]
+fn an_output_of_the_model_that_a_relu_reads_keeps_what_lies_below_zero() {
+    let seen = [("a", [-20.0, 10.0]), ("r", [0.0, 10.0])];
+    for clamp in [
+        node("Relu", &["a"], "r"),
+        node("Clip", &["a", "low", "high"], "r"),
+    ] {
+        for (outputs, wanted) in [(&["y", "a"][..], [-2000, 1000]), (&["y"], [0, 1000])] {
+            let model = convs(vec![clamp.clone()], "r", outputs);
+            // Not symmetric, but not folded either: `a` has a scale of its own.
+            let settings = json!({ "guard": false, "tensors": { "r": { "symmetric": true } } });
+            let made = quantized(&model, settings, &seen, Method::MinMax);
+            let [low, high] = ends(&made, "a");
+            assert!(
+                (low - wanted[0]).abs() < 12 && (high - wanted[1]).abs() < 12,
+                "{outputs:?}: {low} {high}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_clamp_whose_output_stays_float_stays_itself() {
+    let model = convs(
+        vec![node("Relu", &["a"], "r"), node("Exp", &["r"], "e")],
+        "e",
+        &["y"],
+    );
+    let settings = json!({ "by_node": { "r": { "float_output": true } } });
+    let made = quantized(&model, settings, &[], Method::MinMax);
+    assert!(maker(&made, "r").is("Relu"));
+    assert_eq!(maker(&made, "e").input, ["r"]);
+}
+
+#[test]
+fn a_softmax_gives_zero_to_one_whoever_computes_it() {
+    let model = model(
+        vec![
+            node("MatMul", &["x", "m"], "a"),
+            node("Softmax", &["a"], "p"),
+            node("MatMul", &["p", "m"], "y"),
+        ],
+        vec![constant("m", &[3, 3])],
+        &["y"],
+    );
+    let seen = [("p", [0.0, 0.25])];
+    let float = json!({ "by_operator": { "Softmax": { "float": true } } });
+    for settings in [json!({}), float.clone(), json!({ "operators": ["MatMul"] })] {
+        let made = quantized(&model, settings, &seen, Method::MinMax);
+        assert_eq!(ends(&made, "p"), [0, 100]);
+    }
+    // ONNX Runtime's quantizer takes what it saw of one that it leaves float, and so do its methods here.
+    let its = Method::OrtEntropy {
+        bins: 128,
+        levels: 128,
+    };
+    assert_eq!(ends(&quantized(&model, float, &seen, its), "p"), [0, 25]);
+    assert_eq!(
+        ends(&quantized(&model, json!({}), &seen, its), "p"),
+        [0, 100]
+    );
+}
+
+#[test]
+fn of_two_clamps_in_a_row_each_may_stay() {
+    let between = vec![
+        node("Relu", &["a"], "r"),
+        node("Clip", &["r", "low", "high"], "c"),
+        node("Relu", &["c"], "s"),
+    ];
+    let model = convs(between, "s", &["y"]);
+    let seen = [("r", [0.0, 9.0]), ("c", [0.0, 6.0]), ("s", [0.0, 5.0])];
+    for (settings, value, wanted) in [
+        (json!({ "activations": { "symmetric": true } }), "a", 900),
+        (json!({ "operators": ["Conv"] }), "a", 900),
+        (
+            json!({ "by_operator": { "Clip": { "float": true } } }),
+            "r",
+            600,
+        ),
+        (json!({ "by_node": { "s": { "float": true } } }), "c", 500),
+        (json!({}), "s", 500),
+    ] {
+        let said = settings.to_string();
+        let made = quantized(&model, settings, &seen, Method::MinMax);
+        let [_, high] = ends(&made, value);
+        assert!((high - wanted).abs() < 12, "{said}: {high}");
+    }
+}
+
+#[test]
+fn moves_are_quantized_by_themselves_where_that_is_wanted() {
+    let model = model(
+        vec![
+            node("MaxPool", &["x"], "p"),
+            node("Transpose", &["p"], "t"),
+            node("MatMul", &["t", "m"], "y"),
+        ],
+        vec![constant("m", &[3, 3])],
+        &["y"],
+    );
+    let always = json!({ "by_name": { "": { "always": true } } });
+    let made = quantized(&model, always, &[("x", [-3.0, 3.0])], Method::MinMax);
+    assert!(made.nodes.iter().all(|node| node.quantized));
+    assert_eq!(made.ranges.get("x"), Some(&Range::new(-3.0, 3.0)));
+}
