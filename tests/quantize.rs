@@ -191,6 +191,29 @@ fn the_names_that_are_given_are_free() {
 }
 
 #[test]
+fn the_names_that_nodes_are_given_are_free() {
+    // What the pairs, and the operators on integers, would be called.
+    let named = |mut made: NodeProto, name: &str| {
+        made.name = Some(name.into());
+        made
+    };
+    let nodes = vec![
+        named(node("Conv", &["x", "w", "b"], "a"), "x_QuantizeLinear"),
+        named(node("Sigmoid", &["a"], "s"), "x_QuantizeLinear_quant"),
+        named(node("Conv", &["s", "w", "b"], "c"), "w_DequantizeLinear"),
+        named(node("Add", &["c", "c"], "d"), "b_DequantizeLinear"),
+        named(node("MaxPool", &["d"], "y"), "b_DequantizeLinear_1"),
+    ];
+    let weight = constant("w", &[3, 3, 1, 1]);
+    let model = model(nodes, vec![weight.clone(), constant("b", &[3])], &["y"]);
+    let quantized = done(&model);
+    // The weight is found again by the name of its pair.
+    let readable = octet::quantize::with_float_weights(&quantized.model, &model).unwrap();
+    let floats = readable.graph.initializers.get("w").unwrap();
+    assert_eq!(floats.to_f32().unwrap(), weight.to_f32().unwrap());
+}
+
+#[test]
 fn scalars_are_quantized_with_one_scale() {
     let scalar = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
     let nodes = vec![

@@ -60,8 +60,9 @@ pub(super) fn rewrite<'a>(
     };
     let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;
     let name = node.name.as_ref().filter(|name| !name.is_empty());
+    let name = name.map(|name| graph.fresh(&format!("{name}_quant")));
     graph.push(NodeProto {
-        name: name.map(|name| format!("{name}_quant")),
+        name,
         op_type: Some(OPERATOR.into()),
         domain: Some(MICROSOFT.into()),
         input: inputs(node, &tables),

@@ -166,10 +166,16 @@ impl Constant {
     }
 }
 
-/// The name in the float model of what a DequantizeLinear makes: pairs are named after their tensor.
+/// The name in the float model of what a DequantizeLinear makes: pairs are named after their tensor, with a number where
+/// another node had the name.
 fn tensor_title(node: &NodeProto) -> &str {
     let name = node.title();
-    name.strip_suffix("_DequantizeLinear").unwrap_or(name)
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match name.rsplit_once("_DequantizeLinear") {
+        Some((tensor, "")) => tensor,
+        Some((tensor, end)) if end.strip_prefix('_').is_some_and(is_number) => tensor,
+        _ => name,
+    }
 }
 
 /// Adds a float constant, under its own name where that is free or already this constant's.

@@ -32,13 +32,12 @@ pub(super) fn uses_without(graph: &Graph, removed: &BTreeSet<usize>) -> Uses {
 
 pub(super) fn linear(
     operator: &str,
-    tensor: &str,
+    title: &str,
     inputs: [&String; 3],
     output: &str,
     axis: Option<usize>,
 ) -> NodeProto {
-    let name = format!("{tensor}_{operator}");
-    let node = NodeProto::new(operator, &name, &inputs.map(String::as_str), &[output]);
+    let node = NodeProto::new(operator, title, &inputs.map(String::as_str), &[output]);
     match axis {
         Some(axis) => node.with(AttributeProto::int("axis", axis as i64)),
         None => node,

@@ -275,7 +275,8 @@ impl<'a> Writer<'a> {
         output: &str,
         axis: Option<usize>,
     ) -> NodeProto {
-        let mut node = linear(operator, tensor, inputs, output, axis);
+        let title = self.names.fresh(&format!("{tensor}_{operator}"));
+        let mut node = linear(operator, &title, inputs, output, axis);
         let old = !matches!(element, DataType::Int8 | DataType::Uint8 | DataType::Int32);
         if old && self.model.opset() < FIRST_OPSET_WITH_16_AND_4_BITS {
             node.domain = Some(MICROSOFT.into());

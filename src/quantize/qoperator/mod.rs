@@ -14,7 +14,7 @@ mod tests;
 mod unweighted;
 mod weighted;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use self::pairs::Pairs;
 use super::operators::EMBEDDING;
@@ -71,7 +71,7 @@ pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let opset = out.opset();
     let folds = {
         let pairs = Pairs::of(&out.graph);
-        let mut folds = HashMap::new();
+        let mut folds = BTreeMap::new();
         for (index, node) in out.graph.nodes.iter().enumerate() {
             if let Some(folded) = fold(node, opset, &pairs, &mut names)? {
                 folds.insert(index, folded);
@@ -135,7 +135,7 @@ fn skip_idle_pairs(model: &mut Model) {
 }
 
 /// Puts the folded nodes in the places of those they were, and takes out the QuantizeLinear after them.
-fn apply(graph: &mut Graph, folds: HashMap<usize, Folded>, names: &mut Names) {
+fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
     // By the float value: the QuantizeLinear that reads it, and the integers it makes.
     let mut quantized: HashMap<String, (usize, String)> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -166,6 +166,11 @@ fn apply(graph: &mut Graph, folds: HashMap<usize, Folded>, names: &mut Names) {
         }
         for constant in folded.constants {
             graph.initializers.insert(constant);
+        }
+        if let Some(new) = &mut node.name
+            && graph.nodes[index].name.as_ref() != Some(new)
+        {
+            *new = names.fresh(new);
         }
         graph.nodes[index] = node;
     }
