@@ -293,3 +293,32 @@ fn the_settings_say_what_they_need() {
         ElementType::I8
     );
 }
+
+#[test]
+fn where_there_is_nothing_to_round_together_it_goes_through_and_says_so() {
+    use octet::quantize::Plan;
+
+    // The weights of a ConvTranspose lie otherwise.
+    let weight = graphs::constant("w", &[3, 3, 2, 2]);
+    let nodes = vec![graphs::node("ConvTranspose", &["x", "w"], "y")];
+    let model = graphs::model(nodes, vec![weight], &["y"]);
+    assert!(meetings(&model).is_empty());
+    let watched = Plan::observable(&model).unwrap().into_iter();
+    let seen: BTreeMap<_, _> = watched
+        .map(|name| {
+            let mut seen = Observation::new();
+            seen.observe(&[-1.0, 2.0]);
+            (name, seen)
+        })
+        .collect();
+    let notes = |text: &str| {
+        let ranges = Ranges::Seen(&seen, Method::MinMax);
+        apply(&model, &settings(text), Some(ranges)).unwrap().notes
+    };
+    let said = notes(r#"{"rounding": "gptq"}"#);
+    assert!(
+        said.iter().any(|note| note.contains("gptq had no effect")),
+        "{said:?}"
+    );
+    assert_eq!(notes("{}"), [""; 0]);
+}

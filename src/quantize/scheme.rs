@@ -4,11 +4,12 @@ use super::compensate::known;
 use super::guard::{Guarded, guard};
 use super::operators::is_onnx_runtimes;
 use super::settings::{
-    ElementType, Format, Layers, Operators, Scheme, Settings, without_effect, without_meaning,
+    ElementType, Format, Layers, Operators, Rounding, Scheme, Settings, without_effect,
+    without_meaning,
 };
 use super::{
-    DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, Ranges, WeightSettings,
-    quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
+    DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, QuantizedTensor, Ranges,
+    WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
     to_integer_operators, with_float_weights,
 };
 use crate::calibrate::Method;
@@ -17,6 +18,10 @@ use crate::graph::Model;
 /// Why biases are as they were where the settings want them corrected.
 const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
                         a calibration does";
+
+/// Why weights are as they were where the settings want them rounded together.
+const NOTHING_TOGETHER: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
+                                else reads, and none of these was quantized with errors to make up for";
 
 /// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
 /// where the settings need samples.
@@ -79,7 +84,10 @@ fn by_scheme(
         }
         Scheme::Blocks => {
             let (keep_float, operators) = selected(model, settings)?;
-            let seen = settings.need_moments().then(|| known(ranges)).transpose()?;
+            let seen = match settings.need_moments() {
+                true => known(model, ranges)?,
+                false => None,
+            };
             quantize_blocks(
                 model,
                 &settings.blocks,
@@ -114,6 +122,10 @@ fn quantize_static(
     quantized.notes.splice(0..0, notes);
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
+    }
+    let compensated = |tensor: &QuantizedTensor| tensor.compensated.is_some();
+    if plan.rounding == Rounding::Gptq && !quantized.tensors.iter().any(compensated) {
+        quantized.notes.push(NOTHING_TOGETHER.into());
     }
     match settings.format {
         Format::Qdq => {}

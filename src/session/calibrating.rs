@@ -162,7 +162,11 @@ impl Session {
         let further = match layout {
             Some(layout) if calibration.layout() != Some(layout) => Further::Histograms(layout),
             _ if moments && !calibration.has_moments() => {
-                Further::Moments(quantize::meetings(&ready.model))
+                let meetings = quantize::meetings(&ready.model);
+                if meetings.is_empty() {
+                    return Ok(false);
+                }
+                Further::Moments(meetings)
             }
             _ => return Ok(false),
         };

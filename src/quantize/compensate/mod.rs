@@ -126,7 +126,7 @@ pub(super) struct Compensation<'a> {
 }
 
 impl<'a> Compensation<'a> {
-    /// What a plan that wants it can know; `None` where it doesn't.
+    /// What a plan that wants it can know; `None` where it doesn't, or where there is nothing to round together.
     pub(super) fn new(
         model: &'a Model,
         plan: &'a Plan,
@@ -135,7 +135,9 @@ impl<'a> Compensation<'a> {
         if plan.rounding == Rounding::Nearest {
             return Ok(None);
         }
-        let observations = known(Some(ranges))?;
+        let Some(observations) = known(model, Some(ranges))? else {
+            return Ok(None);
+        };
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, node) in model.graph.nodes.iter().enumerate() {
             for (slot, name) in node.input.iter().enumerate() {
@@ -237,13 +239,21 @@ pub(super) fn decibels(factor: f64) -> f32 {
     (10.0 * factor.log10()) as f32
 }
 
-/// What a calibration saw, if its further pass did.
-pub(super) fn known(ranges: Option<Ranges<'_>>) -> Result<&Observations, QuantizeError> {
+/// What a calibration saw, if its further pass did; `None` where there was nothing for it to see, as the model has no such
+/// weights.
+pub(super) fn known<'a>(
+    model: &Model,
+    ranges: Option<Ranges<'a>>,
+) -> Result<Option<&'a Observations>, QuantizeError> {
+    let met = met(model);
     match ranges {
-        Some(Ranges::Seen(observations, _))
-            if observations.values().any(|seen| seen.has_moments()) =>
-        {
-            Ok(observations)
+        _ if met.is_empty() => Ok(None),
+        Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_moments()) => {
+            Ok(Some(seen))
+        }
+        // Of values that are no floats nothing is seen.
+        Some(Ranges::Seen(seen, _)) if !met.iter().any(|(value, _)| seen.contains_key(*value)) => {
+            Ok(None)
         }
         _ => Err(QuantizeError::MomentsMissing),
     }
