@@ -54,7 +54,7 @@ const SCHEMES: [Scheme; 5] = [
 fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, QuantizeError> {
     let settings = BlockSettings {
         form,
-        symmetric: false,
+        symmetric: Some(false),
         ..BlockSettings::default()
     };
     quantize_blocks(model, &settings, keep, None, None)
@@ -348,6 +348,7 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
         (
             BlockSettings {
                 method: BlockMethod::Hqq,
+                symmetric: Some(true),
                 ..plain()
             },
             "zero points",
@@ -380,4 +381,12 @@ fn columns_shorter_than_a_block_gain_nothing_and_stay() {
         reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),
         "{reasons:?}"
     );
+    // The constant of an Add may be as large, but is no weight.
+    let nodes = vec![
+        node("MatMul", &["x", "short"], "a"),
+        node("Add", &["a", "short"], "y"),
+    ];
+    let model = model(nodes, vec![constant("short", &[1, 64])], &["y"]);
+    let error = blocks(&model, &[], BlockForm::MatMulNBits).unwrap_err();
+    assert!(error.to_string().contains("room"), "{error}");
 }

@@ -12,6 +12,9 @@ use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
+/// Why operators stay as they are that multiply with nothing.
+pub(super) const NO_WEIGHT: &str = "it has no weight";
+
 /// Why a node is not written anew.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -204,7 +207,8 @@ impl<'a> Rewriter<'a> {
         })
     }
 
-    /// Why the node with the largest constants stays float: of all reasons the one that matters most.
+    /// Why the node with the largest constants stays float: of all reasons the one that matters most. The constant of an Add
+    /// may be as large as the weight before it, but nobody asks for its reason.
     fn heaviest_reason(&self) -> String {
         let constants = &self.model.graph.initializers;
         let weight = |node: &NodeProto| -> usize {
@@ -212,7 +216,10 @@ impl<'a> Rewriter<'a> {
             read.filter_map(|tensor| tensor.byte_len().ok()).sum()
         };
         let nodes = self.model.graph.nodes.iter().zip(&self.choices);
-        let heaviest = nodes.max_by_key(|(node, _)| weight(node));
+        let heaviest = nodes.max_by_key(|(node, choice)| {
+            let weighs = choice.reason.as_deref() != Some(NO_WEIGHT);
+            (weighs, weight(node))
+        });
         let reason = heaviest.and_then(|(_, choice)| choice.reason.clone());
         reason.unwrap_or_else(|| "it has no nodes".to_owned())
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::integers::{Form, parameters};
 use super::operators::{EMBEDDING, float_reason};
-use super::rewrite::{Rewriter, Stop};
+use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
 use super::settings::ElementType;
 use super::{FIRST_OPSET_WITH_AXIS, QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
@@ -147,5 +147,5 @@ fn channels(graph: &Rewriter, node: &NodeProto) -> Option<usize> {
 
 /// Why nodes of an operator stay as they are.
 fn reason(operator: &str) -> &'static str {
-    float_reason(operator).unwrap_or("it has no weight")
+    float_reason(operator).unwrap_or(NO_WEIGHT)
 }

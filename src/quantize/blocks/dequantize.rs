@@ -38,7 +38,7 @@ fn write(
 ) -> Result<Quantity, Stop> {
     let blocks = quantized(matrix, settings)?;
     let bits = settings.bits;
-    let element = match (bits, settings.symmetric) {
+    let element = match (bits, settings.is_symmetric()) {
         (8, true) => DataType::Int8,
         (8, false) => DataType::Uint8,
         (_, true) => DataType::Int4,
@@ -50,7 +50,7 @@ fn write(
         scale: graph.fresh(&format!("{name}_DQ_scales")),
         zero_point: graph.fresh(&format!("{name}_DQ_zero_points")),
     };
-    let middle = match settings.symmetric {
+    let middle = match settings.is_symmetric() {
         true => Levels {
             bits,
             symmetric: true,
@@ -76,7 +76,7 @@ fn write(
     let scales = arranged(&blocks.scales, blocks.per_column, matrix);
     graph.constant(TensorProto::from_f32(&made.scale, &shape, &scales));
     let mut inputs = vec![integers.as_str(), &made.scale];
-    if !settings.symmetric {
+    if !settings.is_symmetric() {
         let zero_points = bytes(arranged(
             &blocks.whole_zero_points(),
             blocks.per_column,

@@ -38,7 +38,7 @@ pub(super) fn rewrite<'a>(
         &weight.integers,
         &weight.scale,
     ];
-    if !settings.symmetric {
+    if !settings.is_symmetric() {
         inputs.push(&weight.zero_point);
     }
     let output = node.output.first().map_or("", String::as_str);
@@ -107,7 +107,7 @@ fn write(
         &shape[..2],
         &blocks.scales,
     ));
-    if !settings.symmetric {
+    if !settings.is_symmetric() {
         let zero_points = match settings.method {
             BlockMethod::Hqq => {
                 TensorProto::from_f32(&made.zero_point, &shape[..2], &blocks.zero_points)

@@ -45,7 +45,7 @@ pub(super) struct Blocks {
 pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blocks, Stop> {
     let levels = Levels {
         bits: settings.bits,
-        symmetric: settings.symmetric,
+        symmetric: settings.is_symmetric(),
     };
     let grid = |block: &[f32]| match settings.method {
         BlockMethod::Rtn => from_ends(block, levels),

@@ -17,7 +17,7 @@ pub use settings::{BlockForm, BlockMethod, BlockSettings};
 use matrix::{Blocks, Matrix};
 
 use super::compensate::{Rows, decibels, moments};
-use super::rewrite::{Rewriter, Stop};
+use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
 use super::scale::span;
 use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
 use crate::calibrate::Observations;
@@ -87,7 +87,7 @@ fn reason(operator: &str) -> &'static str {
         "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => {
             "only the weights of MatMul and Gemm are quantized in blocks"
         }
-        _ => "it has no weight",
+        _ => NO_WEIGHT,
     }
 }
 

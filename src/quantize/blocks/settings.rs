@@ -41,8 +41,10 @@ pub struct BlockSettings {
     pub bits: u8,
     /// How many numbers share a scale: a power of two from 16 to 256.
     pub size: usize,
-    /// Zero in the middle, and no zero points in the file.
-    pub symmetric: bool,
+    /// Zero in the middle, and no zero points in the file; where nothing is said, with every method but the half-quadratic,
+    /// which looks for zero points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symmetric: Option<bool>,
     /// How scales and zero points are found.
     pub method: BlockMethod,
     /// How exactly MatMulNBits works on activations: 0 as it likes, 1 float32, 2 float16, 3 bfloat16, 4 int8.
@@ -55,7 +57,7 @@ impl Default for BlockSettings {
             form: BlockForm::default(),
             bits: 4,
             size: 32,
-            symmetric: true,
+            symmetric: None,
             method: BlockMethod::default(),
             accuracy_level: 0,
         }
@@ -63,6 +65,11 @@ impl Default for BlockSettings {
 }
 
 impl BlockSettings {
+    /// Whether zero is in the middle.
+    pub(super) fn is_symmetric(&self) -> bool {
+        self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)
+    }
+
     /// That the settings go together.
     pub(super) fn check(&self) -> Result<(), QuantizeError> {
         let wrong = |setting: &'static str, given: String, wanted: &'static str| {
@@ -90,12 +97,34 @@ impl BlockSettings {
             return wrong("accuracy_level", given, "a number from 0 to 4");
         }
         if self.method == BlockMethod::Hqq
-            && (self.symmetric || self.bits == 8 || self.form != BlockForm::MatMulNBits)
+            && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
         {
             let wanted = "rtn, search or gptq; or with it 2 or 4 bits, weights that are not symmetric and the form \
                           matmul_nbits, since its zero points are no integers";
             return wrong("method", "hqq".to_owned(), wanted);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_for_zero_points_has_them_where_nothing_is_said() {
+        for (method, symmetric) in [
+            (BlockMethod::Rtn, true),
+            (BlockMethod::Hqq, false),
+            (BlockMethod::Search, true),
+            (BlockMethod::Gptq, true),
+        ] {
+            let settings = BlockSettings {
+                method,
+                ..BlockSettings::default()
+            };
+            assert_eq!(settings.is_symmetric(), symmetric);
+            settings.check().unwrap();
+        }
     }
 }
