@@ -13,6 +13,8 @@ mod graphs;
 mod ranges;
 #[path = "quantize/refusals.rs"]
 mod refusals;
+#[path = "quantize/unheeded.rs"]
+mod unheeded;
 
 use std::collections::HashSet;
 

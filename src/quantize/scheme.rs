@@ -120,6 +120,7 @@ fn quantize_static(
     } = guarded;
     let notes = kept.into_iter().chain(refined).chain(declined);
     quantized.notes.splice(0..0, notes);
+    quantized.notes.extend(plan.unheeded(model, settings));
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::graphs::{constant, maker, model, node};
 
 /// The model by these settings, after a calibration that saw these ends of values, and -1 to 2 of others.
-fn quantized(
+pub fn quantized(
     model: &Model,
     settings: Value,
     ends: &[(&str, [f32; 2])],
@@ -30,7 +30,7 @@ fn quantized(
 }
 
 /// The ends of a value's integers, in hundredths.
-fn ends(quantized: &Quantized, value: &str) -> [i32; 2] {
+pub fn ends(quantized: &Quantized, value: &str) -> [i32; 2] {
     let mut tensors = quantized.tensors.iter();
     let found = tensors.find(|tensor| tensor.name == value).unwrap();
     [found.min, found.max].map(|end| (end * 100.0).round() as i32)

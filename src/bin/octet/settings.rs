@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use octet::calibrate::Method;
-use octet::quantize::{ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings};
+use octet::quantize::{
+    Document, ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings,
+};
 
 use super::images::one_of;
 use super::{Failure, files};
@@ -182,11 +184,11 @@ fn element(
 fn read(path: &std::path::Path) -> Result<Settings, Failure> {
     let named = |cause: &dyn std::fmt::Display| Failure(format!("{}: {cause}", path.display()));
     let bytes = files::read(path, "settings")?;
-    let value: Option<serde_json::Value> =
+    let document: Option<Document> =
         serde_yaml_ng::from_slice(&bytes).map_err(|cause| named(&cause))?;
     // An empty file, or one of comments only, says nothing.
-    match value {
-        None | Some(serde_json::Value::Null) => Ok(Settings::default()),
-        Some(value) => Settings::from_value(value).map_err(|cause| named(&cause)),
+    match document {
+        None | Some(Document(serde_json::Value::Null)) => Ok(Settings::default()),
+        Some(Document(value)) => Settings::from_value(value).map_err(|cause| named(&cause)),
     }
 }

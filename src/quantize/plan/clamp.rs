@@ -71,11 +71,12 @@ impl Planner<'_> {
     /// Lets what comes before a Relu or Clip make its output: with integers from zero up, or whose range
     /// ends where the clip does, there is nothing left for it to do.
     pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
-        let (Some(maker), Some(bounds)) = (self.uses.producer(input), self.bounds(index)) else {
+        let (Some(mut makers), Some(bounds)) = (self.makers(input), self.bounds(index)) else {
             return false;
         };
+        makers.push(index);
         let alone = self.uses.consumers(input).len() == 1;
-        let made = self.layers.tensor(output, &self.nodes[maker].activations);
+        let made = self.layers.tensor(output, &self.activations_of(&makers));
         // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
         let exact = bounds.is_exact() || !made.power_of_two;
         if made.is_symmetric(false)

@@ -49,18 +49,18 @@ impl Planner<'_> {
         }
     }
 
-    /// What the settings say of a tensor: an activation is represented as the layer that makes it has it,
-    /// or, where none does, as the first that takes it.
+    /// What the settings say of a tensor: an activation is represented as the layer that makes it has it, and what is folded
+    /// into that; or, where none does, as the first that takes it.
     fn representation(&self, name: &str, form: &Form) -> Representation {
         let mut consumers = self.uses.consumers(name).iter().map(|&(node, _)| node);
         let first = consumers.find(|node| self.quantized.contains(node));
         let layer = match form {
             Form::Weight(_) => first.map(|node| self.nodes[node].weights.clone()),
             _ => self
-                .maker(name)
-                .filter(|node| self.quantized.contains(node))
-                .or(first)
-                .map(|node| self.nodes[node].activations.clone()),
+                .makers(name)
+                .filter(|nodes| self.quantized.contains(&nodes[0]))
+                .or(first.map(|node| vec![node]))
+                .map(|nodes| self.activations_of(&nodes)),
         };
         let mut layer = layer.unwrap_or_else(|| self.layers.activations());
         if let Some(node) = first.filter(|_| self.model.graph.initializers.contains(name)) {
@@ -70,14 +70,14 @@ impl Planner<'_> {
         self.layers.tensor(name, &layer)
     }
 
-    /// The node that makes a value once folded nodes are out.
-    fn maker(&self, name: &str) -> Option<usize> {
-        let mut node = self.uses.producer(name)?;
-        while self.removed.contains(&node) {
-            let input = self.model.graph.nodes[node].input_at(0)?;
-            node = self.uses.producer(input)?;
+    /// The node that makes a value once folded nodes are out, and behind it those that were folded into it.
+    pub(super) fn makers(&self, name: &str) -> Option<Vec<usize>> {
+        let mut nodes = vec![self.uses.producer(name)?];
+        while self.removed.contains(&nodes[0]) {
+            let input = self.model.graph.nodes[nodes[0]].input_at(0)?;
+            nodes.insert(0, self.uses.producer(input)?);
         }
-        Some(node)
+        Some(nodes)
     }
 
     /// Gives a value a scale of its own where the settings want it represented otherwise than what it shares
@@ -94,7 +94,9 @@ impl Planner<'_> {
                 continue;
             }
             let (own, shared) = (&representations[name], &representations[end]);
-            if own.is_chosen() || !own.is_like(shared) {
+            // A method of its own was said of it, not in general.
+            let found_otherwise = own.method != shared.method && own.method != self.settings.method;
+            if own.is_chosen() || found_otherwise || !own.is_like(shared) {
                 forms.insert(name.clone(), Form::Activation);
             }
         }

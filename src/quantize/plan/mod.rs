@@ -7,6 +7,7 @@
 mod clamp;
 mod finish;
 mod sources;
+mod unheeded;
 mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};

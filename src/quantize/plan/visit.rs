@@ -7,7 +7,7 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::composed::Composed;
 use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtimes, treatment};
-use crate::quantize::settings::{Layer, Layers, Operators};
+use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
 const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
@@ -20,6 +20,8 @@ pub(super) struct Planner<'a> {
     pub(super) layers: &'a Layers<'a>,
     /// What the settings say of each node.
     pub(super) nodes: Vec<Layer>,
+    /// The operator that each belongs to.
+    operators: Vec<String>,
     pub(super) uses: Uses,
     element: HashMap<&'a str, DataType>,
     pub(super) order: Vec<String>,
@@ -48,18 +50,20 @@ impl<'a> Planner<'a> {
             nodes.into_iter().map(move |node| (node, which))
         };
         let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
-        let operator_of = |index: usize, node: &NodeProto| match inside.get(&index) {
+        let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
             Some(&chain) => chains[chain].operator.to_string(),
             None => node.operator(),
         };
-        let nodes = graph.nodes.iter().enumerate();
-        let nodes = nodes.map(|(index, node)| layers.of_operator(node, &operator_of(index, node)));
+        let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
+        let nodes = graph.nodes.iter().zip(&operators);
+        let nodes = nodes.map(|(node, operator)| layers.of_operator(node, operator));
         let nodes = nodes.collect();
         Planner {
             model,
             settings,
             layers,
             nodes,
+            operators,
             uses,
             element: graph.element_types(),
             order: Vec::new(),
@@ -251,6 +255,17 @@ impl<'a> Planner<'a> {
         self.output(last, output);
         self.quantized.insert(index);
         Ok(())
+    }
+
+    /// How the settings have what several nodes make as one, from the first to those that are folded into it.
+    pub(super) fn activations_of(&self, nodes: &[usize]) -> Representation {
+        if let &[node] = nodes {
+            return self.nodes[node].activations.clone();
+        }
+        let graph = &self.model.graph;
+        let named = |&node: &usize| (&graph.nodes[node], self.operators[node].as_str());
+        let named: Vec<_> = nodes.iter().map(named).collect();
+        self.layers.of_all(&named).activations
     }
 
     pub(super) fn is_float(&self, name: &str) -> bool {

@@ -8,12 +8,22 @@ use super::{Scheme, Settings};
 const PARTS: [&str; 3] = ["activations", "weights", "blocks"];
 const LAYERS: [&str; 3] = ["by_operator", "by_name", "by_node"];
 
+/// Whether a key at the end of a path is said of weights and is for activations only, or the other way round: a weight reaches as
+/// far as its numbers do, and an activation has one scale.
+fn of_the_other_kind(path: &str) -> bool {
+    ["weights.method", "activations.per_channel"]
+        .iter()
+        .any(|idle| path.ends_with(idle))
+}
+
 /// Whether a key of the document, or of one of its parts, means something for a scheme.
 fn means_something(scheme: Scheme, key: &str) -> bool {
     let always = ["scheme", "operators", "float"].contains(&key);
     always
         || match scheme {
-            Scheme::Static => key != "keep_io" && !key.starts_with("blocks."),
+            Scheme::Static => {
+                key != "keep_io" && !key.starts_with("blocks.") && !of_the_other_kind(key)
+            }
             Scheme::Dynamic => [
                 "weights.type",
                 "weights.per_channel",
@@ -62,6 +72,15 @@ pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String
             if settings.scheme != Scheme::Static && more.into_iter().any(is_said) {
                 ask(format!("{key} (but for float)"), said, None);
             }
+            let layers = said.as_object().into_iter().flatten();
+            for (name, layer) in layers.filter(|_| settings.scheme == Scheme::Static) {
+                for part in ["activations", "weights"] {
+                    let inner = layer.get(part).and_then(Value::as_object);
+                    for (inner, said) in inner.into_iter().flatten() {
+                        ask(format!("{key}.{name}.{part}.{inner}"), said, None);
+                    }
+                }
+            }
         } else {
             ask(key.clone(), said, usual);
         }
@@ -98,6 +117,14 @@ mod tests {
         }
         for (text, keys) in [
             (r#"{ "blocks": { "bits": 8 } }"#, "`blocks.bits`"),
+            (
+                r#"{ "activations": { "per_channel": true, "method": "mse" }, "weights": { "method": "mse", "per_channel": false } }"#,
+                "`activations.per_channel`, `weights.method`",
+            ),
+            (
+                r#"{ "by_operator": { "Conv": { "weights": { "method": "mse", "type": "u8" } } } }"#,
+                "`by_operator.Conv.weights.method`",
+            ),
             (
                 r#"{ "scheme": "dynamic", "method": "auto", "weights": { "symmetric": false } }"#,
                 "`method`, `weights.symmetric`",

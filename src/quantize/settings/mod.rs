@@ -4,6 +4,7 @@
 //! names, of a node and of a tensor is laid over it, in this order, the narrower over the wider
 //! ([`Layers`] does it). `docs/settings.md` has every key, `docs/settings.schema.json` is its schema.
 
+mod document;
 mod equalize;
 mod guard;
 mod meaning;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use document::Document;
 pub use guard::GuardSettings;
 pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;

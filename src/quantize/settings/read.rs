@@ -1,5 +1,7 @@
 //! Reading the document, with an error for each thing that can't be meant.
 
+use serde_json::Value;
+
 use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
 
@@ -19,7 +21,8 @@ pub enum SettingsError {
 
 impl Settings {
     /// Reads the document from a JSON value.
-    pub fn from_value(value: serde_json::Value) -> Result<Settings, SettingsError> {
+    pub fn from_value(value: Value) -> Result<Settings, SettingsError> {
+        refuse_lists(&value)?;
         let settings: Settings =
             serde_json::from_value(value).map_err(|error| form(&error.to_string()))?;
         settings.check()?;
@@ -60,6 +63,32 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// Refuses lists where keys are wanted: the parser would take their values for those of the keys, one after the other.
+fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
+    let keys = |place: String, value: &Value| match value {
+        Value::Array(_) => Err(SettingsError::Value {
+            place,
+            reason: "keys with values are wanted here, not a list".into(),
+        }),
+        _ => Ok(()),
+    };
+    let inside = |value: &Value, key: &str| value.get(key).cloned().unwrap_or_default();
+    keys("at the top".into(), value)?;
+    for part in ["activations", "weights", "blocks"] {
+        keys(part.into(), &inside(value, part))?;
+    }
+    for group in ["by_operator", "by_name", "by_node", "tensors"] {
+        for (name, layer) in inside(value, group).as_object().into_iter().flatten() {
+            let place = format!("{group} `{name}`");
+            keys(place.clone(), layer)?;
+            for part in ["activations", "weights"] {
+                keys(format!("{place}, {part}"), &inside(layer, part))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The parser's words, with the key that may have been meant.
@@ -218,6 +247,27 @@ mod tests {
             described.sort();
             understood.sort();
             assert_eq!(described, understood, "{place}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_no_keys_with_values() {
+        for (text, place) in [
+            ("[]", "at the top"),
+            (r#"{ "weights": ["i8"] }"#, "weights"),
+            (r#"{ "blocks": [] }"#, "blocks"),
+            (r#"{ "by_node": { "n": [] } }"#, "by_node `n`"),
+            (
+                r#"{ "by_name": { "n": { "activations": [] } } }"#,
+                "by_name `n`, activations",
+            ),
+            (r#"{ "tensors": { "x": ["u8"] } }"#, "tensors `x`"),
+        ] {
+            let error = error(text);
+            assert!(
+                error.contains(place) && error.contains("not a list"),
+                "{error}"
+            );
         }
     }
 

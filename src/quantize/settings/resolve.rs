@@ -87,11 +87,15 @@ impl<'a> Layers<'a> {
 
     /// What applies to a node that belongs to this operator, which may be written as a chain of nodes.
     pub(in crate::quantize) fn of_operator(&self, node: &NodeProto, operator: &str) -> Layer {
+        self.of_all(&[(node, operator)])
+    }
+
+    /// What applies to nodes that are one once the later are folded into the first: what is said of any of them, the narrower
+    /// over the wider, and of what is said alike narrowly that of the later over that of the first.
+    pub(in crate::quantize) fn of_all(&self, nodes: &[(&NodeProto, &str)]) -> Layer {
         let settings = self.settings;
-        let float = settings
-            .float
-            .iter()
-            .any(|pattern| means(pattern, node.title()));
+        let is_meant = |pattern: &str| nodes.iter().any(|(node, _)| means(pattern, node.title()));
+        let float = settings.float.iter().any(|pattern| is_meant(pattern));
         let mut found = Layer {
             float,
             float_output: false,
@@ -110,19 +114,19 @@ impl<'a> Layers<'a> {
                 weights: found.weights.with(&layer.weights),
             };
         };
-        if let Some(layer) = settings.by_operator.get(operator) {
-            lay(layer);
-        }
+        let operators = nodes.iter().map(|(_, operator)| *operator);
+        let by_operator = operators.filter_map(|operator| settings.by_operator.get(operator));
+        by_operator.for_each(&mut lay);
         let mut scopes: Vec<_> = settings
             .by_name
             .iter()
-            .filter(|(scope, _)| means(scope, node.title()))
+            .filter(|(scope, _)| is_meant(scope))
             .collect();
         scopes.sort_by_key(|(scope, _)| scope.len());
         scopes.into_iter().for_each(|(_, layer)| lay(layer));
-        if let Some(layer) = settings.by_node.get(node.title()) {
-            lay(layer);
-        }
+        let titles = nodes.iter().map(|(node, _)| node.title());
+        let by_node = titles.filter_map(|title| settings.by_node.get(title));
+        by_node.for_each(&mut lay);
         found
     }
 

@@ -1,0 +1,75 @@
+//! What the settings say of a tensor that can't be done, with the reason.
+
+use super::{Form, Plan, RangeSource};
+use crate::graph::Model;
+use crate::quantize::settings::{Settings, TensorSettings};
+
+impl Plan {
+    /// A sentence for each tensor of which the settings say something that has no effect. No error, as the same settings
+    /// serve many models, and other settings may quantize what these leave.
+    pub(in crate::quantize) fn unheeded(&self, model: &Model, settings: &Settings) -> Vec<String> {
+        let tensors = settings.tensors.iter();
+        tensors
+            .filter_map(|(name, said)| self.reason_against(model, name, said))
+            .collect()
+    }
+
+    fn reason_against(&self, model: &Model, name: &str, said: &TensorSettings) -> Option<String> {
+        if *said == TensorSettings::default() {
+            return None;
+        }
+        let nothing = |reason: String| {
+            Some(format!(
+                "what the settings say of the tensor `{name}` had no effect: {reason}"
+            ))
+        };
+        let next = |name: &String| self.renamed.get(name).map(|folded| folded.output.clone());
+        if let Some(output) = std::iter::successors(next(&name.to_string()), next).last() {
+            return nothing(format!(
+                "the Relu or Clip behind it is folded into what makes it; say it of `{output}`"
+            ));
+        }
+        let Some((_, form)) = self.forms.iter().find(|(known, _)| known == name) else {
+            let bias = self.biases.iter().any(|bias| bias.name == name);
+            return nothing(match bias {
+                true => {
+                    "it is a bias, which has 32 bits and the scales of what it is added to".into()
+                }
+                false => "it stays float".into(),
+            });
+        };
+        let constant = model.graph.initializers.contains(name);
+        let of_method = || match (form, self.ranges.get(name)) {
+            _ if constant => Some("a constant reaches as far as its numbers do".to_string()),
+            (Form::Shared(_), _) => {
+                let source = self.sources.get(name).map_or(name, String::as_str);
+                Some(format!("it shares the scale of the constant `{source}`"))
+            }
+            _ if said.range.is_some() || said.scale.is_some() => {
+                Some("its range is given with it".into())
+            }
+            (_, Some(RangeSource::Fixed(min, max))) => {
+                Some(format!("what a Softmax makes reaches from {min} to {max}"))
+            }
+            _ => None,
+        };
+        let method = said.method.and_then(|_| Some(("method", of_method()?)));
+        let weight = matches!(form, Form::Weight(_));
+        let one_scale = said.per_channel.filter(|_| !weight).map(|_| {
+            (
+                "per_channel",
+                "only a weight has a scale for each channel".into(),
+            )
+        });
+        let idle = method.into_iter().chain(one_scale);
+        let idle: Vec<String> = idle
+            .map(|(key, reason): (&str, String)| format!("`{key}`, as {reason}"))
+            .collect();
+        (!idle.is_empty()).then(|| {
+            format!(
+                "of what the settings say of the tensor `{name}` this had no effect: {}",
+                idle.join("; ")
+            )
+        })
+    }
+}
