@@ -82,10 +82,17 @@ impl FromStr for Method {
     }
 }
 
+/// Whether these are all the signs of a text: neither `+5` nor `1e1` is how a number is written here, nor in the schema of
+/// the settings.
+fn is_of(signs: &str, text: &str) -> bool {
+    text.chars().all(|sign| signs.contains(sign))
+}
+
 fn percent(parameter: Option<&str>) -> Option<f64> {
     let percent = match parameter {
         None => PERCENT,
-        Some(number) => number.parse().ok()?,
+        Some(number) if is_of("0123456789.", number) => number.parse().ok()?,
+        Some(_) => return None,
     };
     (percent > 0.0 && percent <= 100.0).then_some(percent)
 }
@@ -94,7 +101,9 @@ fn bins_and_levels(parameter: Option<&str>) -> Option<Method> {
     let (bins, levels) = match parameter {
         None => (128, 128),
         Some(pair) => {
-            let (bins, levels) = pair.split_once('/')?;
+            let (bins, levels) = pair
+                .split_once('/')
+                .filter(|_| is_of("0123456789/", pair))?;
             (bins.parse().ok()?, levels.parse().ok()?)
         }
     };
@@ -162,6 +171,9 @@ mod tests {
             ("percentile:0", "percentile:99.99"),
             ("percentile:101", "at most 100"),
             ("percentile:nan", "percentile:99.99"),
+            ("percentile:+5", "percentile:99.99"),
+            ("percentile:1e1", "percentile:99.99"),
+            ("ort-entropy:+64/+32", "ort-entropy:2048/128"),
             ("percentile:", "percentile:99.99"),
             ("mse:3", "write it as mse"),
             ("layerwise-percentile:max", "layerwise-percentile:mse"),
