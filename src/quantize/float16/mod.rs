@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::rewrite::{Rewriter, Stop};
 use super::{Kind, QuantizeError, Quantized, QuantizedTensor};
 use crate::graph::Model;
-use crate::onnx::schema::{DataType, NodeProto, TypeValue, ValueInfoProto};
+use crate::onnx::schema::{DataType, NodeProto};
 use numbers::LARGEST;
 use values::{Precision, Values};
 
@@ -59,7 +59,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
     let infos = graph.inputs.iter_mut().chain(&mut graph.outputs);
     for info in infos.chain(&mut graph.value_info) {
         if values.is_half(info.name.as_deref().unwrap_or_default()) {
-            set_half(info);
+            info.set_element(DataType::Float16);
         }
     }
     quantized.notes = values.notes;
@@ -129,14 +129,6 @@ fn write<'a>(
     match reason {
         Some(reason) => Err(Stop::Written(reason)),
         None => Ok(()),
-    }
-}
-
-/// Says that a value is float16.
-fn set_half(info: &mut ValueInfoProto) {
-    let kind = info.r#type.as_mut().and_then(|kind| kind.value.as_mut());
-    if let Some(TypeValue::TensorType(tensor)) = kind {
-        tensor.elem_type = Some(DataType::Float16 as i32);
     }
 }
 
