@@ -1,10 +1,11 @@
 //! What keeps a network whole, where the settings speak in general: a type that was chosen for a tensor, a node, a scope or an operator
 //! stays as it is, and a note says so where it would have been changed.
 //!
-//! All of it needs a calibration; ranges alone don't tell where the values lie. Each thing can be switched off ([`GuardSettings`]).
+//! All but one thing needs a calibration; ranges alone don't tell where the values lie. Each thing can be switched off ([`GuardSettings`]).
 
 mod activations;
 mod beginning;
+mod infinite;
 mod outputs;
 mod ranges;
 mod weights;
@@ -39,17 +40,23 @@ pub(super) fn guard(
     ranges: Ranges<'_>,
 ) -> Result<Guarded, QuantizeError> {
     let may = settings.guard;
-    let Ranges::Seen(observations, _) = ranges else {
-        return Ok(Guarded::default());
-    };
-    if may == GuardSettings::NONE {
-        return Ok(Guarded::default());
-    }
-    let auto = ranges.method(settings) == Some(Method::Auto);
-    let uses = model.graph.uses();
     let mut guarded = Guarded::default();
+    if may == GuardSettings::NONE {
+        return Ok(guarded);
+    }
+    let uses = model.graph.uses();
+    (guarded.kept, guarded.declined) =
+        infinite::free_infinite(model, &uses, plan, found, ranges, may.float);
+    let Ranges::Seen(observations, _) = ranges else {
+        return Ok(guarded);
+    };
+    let is_left = |name: &&String| plan.forms.iter().any(|(form, _)| form == *name);
+    let found: Vec<String> = found.iter().filter(is_left).cloned().collect();
+    let found = found.as_slice();
+    let auto = ranges.method(settings) == Some(Method::Auto);
     if may.ranges {
-        guarded.kept = ranges::widen(plan, found, observations);
+        let widened = ranges::widen(plan, found, observations);
+        guarded.kept.extend(widened);
     }
     if may.finer || may.float {
         let (kept, declined) =

@@ -17,7 +17,7 @@ fn value(name: &str) -> ValueInfoProto {
 }
 
 /// x → Sigmoid → a → Reshape → b → Sigmoid → y
-fn model() -> Model {
+pub(super) fn model() -> Model {
     let node = |operator: &str, inputs: &[&str], output: &str| NodeProto {
         op_type: Some(operator.into()),
         input: inputs.iter().map(ToString::to_string).collect(),
@@ -45,7 +45,7 @@ fn model() -> Model {
 }
 
 /// A thousand values between 0 and 1, and one far off.
-fn seen(far: f32) -> Observation {
+pub(super) fn seen(far: f32) -> Observation {
     let mut seen = Observation::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
     seen.observe(&values);
@@ -57,7 +57,7 @@ fn guarded(far: f32) -> (Plan, Guarded) {
 }
 
 /// With these values for `a`.
-fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
+pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
     let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
@@ -70,7 +70,7 @@ fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
     (plan, said)
 }
 
-fn typed(element: ElementType) -> TensorSettings {
+pub(super) fn typed(element: ElementType) -> TensorSettings {
     TensorSettings {
         element: Some(element),
         ..Default::default()
