@@ -48,6 +48,11 @@ impl WeightAxis {
     }
 }
 
+/// The axis of the channels that a factor of a MatMul makes: the columns of the second, the rows of the first.
+pub(super) fn factor_channels(slot: usize, rank: usize) -> Option<usize> {
+    rank.checked_sub(2).map(|rows| rows + slot.min(1))
+}
+
 /// An operator of ONNX Runtime's own that its `quantize_static` takes, too.
 pub(super) const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 

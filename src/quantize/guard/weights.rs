@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::super::QuantizeError;
-use super::super::operators::{Treatment, treatment};
+use super::super::operators::{Treatment, factor_channels, treatment};
 use super::super::plan::{Form, Plan};
 use super::super::settings::ElementType;
 use super::super::weights::{parameters, relative_error};
@@ -74,6 +74,7 @@ fn measured(model: &Model, uses: &Uses, plan: &Plan) -> Result<Vec<Weight>, Quan
         let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name)) else {
             return Ok(None);
         };
+        let channels = axis.unwrap_or(channels);
         let constant = model.graph.initializers.get(name);
         let (Some(tensor), Some(represented)) = (constant, plan.representations.get(name)) else {
             return Ok(None);
@@ -113,14 +114,14 @@ fn bytes_as(element: ElementType, tensor: &TensorProto) -> f64 {
 
 /// The axis of the channels that a weight makes, by the first operator that reads it.
 fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
-    let &(node, _) = uses.consumers(name).first()?;
+    let &(node, slot) = uses.consumers(name).first()?;
     let node = &model.graph.nodes[node];
+    let dims = model.graph.initializers.get(name)?.dims.len();
     let axis = match treatment(&node.operator())? {
         Treatment::Weighted(axis) => axis.of(node),
-        Treatment::MatMul => 1,
+        Treatment::MatMul => factor_channels(slot, dims)?,
         _ => return None,
     };
-    let dims = model.graph.initializers.get(name)?.dims.len();
     (dims > 1 && axis < dims).then_some(axis)
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::visit::Planner;
 use super::{Form, Plan};
-use crate::quantize::settings::{Representation, Rounding};
+use crate::quantize::operators::factor_channels;
+use crate::quantize::settings::{Operators, Representation, Rounding};
 
 impl Planner<'_> {
     pub(super) fn finish(mut self) -> Plan {
@@ -68,6 +69,21 @@ impl Planner<'_> {
             layer.reduce_range |= self.nodes[node].weights.reduce_range;
         }
         self.layers.tensor(name, &layer)
+    }
+
+    /// The axis along which a constant factor of a MatMul has scales, if ONNX Runtime can multiply by such.
+    ///
+    /// Its QLinearMatMul, which it makes of bytes, takes a scale for each column of a single matrix on the right, and of nothing
+    /// else (1.31.1 fails as the model runs). Its quantizer has axis 1 all the same, and so has what is to be as its own.
+    pub(super) fn factor_axis(&self, node: usize, slot: usize, name: &str) -> Option<usize> {
+        let rank = self.model.graph.initializers.get(name)?.dims.len();
+        let represented = self.layers.tensor(name, &self.nodes[node].weights);
+        let bytes = represented.element.bits() == 8;
+        match self.settings.operators {
+            Operators::OnnxRuntime => Some(1),
+            _ if bytes && (slot, rank) != (1, 2) => None,
+            _ => factor_channels(slot, rank),
+        }
     }
 
     /// The node that makes a value once folded nodes are out, and behind it those that were folded into it.

@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
                 self.activation(input);
                 self.output(index, output);
                 let weight = node.input_at(1).unwrap_or_default();
-                self.weight(index, weight, axis.of(node));
+                self.weight(index, weight, Some(axis.of(node)));
                 if let Some(bias) = node.input_at(2) {
                     let beta = if node.is("Gemm") {
                         node.float("beta").unwrap_or(1.0)
@@ -145,9 +145,9 @@ impl<'a> Planner<'a> {
                 if !self.is_float(output) {
                     return Err(NOT_FLOAT);
                 }
-                for name in &node.input {
+                for (slot, name) in node.input.iter().enumerate() {
                     if self.model.graph.initializers.contains(name) {
-                        self.weight(index, name, 1);
+                        self.weight(index, name, self.factor_axis(index, slot, name));
                     } else {
                         self.activation(name);
                     }
@@ -223,7 +223,7 @@ impl<'a> Planner<'a> {
                     return Err(NOT_FLOAT);
                 }
                 let scale = node.input_at(1).unwrap_or_default();
-                self.weight(index, scale, 1);
+                self.weight(index, scale, Some(1));
                 if let Some(bias) = node.input_at(2) {
                     self.bias(index, bias, input, scale, 1.0);
                 }
@@ -317,7 +317,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn weight(&mut self, node: usize, name: &str, axis: usize) {
+    fn weight(&mut self, node: usize, name: &str, axis: Option<usize>) {
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             self.activation(name);
             return;
@@ -329,7 +329,7 @@ impl<'a> Planner<'a> {
             .layers
             .tensor(name, &self.nodes[node].weights)
             .per_channel;
-        let axis = (by_channel && axis < tensor.dims.len()).then_some(axis);
+        let axis = axis.filter(|&axis| by_channel && axis < tensor.dims.len());
         let form = match self.forms.get(name) {
             // Used twice, with different axes or beside an elementwise operator: one scale serves both.
             Some(form) if *form != Form::Weight(axis) => Form::Weight(None),
