@@ -6,8 +6,9 @@ mod graphs;
 use std::collections::BTreeMap;
 
 use graphs::{check_valid, constant, model, node};
-use octet::calibrate::{Method, Observation, Observations};
+use octet::calibrate::{Method, Observation, Observations, Range};
 use octet::graph::Model;
+use octet::onnx::schema::TensorProto;
 use octet::quantize::{Quantized, Ranges, Settings, apply, channel_axes};
 
 const ROWS: usize = 8;
@@ -133,4 +134,56 @@ fn without_means_it_says_that_nothing_was_done() {
             .any(|note| note.contains("not corrected"))
     );
     assert!(found.tensors.iter().all(|t| t.corrected.is_none()));
+}
+
+/// The same with next to nothing in the first channel of the weight, whose bias is large all the same.
+fn faint() -> Model {
+    let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
+    let weight = TensorProto::from_f32("w", &[3, 2], &[1e-9, 0.5, -3e-9, -0.7, 2e-9, 0.3]);
+    let bias = TensorProto::from_f32("b", &[2], &[3.0, -0.5]);
+    model(nodes, vec![weight, bias], &["y"])
+}
+
+#[test]
+fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
+    let weights = |text: &str| Settings::from_value(serde_json::from_str(text).unwrap()).unwrap();
+    for (settings, fits) in [
+        ("{}", true),
+        (r#"{"weights": {"type": "u8"}}"#, true),
+        (r#"{"weights": {"type": "i4"}}"#, true),
+        (r#"{"weights": {"type": "u4"}}"#, true),
+        (r#"{"weights": {"symmetric": false}}"#, true),
+        (r#"{"weights": {"power_of_two": true}}"#, true),
+        (r#"{"weights": {"type": "u8", "power_of_two": true}}"#, true),
+        (r#"{"fit_bias": false}"#, false),
+        (r#"{"tensors": {"w": {"scale": 1e-9}}}"#, false),
+        (r#"{"operators": "onnxruntime"}"#, true),
+        // There it grows for no other type.
+        (
+            r#"{"operators": "onnxruntime", "weights": {"type": "u8"}}"#,
+            false,
+        ),
+    ] {
+        let model = faint();
+        let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
+        let ranges = ranges.into();
+        let found = apply(&model, &weights(settings), Some(Ranges::Given(&ranges))).unwrap();
+        check_valid(&found.model);
+        let bias = reals(&found, "b");
+        let near = |wanted: f64, found: f64| (wanted - found).abs() < 1e-4;
+        assert_eq!(near(bias[0], 3.0), fits, "{settings}: {bias:?}");
+        let said = found
+            .notes
+            .iter()
+            .any(|note| note.contains("`b` is a bias"));
+        assert_eq!(said, !fits, "{settings}: {:?}", found.notes);
+        let constants = &found.model.graph.initializers;
+        let scales = constants.get("w_scale").unwrap().to_f32().unwrap();
+        if settings.contains("power_of_two") {
+            let is_power = |scale: &f32| scale.to_bits() & 0x007f_ffff == 0;
+            assert!(scales.iter().all(is_power), "{settings}: {scales:?}");
+        } else if settings.contains("scale") {
+            assert_eq!(scales, [1e-9; 2], "the scale that was given stays");
+        }
+    }
 }

@@ -1,50 +1,67 @@
 //! Biases: 32-bit integers with the scale of the products they are added to.
 
-use super::scale::QuantizationParameters;
+use super::scale::{QuantizationParameters, power_of_two};
 
 /// The scales of a bias: those of input and weight multiplied.
 pub(super) fn scales(input: f32, weights: &[f32]) -> Vec<f32> {
     weights.iter().map(|weight| input * weight).collect()
 }
 
-/// The integers of a bias that is taken `beta` times, with a scale for each or one for all.
+/// The integers of a bias that is taken `beta` times, with a scale for each or one for all; and how many of its numbers these can't hold.
 ///
 /// ONNX Runtime puts `beta` into the scale and then has the node take the bias once, which adds it
 /// whole whatever `beta` is (seen in 1.31.1). Here it goes into the integers; where it is 1, the two
 /// are the same. What there is of `more` is added to each.
-pub(super) fn integers(values: &[f32], scales: &[f32], beta: f32, more: &[f64]) -> Vec<i32> {
+pub(super) fn integers(
+    values: &[f32],
+    scales: &[f32],
+    beta: f32,
+    more: &[f64],
+) -> (Vec<i32>, usize) {
     let scale = |index: usize| f64::from(*scales.get(index).unwrap_or(&scales[0]));
+    let (low, high) = (f64::from(i32::MIN), f64::from(i32::MAX));
+    let mut beyond = 0;
     let integer = |(index, &value): (usize, &f32)| {
         let more = more.get(index).copied().unwrap_or(0.0);
         let real = f64::from(value) * f64::from(beta) + more;
         let real = (real / scale(index)).round_ties_even();
-        real.clamp(f64::from(i32::MIN), f64::from(i32::MAX)) as i32
+        beyond += usize::from(real < low || real > high);
+        real.clamp(low, high) as i32
     };
-    values.iter().enumerate().map(integer).collect()
+    let integers = values.iter().enumerate().map(integer).collect();
+    (integers, beyond)
 }
 
-/// Raises the scales of a weight where a bias would not fit 32 bits.
+/// Raises the scales of a weight where a bias, taken `beta` times, would not fit 32 bits; to powers of two where they must be such.
 ///
 /// A bias b is held as b / (input · weight). With s the smallest scale at which |b| still fits,
-/// s = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it.
-pub(super) fn raise_weight_scales(weight: &mut QuantizationParameters, input: f32, bias: &[f32]) {
-    if weight.zero_points.iter().any(|&zero_point| zero_point != 0) {
-        return;
-    }
+/// s = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it. The zero point stays: what it reached is within reach of a
+/// larger scale, too.
+pub(super) fn raise_weight_scales(
+    weight: &mut QuantizationParameters,
+    input: f32,
+    bias: &[f32],
+    beta: f32,
+    powers_of_two: bool,
+) {
     const INTEGERS: f64 = 2.0 * i32::MAX as f64;
     let one = weight.axis.is_none();
+    let times = beta.abs().max(1.0);
     let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
     for (channel, scale) in weight.scales.iter_mut().enumerate() {
         // ONNX Runtime has the product in f64 for one scale and in f32 for several.
         let needed = if one {
-            1.0001 * (2.0 * f64::from(largest))
+            1.0001 * (2.0 * f64::from(largest * times))
         } else {
-            f64::from(1.0001f32 * (2.0 * bias.get(channel).map_or(0.0, |b| b.abs())))
+            f64::from(1.0001f32 * (2.0 * bias.get(channel).map_or(0.0, |b| b.abs() * times)))
         };
         let smallest = needed / INTEGERS;
         let found = f64::from(input) * f64::from(*scale);
         if found > 0.0 && found < smallest {
             *scale = (f64::from(*scale) * (smallest / found)) as f32;
+            if powers_of_two {
+                *scale = power_of_two(*scale);
+            }
         }
     }
 }
@@ -54,42 +71,62 @@ mod tests {
     use super::*;
     use crate::onnx::schema::DataType;
 
+    /// The integers, none of which is beyond 32 bits.
+    fn whole(values: &[f32], scales: &[f32], beta: f32, more: &[f64]) -> Vec<i32> {
+        let (integers, beyond) = integers(values, scales, beta, more);
+        assert_eq!(beyond, 0);
+        integers
+    }
+
     #[test]
     fn integers_are_rounded_half_to_even_and_end_at_32_bits() {
         assert_eq!(
             integers(&[0.5, 1.5, -2.5, 1e30, -1e30], &[1.0], 1.0, &[]),
-            [0, 2, -2, i32::MAX, i32::MIN]
+            (vec![0, 2, -2, i32::MAX, i32::MIN], 2)
         );
-        assert_eq!(integers(&[1.0, 1.0], &[0.5, 0.25], 1.0, &[]), [2, 4]);
+        assert_eq!(whole(&[1.0, 1.0], &[0.5, 0.25], 1.0, &[]), [2, 4]);
     }
 
     #[test]
     fn the_factor_a_bias_is_taken_with_goes_into_its_integers() {
-        assert_eq!(integers(&[1.0, -3.0], &[0.25], 0.5, &[]), [2, -6]);
-        assert_eq!(integers(&[1.0], &[0.25], 0.0, &[]), [0]);
+        assert_eq!(whole(&[1.0, -3.0], &[0.25], 0.5, &[]), [2, -6]);
+        assert_eq!(whole(&[1.0], &[0.25], 0.0, &[]), [0]);
     }
 
     #[test]
     fn what_is_added_is_added_before_it_is_rounded() {
-        assert_eq!(integers(&[1.0, 1.0], &[0.5], 1.0, &[0.3, -2.0]), [3, -2]);
-        assert_eq!(integers(&[1.0], &[0.5], 0.0, &[0.5]), [1]);
+        assert_eq!(whole(&[1.0, 1.0], &[0.5], 1.0, &[0.3, -2.0]), [3, -2]);
+        assert_eq!(whole(&[1.0], &[0.5], 0.0, &[0.5]), [1]);
     }
 
     #[test]
     fn a_weight_scale_too_small_for_its_bias_is_raised_until_it_fits() {
-        let mut weight = QuantizationParameters {
-            element: DataType::Int8,
-            axis: Some(0),
-            scales: vec![1e-9, 1.0],
-            zero_points: vec![0, 0],
-        };
-        let (input, bias) = (1e-3, [100.0, 100.0]);
-        raise_weight_scales(&mut weight, input, &bias);
-        assert_eq!(weight.scales[1], 1.0);
-        let fitted = integers(&bias, &scales(input, &weight.scales), 1.0, &[]);
-        assert!(
-            fitted[0] < i32::MAX && fitted[0] > i32::MAX / 1000 * 999,
-            "{fitted:?}"
-        );
+        for (element, zero_point) in [
+            (DataType::Int8, 0),
+            (DataType::Uint8, 131),
+            (DataType::Int4, 0),
+        ] {
+            let raised = |powers_of_two: bool, beta: f32| {
+                let mut weight = QuantizationParameters {
+                    element,
+                    axis: Some(0),
+                    scales: vec![1e-9, 1.0],
+                    zero_points: vec![zero_point; 2],
+                };
+                let (input, bias) = (1e-3, [100.0, 100.0]);
+                raise_weight_scales(&mut weight, input, &bias, beta, powers_of_two);
+                assert_eq!(weight.scales[1], 1.0);
+                assert_eq!(weight.zero_points, [zero_point; 2]);
+                let fitted = whole(&bias, &scales(input, &weight.scales), beta, &[]);
+                (weight.scales[0], fitted[0])
+            };
+            for beta in [1.0, -3.0] {
+                let (_, fitted) = raised(false, beta);
+                assert!(fitted.abs() > i32::MAX / 1000 * 999, "{fitted:?}");
+            }
+            let (scale, fitted) = raised(true, 1.0);
+            assert_eq!(scale, power_of_two(scale));
+            assert!(fitted > i32::MAX / 1000 * 499, "{fitted:?}");
+        }
     }
 }

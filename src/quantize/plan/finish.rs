@@ -38,6 +38,7 @@ impl Planner<'_> {
             representations,
             biases: self.biases,
             fit_biases: self.settings.fit_bias,
+            like_onnx_runtime: self.settings.operators == Operators::OnnxRuntime,
             correct_biases: false,
             rounding: Rounding::Nearest,
             removed: self.removed,

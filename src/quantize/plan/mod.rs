@@ -57,6 +57,8 @@ pub struct Plan {
     pub(super) biases: Vec<Bias>,
     /// Whether the scale of a weight grows where its bias would not fit 32 bits.
     pub(super) fit_biases: bool,
+    /// Whether all is to be as ONNX Runtime has it, where that can be run.
+    pub(super) like_onnx_runtime: bool,
     /// Whether biases make up for what rounding the weights adds.
     pub(super) correct_biases: bool,
     /// How weights are rounded.

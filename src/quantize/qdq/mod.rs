@@ -38,11 +38,17 @@ pub fn quantize(
     for planned in plan.biases.iter().filter(|_| plan.fit_biases) {
         let input = scale_of(&planned.input, &constants);
         let tensor = model.graph.initializers.get(&planned.name);
-        if let (Some(input), Some(tensor), Some(weight)) =
-            (input, tensor, constants.get_mut(&planned.weight))
-            && matches!(weight.element, DataType::Int8 | DataType::Int16)
+        let represented = plan.representations.get(&planned.weight);
+        if let (Some(input), Some(tensor), Some(weight), Some(represented)) = (
+            input,
+            tensor,
+            constants.get_mut(&planned.weight),
+            represented,
+        ) && represented.scale.is_none()
+            && (!plan.like_onnx_runtime || is_fitted_there(weight))
         {
-            bias::raise_weight_scales(weight, input.scales[0], &tensor.to_f32()?);
+            let (input, bias, beta) = (input.scales[0], tensor.to_f32()?, planned.beta);
+            bias::raise_weight_scales(weight, input, &bias, beta, represented.power_of_two);
         }
     }
     let compensation = Compensation::new(model, plan, ranges)?;
@@ -65,6 +71,12 @@ pub fn quantize(
         }
     }
     Ok(writer.finish(used_ranges))
+}
+
+/// Whether ONNX Runtime's quantizer has a weight's scale grow for a bias.
+fn is_fitted_there(weight: &QuantizationParameters) -> bool {
+    let signed = matches!(weight.element, DataType::Int8 | DataType::Int16);
+    signed && weight.zero_points.iter().all(|&zero_point| zero_point == 0)
 }
 
 /// The value whose scale another shares, through any number of steps.

@@ -37,6 +37,7 @@ pub(super) struct Writer<'a> {
     /// Nodes to come right after node `i`.
     after: Vec<Vec<NodeProto>>,
     tensors: Vec<QuantizedTensor>,
+    notes: Vec<String>,
 }
 
 impl<'a> Writer<'a> {
@@ -69,6 +70,7 @@ impl<'a> Writer<'a> {
             before: vec![Vec::new(); nodes + 1],
             after: vec![Vec::new(); nodes],
             tensors: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -197,7 +199,16 @@ impl<'a> Writer<'a> {
             return Ok(());
         };
         let scales = bias::scales(input, &weight.scales);
-        let integers = bias::integers(&tensor.to_f32()?, &scales, planned.beta, correction);
+        let (integers, beyond) =
+            bias::integers(&tensor.to_f32()?, &scales, planned.beta, correction);
+        if beyond > 0 {
+            let (name, weight) = (&planned.name, &planned.weight);
+            self.notes.push(format!(
+                "`{name}` is a bias of which {beyond} of {} numbers don't fit 32 bits and are cut off, as the scale of the weight `{weight}` \
+                 must not grow for it: give that a larger scale, or keep its layer float",
+                integers.len()
+            ));
+        }
         let output = self.bias_name(planned);
         let base = self.names.fresh(&format!("{output}_quantized"));
         let scale = self.names.fresh(&format!("{base}_scale"));
@@ -339,7 +350,7 @@ impl<'a> Writer<'a> {
             tensors: self.tensors,
             nodes: self.plan.choices.clone(),
             ranges,
-            notes: Vec::new(),
+            notes: self.notes,
             guarded: 0,
         }
     }
