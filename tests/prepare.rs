@@ -336,3 +336,26 @@ fn value_info_of_the_file_is_not_believed() {
     let shape = model.graph.tensor_type("a").unwrap().shape.unwrap();
     assert_eq!(shape, [Dim::Named("batch".to_owned()), Dim::Known(3)]);
 }
+
+#[test]
+fn what_is_left_empty_at_the_end_of_a_node_is_cut_off() {
+    let ends = |operator: &str, inputs: &[&str], outputs: &[&str]| {
+        let graph = GraphProto {
+            node: vec![NodeProto::new(operator, "node", inputs, outputs)],
+            initializer: vec![TensorProto::from_f32("w", &[1, 1, 1, 1], &[1.0])],
+            input: vec![value("x", &[1, 1, 4, 4])],
+            output: vec![value("y", &[1, 1, 4, 4])],
+            ..Default::default()
+        };
+        let model = Model::from_proto(ModelProto::of_graph(graph, 13)).unwrap();
+        let node = &model.graph.nodes[0];
+        (node.input.join(","), node.output.join(","))
+    };
+    let text = |inputs: &str, outputs: &str| (inputs.to_string(), outputs.to_string());
+    assert_eq!(ends("Conv", &["x", "w", ""], &["y"]), text("x,w", "y"));
+    assert_eq!(ends("MaxPool", &["x"], &["y", ""]), text("x", "y"));
+    assert_eq!(ends("Clip", &["x", "", ""], &["y"]), text("x", "y"));
+    // In between they hold a place, and a Split divides by how many there are.
+    assert_eq!(ends("Clip", &["x", "", "w"], &["y"]), text("x,,w", "y"));
+    assert_eq!(ends("Split", &["x"], &["y", ""]), text("x", "y,"));
+}

@@ -157,9 +157,12 @@ pub struct Graph {
 
 impl Model {
     /// Takes a model apart; tensor bytes stay shared. Checks that each value is made once and before
-    /// it is used, putting the nodes in such an order where they are not.
+    /// it is used, putting the nodes in such an order where they are not. What nodes leave empty at their ends is cut off.
     pub fn from_proto(mut header: ModelProto) -> Result<Model, GraphError> {
         let mut rest = header.graph.take().ok_or(GraphError::NoGraph)?;
+        for node in &mut rest.node {
+            node.cut_absent_ends();
+        }
         let initializers = order::constants(std::mem::take(&mut rest.initializer))?;
         let nodes = order::sorted(std::mem::take(&mut rest.node), &initializers, &rest)?;
         let graph = Graph {

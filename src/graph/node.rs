@@ -77,6 +77,24 @@ impl NodeProto {
             .flat_map(|a| a.g.iter().chain(&a.graphs))
     }
 
+    /// Cuts off inputs and outputs that are left empty at the end, which say nothing that their absence doesn't; in subgraphs, too.
+    pub(super) fn cut_absent_ends(&mut self) {
+        // How many a Split has is what it divides by, of these others what its subgraphs have.
+        let counted = ["Split", "If", "Loop", "Scan"];
+        if !counted.iter().any(|operator| self.is(operator)) {
+            for names in [&mut self.input, &mut self.output] {
+                let named = names.iter().rposition(|name| !name.is_empty());
+                names.truncate(named.map_or(0, |last| last + 1));
+            }
+        }
+        for attribute in &mut self.attribute {
+            let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
+            for node in graphs.flat_map(|graph| &mut graph.node) {
+                node.cut_absent_ends();
+            }
+        }
+    }
+
     /// The values of the outer graph that the subgraphs use.
     pub fn captured(&self) -> Vec<String> {
         let mut found = Vec::new();
