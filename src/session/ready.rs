@@ -6,7 +6,7 @@ use super::Error;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
 use crate::prepare::{Prepared, prepare};
-use crate::{engine, quantize};
+use crate::{engine, engine::EngineError, quantize};
 
 /// The prepared model with a type for every value, and the types of those values whose type the file
 /// declares: only these go out again.
@@ -27,7 +27,7 @@ impl Ready {
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
             true => BTreeMap::new(),
-            false => engine::infer_types(&model)?,
+            false => engine::infer_types(&model).or_else(unknown_to_engine)?,
         };
         let file = header.graph.iter().flat_map(|graph| &graph.value_info);
         let named: HashSet<_> = file.map(|value| value.name.as_deref()).collect();
@@ -46,6 +46,15 @@ impl Ready {
             done,
             peak: 0,
         })
+    }
+}
+
+/// Without the engine's types where there are operators it doesn't know: what needs no samples needs no run, and goes by our own rules and what
+/// the file declares. What does need one is refused as it begins.
+fn unknown_to_engine(error: EngineError) -> Result<BTreeMap<String, TensorType>, Error> {
+    match error {
+        EngineError::UnknownOperators { .. } | EngineError::Plan { .. } => Ok(BTreeMap::new()),
+        other => Err(other.into()),
     }
 }
 

@@ -289,3 +289,61 @@ def test_half_precision_is_declared_of_what_the_file_declares(program, corpus, t
     assert TensorProto.FLOAT16 in kinds
     inputs = dict(np.load(sorted(corpus.samples(name).glob("*.npz"))[0]))
     assert sqnr(run(onnx.load(source), inputs, optimized=True), run(mine, inputs, optimized=True)) > 40
+
+
+def unknown_models():
+    """Weights beside operators that Octet can't run."""
+    attention = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["o"], "attention", domain="com.microsoft", num_heads=4)
+    model = build(
+        [node("MatMul", ["x", "wq"], "q"), node("MatMul", ["x", "wk"], "k"), node("MatMul", ["x", "wv"], "v"), attention,
+         node("MatMul", ["o", "wo"], "y")],
+        [weight(name, 64, 64) for name in ("wq", "wk", "wv", "wo")], [("x", [1, 8, 64])], [("y", [1, 8, 64])], check=False,
+    )  # fmt: skip
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    yield "attention", model
+    yield "roi", build(
+        [node("Conv", ["x", "w", "b"], "a", pads=[1, 1, 1, 1]),
+         node("RoiAlign", ["a", "places", "which"], "r", output_height=2, output_width=2),
+         node("Flatten", ["r"], "f"), node("Gemm", ["f", "v"], "y")],
+        [weight("w", 4, 4, 3, 3), weight("b", 4), weight("v", 16, 5), numpy_helper.from_array(np.float32([[0, 0, 4, 4]]), "places"),
+         numpy_helper.from_array(np.int64([0]), "which")],
+        [("x", [1, 4, 6, 6])], [("y", [1, 5])],
+    )  # fmt: skip
+    counter, condition = (helper.make_tensor_value_info(n, t, []) for n, t in (("i", TensorProto.INT64), ("on", TensorProto.BOOL)))
+    state, more = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 16]) for n in ("state", "more"))
+    body = helper.make_graph(
+        [node("MatMul", ["state", "w"], "more"), node("Identity", ["on"], "still")], "body", [counter, condition, state],
+        [helper.make_tensor_value_info("still", TensorProto.BOOL, []), more],
+    )  # fmt: skip
+    yield "loop", build(
+        [node("MatMul", ["x", "w"], "a"), helper.make_node("Loop", ["times", "true", "a"], ["l"], "loop", body=body),
+         node("MatMul", ["l", "v"], "y")],
+        [weight("w", 16, 16), weight("v", 16, 5), numpy_helper.from_array(np.int64(2), "times"), numpy_helper.from_array(np.array(True), "true")],
+        [("x", [4, 16])], [("y", [4, 5])],
+    )  # fmt: skip
+
+
+UNKNOWN = dict(unknown_models())
+
+
+@pytest.mark.parametrize("scheme, least", [("dynamic", 25), ("weights", 30), ("float16", 50), ("blocks", 8)])
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_what_needs_no_samples_needs_no_run(program, tmp_path, name, scheme, least):
+    model, source, target = UNKNOWN[name], tmp_path / "float.onnx", tmp_path / "octet.onnx"
+    onnx.save(model, source)
+    command = [program, "quantize", source, "--out", target, "--scheme"]
+    subprocess.run([*command, scheme], check=True, capture_output=True)
+    mine, inputs = onnx.load(target), feeds(model)
+    left = next(n for n in model.graph.node if n.op_type in ("MultiHeadAttention", "RoiAlign", "Loop"))
+    again = next(n for n in mine.graph.node if n.op_type == left.op_type)
+    assert list(again.attribute) == list(left.attribute)
+    heavy = [n for n in mine.graph.node if n.op_type in ("MatMul", "Gemm", "Conv")]
+    read = {t.name for t in mine.graph.initializer if t.data_type == TensorProto.FLOAT} & {n.input[1] for n in heavy}
+    assert read <= ({"w"} if scheme == "blocks" and name == "roi" else set()), "a weight is float still"
+    for optimized in (False, True):
+        assert sqnr(run(model, inputs, optimized), run(mine, inputs, optimized)) > least
+    samples = tmp_path / "samples"
+    samples.mkdir()
+    np.savez(samples / "0.npz", **inputs)
+    done = subprocess.run([*command, "static", "--calib", samples], capture_output=True, text=True)
+    assert done.returncode == 2 and f"has no operator {left.op_type}" in done.stderr

@@ -4,11 +4,12 @@
 //! of the file is not believed, for real files carry wrong ones. An operator without a rule here
 //! makes values of which nothing is known.
 
+mod elements;
 mod numbers;
 mod rules;
 mod windows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::graph::{Dim, Graph, TensorType};
 use crate::onnx::schema::{DataType, TensorProto, ValueInfoProto};
@@ -106,7 +107,7 @@ pub(super) fn infer(graph: &Graph) -> Types {
     types
 }
 
-/// Writes `value_info` anew: what follows from the graph, and of the rest at most type and rank.
+/// Writes `value_info` anew: what follows from the graph, and of the rest at most type and rank, or the type that what reads it must have.
 pub(super) fn annotate(graph: &mut Graph) {
     let types = infer(graph);
     let old: BTreeMap<String, TensorType> = graph
@@ -119,6 +120,10 @@ pub(super) fn annotate(graph: &mut Graph) {
         .iter()
         .filter_map(|v| v.name.clone())
         .collect();
+    let mut elements: HashMap<&str, DataType> = graph.element_types();
+    let inferred = types.iter();
+    elements.extend(inferred.map(|(name, known)| (name.as_str(), known.element)));
+    elements::complete(graph, &mut elements);
     let mut fresh: Vec<ValueInfoProto> = Vec::new();
     for name in graph
         .nodes
@@ -141,7 +146,13 @@ pub(super) fn annotate(graph: &mut Graph) {
                     shape,
                 }
             }
-            (None, None) => continue,
+            (None, None) => match elements.get(name.as_str()) {
+                Some(&element) => TensorType {
+                    element,
+                    shape: None,
+                },
+                None => continue,
+            },
         };
         fresh.push(ValueInfoProto::of(name, &known));
     }
