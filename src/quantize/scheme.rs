@@ -111,6 +111,7 @@ fn quantize_static(
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
     let guarded = guard(model, settings, &mut plan, &found, ranges)?;
+    let pooled = plan.free_pooled(model);
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();
     let Guarded {
@@ -121,6 +122,7 @@ fn quantize_static(
     let notes = kept.into_iter().chain(refined).chain(declined);
     quantized.notes.splice(0..0, notes);
     quantized.notes.extend(plan.unheeded(model, settings));
+    quantized.notes.extend(pooled);
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }

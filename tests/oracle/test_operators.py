@@ -93,3 +93,19 @@ def test_onnx_runtime_multiplies_by_any_constant_factor_when_it_fuses(name, acti
     wanted, literal, fused = judge.run(source, given), judge.run(target, given, optimize=False), judge.run(target, given)
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, literal)) > 33
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 45
+
+
+@pytest.mark.parametrize("activations", ["u4", "i4"])
+@pytest.mark.parametrize("opset", [17, 21])
+def test_onnx_runtime_loads_a_pool_beside_four_bits(opset, activations, program, tmp_path):
+    # It moves a MaxPool between the integers, and takes none of four bits there.
+    source, target, report = (tmp_path / name for name in ("float.onnx", "octet.onnx", "report.yaml"))
+    onnx.save(operator_models.build("MaxPool", opset=opset), source)
+    given = samples(onnx.load(source))
+    calibration = judge.save_samples(tmp_path / "samples", given)
+    subprocess.run([program, "quantize", source, "--calib", calibration, "--out", target, "--no-guard", "--report", report,
+                    "--activations", activations], check=True, capture_output=True)  # fmt: skip
+    literal, fused = judge.run(target, given, optimize=False), judge.run(target, given)
+    assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40
+    assert any(node.op_type == "QuantizeLinear" for node in onnx.load(target).graph.node)
+    assert "stays float: ONNX Runtime would let the MaxPool" in report.read_text()

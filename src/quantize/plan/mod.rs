@@ -181,6 +181,33 @@ impl Plan {
         }
     }
 
+    /// Takes the integers from values of four bits that a MaxPool reads, and says so: a sentence each. ONNX Runtime moves it between these
+    /// integers, where it takes none of four bits, and then doesn't load the model (1.31.1).
+    pub(super) fn free_pooled(&mut self, model: &Model) -> Vec<String> {
+        let mut said = Vec::new();
+        let nodes = model.graph.nodes.iter().zip(0..);
+        for (node, index) in nodes.filter(|(node, _)| node.is("MaxPool")) {
+            let input = node.input_at(0).unwrap_or_default();
+            let source = self.sources.get(input).map_or(input, String::as_str);
+            let source = source.to_string();
+            let marked = self.forms.iter().any(|(name, _)| *name == source);
+            let represented = self.representations.get(&source).filter(|_| marked);
+            let four_bits = represented.is_some_and(|represented| represented.element.bits() < 8);
+            if !four_bits || self.like_onnx_runtime {
+                continue;
+            }
+            self.free(&source);
+            self.choices[index].quantized = false;
+            self.choices[index].reason =
+                Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
+            said.push(format!(
+                "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
+                node.title()
+            ));
+        }
+        said
+    }
+
     /// The axis of a weight along which each channel has its own scale.
     pub fn channel_axis(&self, weight: &str) -> Option<usize> {
         let mut forms = self.forms.iter();
