@@ -390,3 +390,17 @@ fn columns_shorter_than_a_block_gain_nothing_and_stay() {
     let error = blocks(&model, &[], BlockForm::MatMulNBits).unwrap_err();
     assert!(error.to_string().contains("room"), "{error}");
 }
+
+#[test]
+fn a_model_of_halves_is_refused_for_what_it_is() {
+    let weight = TensorProto::from_raw("w", DataType::Float16, &[8, 8], vec![0; 128].into());
+    let model = model(vec![node("MatMul", &["x", "w"], "y")], vec![weight], &["y"]);
+    let refused = [
+        quantize_weights(&model, &WeightSettings::default()),
+        quantize_dynamic(&model, &DynamicSettings::default()),
+    ];
+    for refused in refused {
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("its weights are float16 already"), "{said}");
+    }
+}

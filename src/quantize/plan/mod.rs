@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::composed::{Composed, composed};
 use super::operators::is_quantized_operator;
 use super::ranges::Ranges;
+use super::rewrite::nothing;
 use super::settings::{Layers, Operators, Representation, Rounding};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
@@ -130,7 +131,7 @@ impl Plan {
                 .next()
                 .unwrap_or("it has no nodes")
                 .to_string();
-            return Err(QuantizeError::Nothing { reason });
+            return Err(nothing(model, reason));
         }
         Ok(plan)
     }
