@@ -66,6 +66,100 @@ fn a_layer_normalization_written_as_a_chain_is_one_operator() {
     assert!(activations(&quantized).contains(&"scaled"));
 }
 
+/// What normalizes `x` from the mean of its squares, or of those of `apart`, in the ways exporters write the root and what follows it; and
+/// whether it is the difference from the mean.
+fn spellings() -> Vec<(&'static str, bool, Vec<NodeProto>)> {
+    let end = |normal: &str| {
+        vec![
+            node("Mul", &[normal, "gamma"], "scaled"),
+            node("Add", &["scaled", "beta"], "y"),
+        ]
+    };
+    let root = || node("Sqrt", &["more"], "deviation");
+    let by_inverse = |inverse: Vec<NodeProto>| {
+        let product = vec![node("Mul", &["apart", "inverse"], "normal")];
+        [inverse, product, end("normal")].concat()
+    };
+    let by_division = |root: NodeProto| {
+        let division = node("Div", &["apart", "deviation"], "normal");
+        [vec![root, division], end("normal")].concat()
+    };
+    let inverse = |operator: &str, inputs: &[&str]| {
+        by_inverse(vec![root(), node(operator, inputs, "inverse")])
+    };
+    vec![
+        (
+            "a power of a half",
+            true,
+            by_division(node("Pow", &["more", "half"], "deviation")),
+        ),
+        (
+            "a power of minus a half",
+            true,
+            by_inverse(vec![node("Pow", &["more", "minus"], "inverse")]),
+        ),
+        ("a reciprocal", true, inverse("Reciprocal", &["deviation"])),
+        ("one divided", true, inverse("Div", &["one", "deviation"])),
+        (
+            "TensorFlow's",
+            true,
+            vec![
+                root(),
+                node("Reciprocal", &["deviation"], "inverse"),
+                node("Mul", &["inverse", "gamma"], "factor"),
+                node("Mul", &["x", "factor"], "scaled"),
+                node("Mul", &["mean", "factor"], "scaled_mean"),
+                node("Sub", &["beta", "scaled_mean"], "shift"),
+                node("Add", &["scaled", "shift"], "y"),
+            ],
+        ),
+        (
+            "without a mean",
+            false,
+            vec![
+                root(),
+                node("Div", &["one", "deviation"], "inverse"),
+                node("Mul", &["x", "inverse"], "normal"),
+                node("Mul", &["gamma", "normal"], "y"),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn a_normalization_is_one_operator_however_its_root_is_written() {
+    for (name, differs, end) in spellings() {
+        for whole_exponent in [false, true] {
+            let (nodes, mut constants) = layer_norm(false);
+            let begin = nodes.into_iter().take(6);
+            let mut nodes: Vec<NodeProto> = begin.filter(|node| !node.is("Sqrt")).collect();
+            if !differs {
+                nodes.drain(..2);
+                nodes[0].input[0] = "x".into();
+            }
+            nodes.extend(end.iter().cloned());
+            if whole_exponent {
+                constants[0] = TensorProto::from_i64("two", &[], &[2]);
+            }
+            for (name, value) in [("half", 0.5), ("minus", -0.5), ("one", 1.0)] {
+                constants.push(TensorProto::from_f32(name, &[], &[value]));
+            }
+            let read: Vec<&String> = nodes.iter().flat_map(|node| &node.input).collect();
+            constants.retain(|constant| read.contains(&constant.name.as_ref().unwrap()));
+            let quantized = done(&model(nodes, constants, &["y"]));
+            assert_eq!(activations(&quantized), ["x", "y"], "{name}");
+            let wanted = if differs {
+                "a layer normalization"
+            } else {
+                "an RMS normalization"
+            };
+            let inside = quantized.nodes.iter().filter(|node| !node.quantized);
+            let mut reasons = inside.filter_map(|node| node.reason.as_deref());
+            assert!(reasons.all(|reason| reason.contains(wanted)), "{name}");
+        }
+    }
+}
+
 #[test]
 fn a_gelu_written_as_a_chain_is_one_operator_wherever_its_half_stands() {
     let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);

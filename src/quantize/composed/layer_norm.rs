@@ -1,61 +1,78 @@
-//! Layer normalizations: by the squares of differences from the mean, or by the means of numbers and of their squares.
+//! Layer normalizations: by the squares of differences from the mean, or by the means of numbers and of their squares; and those that
+//! take no mean off, RMS normalizations.
 
 use super::{Composed, Finder};
 use crate::onnx::schema::NodeProto;
 
+/// What a norm takes, and where it is taken off, the mean of that.
+#[derive(Clone, Copy)]
+struct Base<'a> {
+    x: &'a str,
+    mean: Option<&'a str>,
+}
+
 impl<'a> Finder<'a> {
-    /// (x - mean) / sqrt(mean((x - mean)²) + ε), times a constant, plus another, where these are there. Found from its
-    /// division.
-    pub(super) fn layer_norm(&self, index: usize, div: &'a NodeProto) -> Option<Composed> {
-        let (apart, deviation) = (div.input_at(0)?, div.input_at(1)?);
-        let (sub_index, sub) = self.made(apart, "Sub")?;
-        let (x, mean) = (sub.input_at(0)?, sub.input_at(1)?);
-        let (mean_index, mean_node) = self.made(mean, "ReduceMean")?;
-        let (root_index, root) = self.made(deviation, "Sqrt")?;
-        let (add_index, add) = self.made(root.input_at(0)?, "Add")?;
-        let (variance, epsilon) = match self.is_constant(add.input_at(0)?) {
-            true => (add.input_at(1)?, add.input_at(0)?),
-            false => (add.input_at(0)?, add.input_at(1)?),
+    /// (x - mean) / sqrt(variance + ε), times a constant, plus another, where these are there; without a mean it is an RMS
+    /// normalization. Found from its root, which may be a power.
+    pub(super) fn layer_norm(&self, index: usize, root: &'a NodeProto) -> Option<Composed> {
+        let inverse = match root.is("Pow") {
+            false => false,
+            true => match root.input_at(1)? {
+                exponent if self.is_number(exponent, -0.5) => true,
+                exponent if self.is_number(exponent, 0.5) => false,
+                _ => return None,
+            },
         };
-        let (variance_index, variance_node) = self.made(variance, "ReduceMean")?;
-        let mut nodes = vec![mean_index, sub_index];
-        let base = self.square(variance_node.input_at(0)?, &mut nodes)?;
-        let is_norm = mean_node.input_at(0) == Some(x)
-            && self.is_constant(epsilon)
-            && self.are_alike(mean_node, variance_node);
-        if !is_norm {
+        let (add_index, add) = self.made(root.input_at(0)?, "Add")?;
+        let (one, two) = (add.input_at(0)?, add.input_at(1)?);
+        let (variance, epsilon) = if self.is_constant(one) {
+            (two, one)
+        } else {
+            (one, two)
+        };
+        if !self.is_constant(epsilon) {
             return None;
         }
-        if base != apart {
-            // Some exporters write the difference twice.
-            let (again, twin) = self.made(base, "Sub")?;
-            if (twin.input_at(0)?, twin.input_at(1)?) != (x, mean) {
-                return None;
-            }
-            nodes.push(again);
-        }
-        nodes.extend([variance_index, add_index, root_index, index]);
-        self.scaled_and_shifted(div.output.first()?, &mut nodes);
+        let found = [
+            Finder::by_differences,
+            Finder::by_moments,
+            Finder::by_squares,
+        ];
+        let (base, mut nodes) = found.iter().find_map(|find| {
+            let mut nodes = Vec::new();
+            Some((find(self, variance, &mut nodes)?, nodes))
+        })?;
+        nodes.extend([add_index, index]);
+        self.normalized(root.output.first()?, inverse, base, &mut nodes)?;
+        let operator = match base.mean {
+            Some(_) => "LayerNormalization",
+            None => "RMSNormalization",
+        };
         Some(Composed {
-            operator: "LayerNormalization",
-            input: x.to_string(),
+            operator,
+            input: base.x.to_string(),
             nodes,
         })
     }
 
-    /// (x - mean(x)) / sqrt(mean(x²) - mean(x)² + ε), as Flax writes it: the root taken before or after one is divided
-    /// by it, the scale multiplied before the differences are, the moments brought into shape. Found from its root.
-    pub(super) fn layer_norm_of_moments(
-        &self,
-        index: usize,
-        root: &'a NodeProto,
-    ) -> Option<Composed> {
-        let mut nodes = Vec::new();
-        let (add_index, add) = self.made(root.input_at(0)?, "Add")?;
-        let (one, two) = (add.input_at(0)?, add.input_at(1)?);
-        let variance = if self.number(two).is_some() { one } else { two };
-        self.number(if variance == one { two } else { one })?;
-        let mut variance = self.in_shape(variance, &mut nodes);
+    /// A variance as the mean of (x - mean)².
+    fn by_differences(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
+        let (variance_index, variance_node) = self.made(variance, "ReduceMean")?;
+        let apart = self.square(variance_node.input_at(0)?, nodes)?;
+        let (sub_index, sub) = self.made(apart, "Sub")?;
+        let (x, mean) = (sub.input_at(0)?, sub.input_at(1)?);
+        let (mean_index, mean_node) = self.made(mean, "ReduceMean")?;
+        nodes.extend([variance_index, sub_index, mean_index]);
+        let is_mean = mean_node.input_at(0) == Some(x) && self.are_alike(mean_node, variance_node);
+        is_mean.then_some(Base {
+            x,
+            mean: Some(mean),
+        })
+    }
+
+    /// A variance as mean(x²) - mean(x)², as Flax writes it, the moments brought into shape.
+    fn by_moments(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
+        let mut variance = self.in_shape(variance, nodes);
         // Rounding may have left a little less than nothing.
         if let Some((at, max)) = self.made(variance, "Max") {
             let (one, two) = (max.input_at(0)?, max.input_at(1)?);
@@ -68,56 +85,105 @@ impl<'a> Finder<'a> {
         }
         let (sub_index, sub) = self.made(variance, "Sub")?;
         let (mean_of_squares, square_of_mean) = (sub.input_at(0)?, sub.input_at(1)?);
-        let (squares, one) = self.mean(mean_of_squares, &mut nodes)?;
-        let x = self.square(squares, &mut nodes)?;
-        let mean = self.square(square_of_mean, &mut nodes)?;
-        let (of, two) = self.mean(mean, &mut nodes)?;
-        if of != x || !self.are_alike(one, two) {
+        let (squares, one) = self.mean(mean_of_squares, nodes)?;
+        let x = self.square(squares, nodes)?;
+        let mean = self.square(square_of_mean, nodes)?;
+        let (of, two) = self.mean(mean, nodes)?;
+        nodes.push(sub_index);
+        (of == x && self.are_alike(one, two)).then_some(Base {
+            x,
+            mean: Some(mean),
+        })
+    }
+
+    /// The mean of squares of an RMS normalization.
+    fn by_squares(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
+        let (at, node) = self.made(variance, "ReduceMean")?;
+        nodes.push(at);
+        let x = self.square(node.input_at(0)?, nodes)?;
+        Some(Base { x, mean: None })
+    }
+
+    /// Adds what makes the normalized values of a deviation (or its inverse), and what scales and shifts them.
+    fn normalized(
+        &self,
+        deviation: &'a str,
+        inverse: bool,
+        base: Base<'a>,
+        nodes: &mut Vec<usize>,
+    ) -> Option<()> {
+        let mut divisor = deviation;
+        if !inverse {
+            let (at, node) = self
+                .taken(divisor, "Div")
+                .filter(|(_, div)| div.input_at(1) == Some(divisor))
+                .or_else(|| self.taken(divisor, "Reciprocal"))?;
+            let is_inverse = node.is("Reciprocal") || self.is_number(node.input_at(0)?, 1.0);
+            if !is_inverse {
+                self.differences(node.input_at(0)?, base, nodes)?;
+                nodes.push(at);
+                self.scaled_and_shifted(node.output.first()?, nodes);
+                return Some(());
+            }
+            nodes.push(at);
+            divisor = node.output.first()?;
+        }
+        // The scale may come first.
+        if let Some((at, mul)) = self.taken(divisor, "Mul")
+            && self.is_constant(self.other(mul, divisor)?)
+        {
+            nodes.push(at);
+            divisor = mul.output.first()?;
+        }
+        if let Some((at, mul)) = self.taken(divisor, "Mul") {
+            self.differences(self.other(mul, divisor)?, base, nodes)?;
+            nodes.push(at);
+            self.scaled_and_shifted(mul.output.first()?, nodes);
+            return Some(());
+        }
+        self.shifted_by_mean(divisor, base, nodes)
+    }
+
+    /// Adds what takes the mean off, where there is one. Some exporters write it twice.
+    fn differences(&self, value: &'a str, base: Base<'a>, nodes: &mut Vec<usize>) -> Option<()> {
+        let Some(mean) = base.mean else {
+            return (value == base.x).then_some(());
+        };
+        let (at, sub) = self.made(value, "Sub")?;
+        if sub.input_at(0) != Some(base.x) || self.in_shape(sub.input_at(1)?, nodes) != mean {
             return None;
         }
-        nodes.extend([sub_index, add_index, index]);
-        let mut divisor = root.output.first()?.as_str();
-        let is_difference = |value: &str, nodes: &mut Vec<usize>| {
-            let found = self.made(value, "Sub").filter(|(_, sub)| {
-                sub.input_at(0) == Some(x)
-                    && sub
-                        .input_at(1)
-                        .is_some_and(|value| self.in_shape(value, nodes) == mean)
-            });
-            nodes.extend(found.map(|(at, _)| at));
-            found.is_some()
+        if !nodes.contains(&at) {
+            nodes.push(at);
+        }
+        Some(())
+    }
+
+    /// Adds x·factor + (shift - mean·factor), as TensorFlow writes it.
+    fn shifted_by_mean(
+        &self,
+        factor: &'a str,
+        base: Base<'a>,
+        nodes: &mut Vec<usize>,
+    ) -> Option<()> {
+        let product = |wanted: &str| {
+            let mut users = self.uses.consumers(factor).iter();
+            users.find_map(|&(at, _)| {
+                let node = &self.graph.nodes[at];
+                let is_wanted = node.is("Mul") && self.other(node, factor) == Some(wanted);
+                is_wanted.then_some((at, node.output.first()?.as_str()))
+            })
         };
-        let output = if let Some((at, div)) = self.taken(divisor, "Div") {
-            if !is_difference(div.input_at(0)?, &mut nodes) {
-                return None;
-            }
-            nodes.push(at);
-            div.output.first()?
-        } else {
-            let (at, inverse) = self.taken(divisor, "Reciprocal")?;
-            nodes.push(at);
-            divisor = inverse.output.first()?;
-            let (at, mul) = self.taken(divisor, "Mul")?;
-            let other = self.other(mul, divisor)?;
-            let (at, mul) = if self.is_constant(other) {
-                nodes.push(at);
-                divisor = mul.output.first()?;
-                self.taken(divisor, "Mul")?
-            } else {
-                (at, mul)
-            };
-            if !is_difference(self.other(mul, divisor)?, &mut nodes) {
-                return None;
-            }
-            nodes.push(at);
-            mul.output.first()?
-        };
-        self.scaled_and_shifted(output, &mut nodes);
-        Some(Composed {
-            operator: "LayerNormalization",
-            input: x.to_string(),
-            nodes,
-        })
+        let (scaled_at, scaled) = product(base.x)?;
+        let (mean_at, scaled_mean) = product(base.mean?)?;
+        let (sub_at, sub) = self.taken(scaled_mean, "Sub")?;
+        let is_shift = sub.input_at(1) == Some(scaled_mean) && self.is_constant(sub.input_at(0)?);
+        let (add_at, add) = self.taken(scaled, "Add")?;
+        if !is_shift || self.other(add, scaled) != sub.output.first().map(String::as_str) {
+            return None;
+        }
+        nodes.extend([scaled_at, mean_at, sub_at, add_at]);
+        Some(())
     }
 
     /// Adds the product with a constant and the sum with another that follow, where they do.

@@ -1,4 +1,4 @@
-//! Layer normalizations, GELUs and gates (Swish, HardSwish, Mish) that an exporter wrote as chains of simpler operators,
+//! Layer and RMS normalizations, GELUs and gates (Swish, HardSwish, Mish) that an exporter wrote as chains of simpler operators,
 //! found again.
 //!
 //! ONNX has had them as operators since sets 14 to 24 only. In the chain the values change their scale at each
@@ -14,6 +14,8 @@ use crate::onnx::schema::NodeProto;
 
 /// The reason why the nodes of a chain but the last have no integers.
 const IN_A_NORM: &str = "it is inside a layer normalization, which is quantized as one operator";
+const IN_AN_RMS_NORM: &str =
+    "it is inside an RMS normalization, which is quantized as one operator";
 const IN_A_GELU: &str = "it is inside a GELU, which is quantized as one operator";
 const IN_A_GATE: &str =
     "it is inside a Swish, HardSwish or Mish, which is quantized as one operator";
@@ -35,6 +37,7 @@ impl Composed {
         match self.operator {
             "Gelu" => IN_A_GELU,
             "Swish" | "HardSwish" | "Mish" => IN_A_GATE,
+            "RMSNormalization" => IN_AN_RMS_NORM,
             _ => IN_A_NORM,
         }
     }
@@ -51,8 +54,7 @@ pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
     let mut found = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let chain = match node.op_type.as_deref() {
-            Some("Div") => finder.layer_norm(index, node),
-            Some("Sqrt") => finder.layer_norm_of_moments(index, node),
+            Some("Sqrt" | "Pow") => finder.layer_norm(index, node),
             Some("Erf") => finder.gelu(index, node),
             Some("Tanh") => finder.gelu_by_tanh(index, node),
             Some("Sigmoid") => finder.swish(index, node),
@@ -67,7 +69,7 @@ pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
 }
 
 fn is_near(number: f64, wanted: f64) -> bool {
-    (number - wanted).abs() < 1e-3 * wanted
+    (number - wanted).abs() < 1e-3 * wanted.abs()
 }
 
 struct Finder<'a> {
@@ -97,8 +99,18 @@ impl<'a> Finder<'a> {
 
     /// The number of a constant that is a single one.
     fn number(&self, name: &str) -> Option<f64> {
-        let values = self.graph.initializers.get(name)?.to_f32().ok()?;
-        (values.len() == 1).then(|| f64::from(values[0]))
+        let tensor = self.graph.initializers.get(name)?;
+        let values: Vec<f64> = match tensor.to_f32() {
+            Ok(values) => values.into_iter().map(f64::from).collect(),
+            // An exponent may be an integer.
+            Err(_) => tensor
+                .to_i64()
+                .ok()?
+                .into_iter()
+                .map(|n| n as f64)
+                .collect(),
+        };
+        (values.len() == 1).then(|| values[0])
     }
 
     /// Whether a name is a constant of a single number near this one.
