@@ -18,7 +18,7 @@ use super::integer::blocks::{self, Product};
 use super::integer::operator::{self, Integers};
 use super::integer::{Beside, linear};
 use super::weights::{self, Weight};
-use super::{EngineError, Watched, chain, observe, steps};
+use super::{EngineError, Watched, chain, checks, observe, steps};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{
     AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
@@ -47,18 +47,19 @@ pub(super) struct Loaded {
     pub(super) outlets: HashMap<String, OutletId>,
 }
 
-/// Loads a prepared model, with an observer behind each value of `watched` that a node makes, and what its integer regions and
+/// Loads a prepared model for these inputs, where they are known, with an observer behind each value of `watched` that a node makes, and what its integer regions and
 /// products with blocks run.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: Weights,
     beside: &Beside,
+    inputs: Option<&[crate::tensor::Tensor]>,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
     };
-    refuse_windows(model)?;
+    checks::check(model, inputs)?;
     let light = light_view(model, watched);
     let decoded = pb::ModelProto::decode(light.encode_to_vec().as_slice()).map_err(|error| {
         EngineError::Plan {
@@ -213,22 +214,6 @@ pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
     let provider = tract_onnx::data_resolver::default();
     let loaded: TractResult<Tensor> = tract_onnx::tensor::load_tensor(&*provider, &theirs, None);
     loaded.map_err(|error| named(chain(&error)))
-}
-
-/// Sizes of zero in a window, by which tract would divide.
-fn refuse_windows(model: &Model) -> Result<(), EngineError> {
-    for node in &model.graph.nodes {
-        for key in ["kernel_shape", "strides", "dilations"] {
-            if node
-                .ints(key)
-                .is_some_and(|sizes| sizes.iter().any(|&size| size < 1))
-            {
-                let detail = format!("{key} of node `{}` must all be at least 1", node.title());
-                return Err(EngineError::Plan { detail });
-            }
-        }
-    }
-    Ok(())
 }
 
 fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {

@@ -5,12 +5,14 @@
 //! [`infer_types`] tells types and shapes without running anything and without copying weights.
 
 mod attribution;
+mod checks;
 mod float;
 mod indices;
 mod integer;
 mod load;
 mod observe;
 mod outline;
+mod panics;
 mod plan;
 mod run;
 mod share;
@@ -65,6 +67,22 @@ pub enum EngineError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A node that says what makes no sense.
+    #[error(
+        "{operator} (node `{node}`): {what} is {found} and must be {wanted}; correct the model, or export it again"
+    )]
+    Node {
+        /// Its operator.
+        operator: String,
+        /// The name a person knows it by.
+        node: String,
+        /// An attribute, an input, or what follows from them.
+        what: String,
+        /// What it is.
+        found: String,
+        /// What it should be.
+        wanted: String,
+    },
     /// Shapes or types that contradict each other, or a form of an operator tract doesn't take.
     #[error(
         "the engine can't plan this model: {detail}; check that the model runs in ONNX Runtime, and if it \
@@ -80,6 +98,15 @@ pub enum EngineError {
     )]
     Run {
         /// tract's chain of reasons.
+        detail: String,
+    },
+    /// What is wrong in a way that nobody foresaw.
+    #[error(
+        "the engine broke off at this model: {detail}; check that the model runs in ONNX Runtime, and if it \
+         does, report it with the model's graph"
+    )]
+    Panicked {
+        /// What was said of it.
         detail: String,
     },
     /// The person asked to stop.

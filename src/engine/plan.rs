@@ -9,6 +9,7 @@ use tract_onnx::tract_hir::infer::InferenceFact;
 use super::integer::{self, Beside, FusedNode, Scope};
 use super::load::{Weights, load};
 use super::outline::{self, Outline};
+use super::panics::caught;
 use super::run::Engine;
 use super::steps::Regions;
 use super::{EngineError, chain, float, share, typed, values, weights};
@@ -56,7 +57,7 @@ impl Engine {
         if plans.len() == PLANS {
             plans.remove(0);
         }
-        let plan = Arc::new(self.make_plan(inputs)?);
+        let plan = Arc::new(caught(|| self.make_plan(inputs))?);
         plans.push((shapes, plan.clone()));
         Ok(plan)
     }
@@ -118,7 +119,7 @@ impl Engine {
         let values = Weights::Values {
             kernels: self.kernels,
         };
-        let mut loaded = load(model, &self.watched, values, beside)?;
+        let mut loaded = load(model, &self.watched, values, beside, Some(inputs))?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
             for (index, input) in inputs.iter().enumerate() {
                 let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());

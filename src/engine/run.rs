@@ -11,6 +11,7 @@ use tract_onnx::tract_core::plan;
 use super::integer::operator::Integers;
 use super::integer::{self, FusedNode};
 use super::observe::Observe;
+use super::panics::caught;
 use super::plan::{Plan, Route};
 use super::steps::{self, Steps, Timing, Untimed};
 use super::{EngineError, Watched, chain, indices, values};
@@ -222,55 +223,58 @@ impl Engine {
             }
         };
         let plan = self.plan(&inputs)?;
-        for &(slot, index) in &self.fed {
-            let fed = inputs.get(index);
-            if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
-                see(slot, &[values], tensor.shape());
+        caught(|| {
+            for &(slot, index) in &self.fed {
+                let fed = inputs.get(index);
+                if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
+                    see(slot, &[values], tensor.shape());
+                }
             }
-        }
-        let fed = values::fed(inputs).map_err(run_error)?;
-        let outputs = plan
-            .run
-            .spawn()
-            .and_then(|mut state| {
-                state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
-                    if stop() {
-                        return Err(TractError::new(Stop));
-                    }
-                    if let Some(observer) = node.op_as::<Observe>() {
-                        let seen = inputs.iter().map(|input| input.cast_to::<f32>());
-                        let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
-                        let slices = seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
-                        let slices = slices.collect::<TractResult<TVec<_>>>()?;
-                        see(observer.slot, &slices, inputs[0].shape());
-                    }
-                    if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
-                        && let Some(steps) = plan.steps.get(region.place)
-                    {
-                        let mut clock = |step: usize| clock(steps[step]);
-                        return region.run(&inputs, Some(&mut clock));
-                    }
-                    indices::check(node, &inputs)?;
-                    let Some(&step) = places.get(&node.id) else {
-                        return plan::eval(context, op_state, node, inputs);
-                    };
-                    if let Some(region) = node.op_as::<Integers>() {
-                        return timed(region, &inputs, step, timing);
-                    }
-                    timing.begin(step);
-                    let outputs = plan::eval(context, op_state, node, inputs);
-                    timing.end(step);
-                    outputs
+            let fed = values::fed(inputs).map_err(run_error)?;
+            let outputs = plan
+                .run
+                .spawn()
+                .and_then(|mut state| {
+                    state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
+                        if stop() {
+                            return Err(TractError::new(Stop));
+                        }
+                        if let Some(observer) = node.op_as::<Observe>() {
+                            let seen = inputs.iter().map(|input| input.cast_to::<f32>());
+                            let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
+                            let slices =
+                                seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
+                            let slices = slices.collect::<TractResult<TVec<_>>>()?;
+                            see(observer.slot, &slices, inputs[0].shape());
+                        }
+                        if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
+                            && let Some(steps) = plan.steps.get(region.place)
+                        {
+                            let mut clock = |step: usize| clock(steps[step]);
+                            return region.run(&inputs, Some(&mut clock));
+                        }
+                        indices::check(node, &inputs)?;
+                        let Some(&step) = places.get(&node.id) else {
+                            return plan::eval(context, op_state, node, inputs);
+                        };
+                        if let Some(region) = node.op_as::<Integers>() {
+                            return timed(region, &inputs, step, timing);
+                        }
+                        timing.begin(step);
+                        let outputs = plan::eval(context, op_state, node, inputs);
+                        timing.end(step);
+                        outputs
+                    })
                 })
-            })
-            .map_err(run_error)?;
-        // Behind the model's own are values that are watched only.
-        outputs
-            .iter()
-            .take(self.model.graph.outputs.len())
-            .map(values::from_tract)
-            .collect::<TractResult<_>>()
-            .map_err(run_error)
+                .map_err(run_error)?;
+            // Behind the model's own are values that are watched only.
+            outputs
+                .iter()
+                .take(self.model.graph.outputs.len())
+                .map(values::from_tract)
+                .collect::<TractResult<_>>()
+                .map_err(run_error)
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
 use super::integer::{self, Beside};
 use super::load::{Loaded, Weights, load};
+use super::panics::caught;
 use super::{EngineError, chain, values};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::DataType;
@@ -17,7 +18,7 @@ use crate::tensor::Tensor;
 /// values is not asked: exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
     let model = integer::written_out(model);
-    found(load(&model, &[], Weights::Types, &Beside::default())?)
+    caught(|| found(load(&model, &[], Weights::Types, &Beside::default(), None)?))
 }
 
 /// The same for samples of these shapes: every size that follows from them is known.
@@ -26,15 +27,18 @@ pub fn infer_types_of(
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
     let model = integer::written_out(model);
-    let mut loaded = load(&model, &[], Weights::Types, &Beside::default())?;
-    for (index, input) in inputs.iter().enumerate() {
-        let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
-        let set = loaded.model.set_input_fact(index, fact);
-        set.map_err(|error| EngineError::Plan {
-            detail: chain(&error),
-        })?;
-    }
-    found(loaded)
+    caught(|| {
+        let beside = Beside::default();
+        let mut loaded = load(&model, &[], Weights::Types, &beside, Some(inputs))?;
+        for (index, input) in inputs.iter().enumerate() {
+            let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
+            let set = loaded.model.set_input_fact(index, fact);
+            set.map_err(|error| EngineError::Plan {
+                detail: chain(&error),
+            })?;
+        }
+        found(loaded)
+    })
 }
 
 fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {

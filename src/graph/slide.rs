@@ -50,11 +50,17 @@ impl Slide {
                     _ => Around::Fixed(pads[axis], pads[axis + count]),
                 },
             };
+            // Sums and products of such sizes don't overflow.
             let whole = |size: i64| (1..1 << 31).contains(&size);
+            let fits = |pad: &i64| (-(1 << 31)..1 << 31).contains(pad);
+            let pads_fit = match slide.around {
+                Around::Fixed(before, after) => [before, after].iter().all(fits),
+                _ => true,
+            };
             let sound = [slide.taps, slide.stride, slide.dilation]
                 .into_iter()
                 .all(whole);
-            sound.then_some(slide)
+            (sound && pads_fit).then_some(slide)
         };
         kernel.iter().enumerate().map(along).collect()
     }
@@ -88,18 +94,36 @@ impl Slide {
         (before, (room.div_euclid(self.stride) + 1).max(0))
     }
 
+    /// How many values a transposed convolution makes of so many before any are cut off, with so many more behind them.
+    pub fn spread(&self, extent: i64, more: i64) -> i64 {
+        (extent - 1) * self.stride + self.reach() + more
+    }
+
     /// What is cut off before the values that a transposed convolution makes of so many, and how many it makes, with so many more
     /// behind them.
     pub fn made(&self, extent: i64, more: i64) -> (i64, i64) {
-        let whole = (extent - 1) * self.stride + self.reach() + more;
+        let whole = self.spread(extent, more);
         match self.around {
             Around::Fixed(before, after) => (before, whole - before - after),
+            // ONNX Runtime makes no zeros to come to the values times the stride: of a kernel smaller than the stride, fewer.
             _ => {
-                let made = extent * self.stride;
+                let made = whole.min(extent * self.stride);
                 let [before, _] = self.zeros(whole - made);
                 (before, made)
             }
         }
+    }
+
+    /// The same of one that is told how many it makes. ONNX Runtime has what is left of an odd amount before them, unless it is to be
+    /// behind.
+    pub fn made_to(&self, told: i64, extent: i64, more: i64) -> (i64, i64) {
+        let around = match self.around {
+            Around::Fixed(..) => Around::Lower,
+            around => around,
+        };
+        let over = self.spread(extent, more) - told;
+        let [before, _] = Slide { around, ..*self }.zeros(over);
+        (before, told)
     }
 
     /// The place among the values that a tap meets; outside of them it meets a zero.
@@ -155,7 +179,8 @@ mod tests {
             ),
             (3, &[("strides", &[2])], Some("SAME_UPPER"), 0, (0, 8)),
             (4, &[("strides", &[2])], Some("SAME_LOWER"), 1, (2, 8)),
-            (1, &[("strides", &[3])], Some("SAME_UPPER"), 0, (0, 12)),
+            (1, &[("strides", &[3])], Some("SAME_UPPER"), 0, (0, 10)),
+            (1, &[("strides", &[3])], Some("SAME_UPPER"), 2, (0, 12)),
         ] {
             let found = slide(kernel, attributes, pad).unwrap();
             assert_eq!(found.made(4, more), made, "{attributes:?} {pad:?}");
@@ -169,6 +194,7 @@ mod tests {
         assert_eq!(slide(3, &[("strides", &[1, 1])], None), None);
         assert_eq!(slide(3, &[("dilations", &[-1])], None), None);
         assert_eq!(slide(3, &[("pads", &[1])], None), None);
+        assert_eq!(slide(3, &[("pads", &[1 << 40, 0])], None), None);
         assert_eq!(slide(3, &[("strides", &[1 << 31])], None), None);
     }
 }

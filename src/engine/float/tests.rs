@@ -59,6 +59,7 @@ fn checked(input: &[usize], model: Model) -> Vec<String> {
         &[],
         Weights::Values { kernels: true },
         &Default::default(),
+        None,
     )
     .unwrap()
     .model;

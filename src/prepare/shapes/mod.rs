@@ -9,6 +9,8 @@ mod numbers;
 mod rules;
 mod windows;
 
+pub(crate) use rules::cut;
+
 use std::collections::{BTreeMap, HashMap};
 
 use crate::graph::{Dim, Graph, TensorType};
@@ -19,7 +21,7 @@ const LARGEST: usize = 4096;
 
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Known {
+pub(crate) struct Known {
     pub element: DataType,
     pub shape: Option<Vec<Dim>>,
     /// Its numbers where it is an integer or bool and small; each may be unknown.
@@ -29,7 +31,7 @@ pub(super) struct Known {
 }
 
 /// What is known of each value; values of which nothing is known are not in it.
-pub(super) type Types = BTreeMap<String, Known>;
+pub(crate) type Types = BTreeMap<String, Known>;
 
 impl Known {
     fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
@@ -42,7 +44,7 @@ impl Known {
     }
 
     /// The shape where every size of it is known.
-    pub(super) fn sizes(&self) -> Option<Vec<usize>> {
+    pub(crate) fn sizes(&self) -> Option<Vec<usize>> {
         sizes(self.shape.as_deref()?)
     }
 
@@ -73,16 +75,32 @@ fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
         .collect()
 }
 
+/// How many elements a value of these sizes has. Of more than can be counted, as many as can.
+pub(crate) fn count(sizes: &[usize]) -> usize {
+    sizes
+        .iter()
+        .fold(1, |count: usize, &size| count.saturating_mul(size))
+}
+
 /// Follows the whole graph.
-pub(super) fn infer(graph: &Graph) -> Types {
+pub(crate) fn infer(graph: &Graph) -> Types {
+    infer_from(graph, &[])
+}
+
+/// The same for inputs of these shapes; those beyond them have the shapes that the graph declares.
+pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     let mut types = Types::new();
-    for input in &graph.inputs {
+    for (place, input) in graph.inputs.iter().enumerate() {
         let (Some(name), Some(found)) = (&input.name, crate::graph::tensor_type_of(input)) else {
             continue;
         };
         // Old exporters write 0 for a size they don't know.
         let open = |d| if d == Dim::Known(0) { Dim::Unknown } else { d };
-        let shape = found.shape.map(|s| s.into_iter().map(open).collect());
+        let declared = found.shape.map(|s| s.into_iter().map(open).collect());
+        let shape = match inputs.get(place) {
+            Some(sizes) => Some(sizes.iter().map(|&size| Dim::Known(size)).collect()),
+            None => declared,
+        };
         types.insert(name.clone(), Known::new(found.element, shape));
     }
     for tensor in graph.initializers.iter() {

@@ -1,6 +1,6 @@
 //! Arithmetic on the small values that shapes are computed with.
 
-use super::{Known, LARGEST, sizes};
+use super::{Known, LARGEST, count, sizes};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -47,14 +47,14 @@ impl Known {
     }
 
     /// The integers, where all are known.
-    pub(in super::super) fn all_integers(&self) -> Option<Vec<i64>> {
+    pub(crate) fn all_integers(&self) -> Option<Vec<i64>> {
         self.integers.as_ref()?.iter().copied().collect()
     }
 }
 
 /// The place in a row-major tensor of each element of another, by its index.
 pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
-    let count: usize = shape.iter().product();
+    let count = count(shape);
     let mut index = vec![0; shape.len()];
     let mut found = Vec::with_capacity(count.min(LARGEST));
     for _ in 0..count {
@@ -73,13 +73,13 @@ pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> 
 /// Elements from one index of each axis to the next.
 pub(super) fn strides(shape: &[usize]) -> Vec<usize> {
     (0..shape.len())
-        .map(|axis| shape[axis + 1..].iter().product())
+        .map(|axis| count(&shape[axis + 1..]))
         .collect()
 }
 
 /// The places in `from` that make up `from` broadcast to `to`; `None` where that is too large.
 pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
-    if to.iter().product::<usize>() > LARGEST || from.len() > to.len() {
+    if count(to) > LARGEST || from.len() > to.len() {
         return None;
     }
     let steps = strides(from);
@@ -109,7 +109,7 @@ pub(super) fn elementwise(node: &NodeProto, inputs: &[&Known], mut result: Known
         })
         .collect();
     let Some(inputs) = inputs else { return result };
-    let count: usize = shape.iter().product();
+    let count = count(&shape);
     let operator = node.op_type.as_deref().unwrap_or_default();
 
     let integers: Option<Vec<_>> = inputs.iter().map(|k| k.integers.as_ref()).collect();

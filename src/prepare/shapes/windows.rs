@@ -50,7 +50,7 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
         };
         let made = if node.is("ConvTranspose") {
             match node.ints("output_shape") {
-                Some(shape) => shape.get(shape.len().checked_sub(spatial)? + axis).copied(),
+                Some(shape) => shape.get(axis).copied(),
                 None => Some(slide.made(size, extra[axis]).1),
             }
         } else {

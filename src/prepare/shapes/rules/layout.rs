@@ -3,7 +3,7 @@
 use super::{Context, positions, product};
 use crate::graph::Dim;
 use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST, sizes};
+use crate::prepare::shapes::{Known, LARGEST, count, sizes};
 
 impl Context<'_> {
     pub(super) fn reshape(&self) -> Option<Known> {
@@ -50,7 +50,7 @@ impl Context<'_> {
         if let (Some(axis), Some(taken), Some(rest)) =
             (open, taken, rest.as_deref().and_then(sizes))
         {
-            let count: usize = rest.iter().product();
+            let count = count(&rest);
             if taken > 0 && count.is_multiple_of(taken) {
                 dims[axis] = Dim::Known(count / taken);
             }
@@ -127,7 +127,7 @@ impl Context<'_> {
         let (Some(from), Some(to)) = (input.sizes(), result.sizes()) else {
             return Some(result);
         };
-        if to.iter().product::<usize>() > LARGEST {
+        if count(&to) > LARGEST {
             return Some(result);
         }
         let steps = strides(&from);
@@ -145,13 +145,25 @@ impl Context<'_> {
             None => self.list("pads", 1),
         };
         let rank = shape.len();
-        let pads = pads.filter(|p| p.len() == 2 * rank && self.node.input_at(3).is_none());
-        let size = |axis: usize| match (&shape[axis], &pads) {
-            (Dim::Known(size), Some(pads)) => {
-                let size = *size as i64 + pads[axis] + pads[axis + rank];
+        // Of some axes, or of all.
+        let axes = match self.node.input_at(3) {
+            Some(_) => self.list("axes", 3).and_then(|axes| positions(&axes, rank)),
+            None => Some((0..rank).collect()),
+        };
+        let around = pads.zip(axes).and_then(|(pads, axes)| {
+            let mut around = vec![(0, 0); rank];
+            for (place, &axis) in axes.iter().enumerate() {
+                around[axis] = (*pads.get(place)?, *pads.get(place + axes.len())?);
+            }
+            Some(around)
+        });
+        let size = |axis: usize| match (&shape[axis], &around) {
+            (Dim::Known(size), Some(around)) => {
+                let (before, after) = around[axis];
+                let size = *size as i128 + i128::from(before) + i128::from(after);
                 usize::try_from(size).map_or(Dim::Unknown, Dim::Known)
             }
-            (dim, Some(pads)) if pads[axis] == 0 && pads[axis + rank] == 0 => dim.clone(),
+            (dim, Some(around)) if around[axis] == (0, 0) => dim.clone(),
             _ => Dim::Unknown,
         };
         Some(Known::new(
@@ -209,12 +221,16 @@ impl Context<'_> {
             return None;
         };
         let times = |d: &Dim, by: usize, up: bool| match d {
-            Dim::Known(size) => Dim::Known(if up { size * by } else { size / by }),
+            Dim::Known(size) => Dim::Known(if up {
+                size.saturating_mul(by)
+            } else {
+                size / by
+            }),
             _ => Dim::Unknown,
         };
         let dims = vec![
             batch.clone(),
-            times(channel, block * block, !to_space),
+            times(channel, block.saturating_mul(block), !to_space),
             times(height, block, to_space),
             times(width, block, to_space),
         ];

@@ -5,8 +5,10 @@ mod parts;
 mod sizes;
 mod sums;
 
+pub(crate) use parts::cut;
+
 use super::numbers::elementwise;
-use super::{Known, Types, sizes, windows};
+use super::{Known, Types, count, sizes, windows};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
@@ -87,9 +89,20 @@ impl Context<'_> {
                     Known::new(element, input.shape.clone()),
                 ))
             }
+            "QuantizeLinear" => {
+                let told = node.int("output_dtype").filter(|&told| told != 0);
+                let told = told.and_then(|t| DataType::try_from(i32::try_from(t).ok()?).ok());
+                let element = self.input(2).map(|zero_point| zero_point.element);
+                let element = element.or(told).unwrap_or(DataType::Uint8);
+                Some(Known::new(element, self.input(0)?.shape.clone()))
+            }
+            "DequantizeLinear" => {
+                let element = self.input(1).map_or(DataType::Float, |scale| scale.element);
+                Some(Known::new(element, self.input(0)?.shape.clone()))
+            }
             "Shape" => self.shape_of(),
             "Size" => {
-                let count: usize = self.input(0)?.sizes()?.iter().product();
+                let count = count(&self.input(0)?.sizes()?);
                 let mut result = Known::new(DataType::Int64, Some(vec![]));
                 result.integers = Some(vec![Some(count as i64)]);
                 Some(result)
@@ -181,7 +194,7 @@ fn broadcast(shapes: &[&[Dim]]) -> Vec<Dim> {
 fn product(dims: &[Dim]) -> Dim {
     match dims {
         [one] => one.clone(),
-        _ => sizes(dims).map_or(Dim::Unknown, |s| Dim::Known(s.iter().product())),
+        _ => sizes(dims).map_or(Dim::Unknown, |s| Dim::Known(count(&s))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Context, position, positions};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 use crate::prepare::shapes::numbers::{places, strides};
-use crate::prepare::shapes::{Known, LARGEST, sizes};
+use crate::prepare::shapes::{Known, LARGEST, count, sizes};
 
 impl Context<'_> {
     pub(super) fn concat(&self) -> Option<Known> {
@@ -30,7 +30,12 @@ impl Context<'_> {
         let along: Vec<Dim> = shapes.iter().map(|s| s[axis].clone()).collect();
         let dims = (0..rank).map(|a| {
             if a == axis {
-                return sizes(&along).map_or(Dim::Unknown, |s| Dim::Known(s.iter().sum()));
+                return sizes(&along).map_or(Dim::Unknown, |s| {
+                    Dim::Known(
+                        s.iter()
+                            .fold(0, |all: usize, &size| all.saturating_add(size)),
+                    )
+                });
             }
             let known = shapes
                 .iter()
@@ -102,7 +107,7 @@ impl Context<'_> {
         let (Some(old), Some(new)) = (input.sizes(), result.sizes()) else {
             return Some(result);
         };
-        if old.iter().product::<usize>() > LARGEST {
+        if count(&old) > LARGEST {
             return Some(result);
         }
         let stride = strides(&old);
@@ -126,7 +131,7 @@ impl Context<'_> {
         else {
             return Some(result);
         };
-        if new.iter().product::<usize>() > LARGEST || old.iter().product::<usize>() > LARGEST {
+        if count(&new) > LARGEST || count(&old) > LARGEST {
             return Some(result);
         }
         let size = old[axis] as i64;
@@ -139,9 +144,8 @@ impl Context<'_> {
             })
             .collect();
         let Some(at) = at else { return Some(result) };
-        let after: usize = old[axis + 1..].iter().product();
-        let count: usize = new.iter().product();
-        let places: Vec<usize> = (0..count)
+        let after = count(&old[axis + 1..]);
+        let places: Vec<usize> = (0..count(&new))
             .map(|i| {
                 let (rest, inner) = (i / after.max(1), i % after.max(1));
                 let (outer, which) = (rest / at.len(), rest % at.len());
@@ -219,7 +223,7 @@ impl Context<'_> {
 }
 
 /// First index and number of elements of a slice, as ONNX clamps it.
-fn cut(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
+pub(crate) fn cut(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
     let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
     let (low, high) = if step > 0 { (0, size) } else { (0, size - 1) };
     let first = from_front(start).clamp(low, high.max(low));

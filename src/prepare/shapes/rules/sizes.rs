@@ -4,7 +4,7 @@ use super::{Context, broadcast};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 use crate::prepare::shapes::numbers::{known, spread};
-use crate::prepare::shapes::{Known, LARGEST};
+use crate::prepare::shapes::{Known, LARGEST, count};
 
 impl Context<'_> {
     pub(super) fn shape_of(&self) -> Option<Known> {
@@ -55,7 +55,7 @@ impl Context<'_> {
         let Some(shape) = result.sizes() else {
             return Some(result);
         };
-        let count: usize = shape.iter().product();
+        let count = count(&shape);
         if count > LARGEST {
             return Some(result);
         }
@@ -111,7 +111,7 @@ impl Context<'_> {
             Some(repeats) if repeats.len() == shape.len() => {
                 let times = |(d, r): (&Dim, i64)| match (d, r) {
                     (d, 1) => d.clone(),
-                    (Dim::Known(size), r) if r >= 0 => Dim::Known(size * r as usize),
+                    (Dim::Known(size), r) if r >= 0 => Dim::Known(size.saturating_mul(r as usize)),
                     _ => Dim::Unknown,
                 };
                 shape.iter().zip(repeats).map(times).collect()

@@ -2,7 +2,7 @@
 
 use super::{Context, broadcast, positions};
 use crate::graph::Dim;
-use crate::prepare::shapes::Known;
+use crate::prepare::shapes::{Known, count};
 
 impl Context<'_> {
     pub(super) fn matmul(&self) -> Option<Known> {
@@ -68,7 +68,7 @@ impl Context<'_> {
         }
         let axes = axes.or_else(|| rank.map(|r| (0..r as i64).collect()));
         let mut result = Known::new(input.element, self.reduced(axes));
-        let one = |sizes: Vec<usize>| sizes.iter().product::<usize>() == 1;
+        let one = |sizes: Vec<usize>| count(&sizes) == 1;
         if result.sizes().is_some_and(one)
             && let Some(all) = input.all_integers()
         {

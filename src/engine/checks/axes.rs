@@ -1,0 +1,73 @@
+//! Axes and orders of axes.
+
+use super::{Checked, Checking, ensure};
+use crate::graph::Dim;
+
+impl Checked<'_> {
+    pub(super) fn axes(&self, operator: &str) -> Checking {
+        let Some(rank) = self.shape(0).map(<[Dim]>::len) else {
+            return match (operator, self.node.ints("perm")) {
+                ("Transpose", Some(order)) => permutation(order, order.len()),
+                _ => Ok(()),
+            };
+        };
+        match operator {
+            "Transpose" => match self.node.ints("perm") {
+                Some(order) => permutation(order, rank),
+                None => Ok(()),
+            },
+            "Squeeze" => self.several(rank),
+            "Unsqueeze" => {
+                let more = self.list("axes", 1).map_or(0, |axes| axes.len());
+                self.several(rank + more)
+            }
+            _ if operator.starts_with("Reduce") => self.several(rank),
+            // It is flattened in front of an axis, or behind all.
+            "Flatten" => self.one(rank, true),
+            "Concat" | "Split" | "Softmax" | "LogSoftmax" | "Hardmax" | "Gather"
+            | "GatherElements" | "ScatterElements" | "ArgMax" | "ArgMin" | "TopK"
+            | "LayerNormalization" | "LpNormalization" | "Compress" => self.one(rank, false),
+            _ => Ok(()),
+        }
+    }
+
+    fn one(&self, rank: usize, behind: bool) -> Checking {
+        let Some(axis) = self.node.int("axis") else {
+            return Ok(());
+        };
+        let rank = rank as i64;
+        let least = -rank;
+        let most = if behind { rank } else { rank - 1 };
+        // An axis 0 of a number is let pass: some say it.
+        let inside = (least..=most).contains(&axis) || rank == 0 && matches!(axis, -1 | 0);
+        ensure(inside, "axis", axis, format!("from {least} to {most}"))
+    }
+
+    fn several(&self, rank: usize) -> Checking {
+        let Some(axes) = self.list("axes", 1) else {
+            return Ok(());
+        };
+        let rank = rank as i64;
+        let wanted = format!("from {} to {}", -rank, rank - 1);
+        let inside = axes.iter().all(|axis| (-rank..rank).contains(axis))
+            || rank == 0 && axes.iter().all(|axis| matches!(axis, -1 | 0));
+        ensure(inside, "axes", &axes, wanted)?;
+        // A set is what reductions and Squeeze take; where axes are put in, each is another.
+        let mut places: Vec<i64> = axes
+            .iter()
+            .map(|&a| if a < 0 { a + rank } else { a })
+            .collect();
+        places.sort_unstable();
+        let twice = places.windows(2).any(|pair| pair[0] == pair[1]);
+        let put_in = self.node.is("Unsqueeze");
+        ensure(!(put_in && twice), "axes", &axes, "each another")
+    }
+}
+
+fn permutation(order: &[i64], rank: usize) -> Checking {
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    let whole = sorted.iter().copied().eq(0..rank as i64);
+    let wanted = format!("an order of 0 to {}", rank as i64 - 1);
+    ensure(whole, "perm", order, wanted)
+}

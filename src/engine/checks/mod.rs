@@ -1,0 +1,146 @@
+//! What nodes say, checked before tract sees it.
+//!
+//! tract trusts attributes: where one makes no sense it panics, which in a browser ends the engine, or takes memory and time
+//! without end. What is refused here ONNX Runtime refuses, too. Where a type or a shape is not known, nothing is said of it.
+
+mod axes;
+mod blocks;
+mod sizes;
+mod windows;
+
+use std::fmt::{Debug, Display};
+
+use super::EngineError;
+use crate::graph::{Dim, MICROSOFT, Model};
+use crate::onnx::schema::NodeProto;
+use crate::prepare::{Known, Types, count, infer, infer_from};
+use crate::tensor::Tensor;
+
+/// No value has more elements: of a size and of all sizes together, in the addresses of this machine.
+const MOST: usize = 1 << if usize::BITS < 64 { 29 } else { 32 };
+
+/// Sizes, strides and pads beyond this are not reckoned with: sums and products of two of them must fit.
+const LARGEST: i64 = 1 << 31;
+
+/// Fails where a node of a model says what no run can do, with inputs of these shapes where they are given.
+pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<(), EngineError> {
+    let graph = &model.graph;
+    let types = match inputs {
+        Some(inputs) => infer_from(graph, &inputs.iter().map(Tensor::shape).collect::<Vec<_>>()),
+        None => infer(graph),
+    };
+    for node in &graph.nodes {
+        let checked = Checked {
+            node,
+            types: &types,
+        };
+        checked.check().map_err(|refusal| EngineError::Node {
+            operator: node.operator(),
+            node: node.title().to_owned(),
+            what: refusal.what,
+            found: refusal.found,
+            wanted: refusal.wanted,
+        })?;
+    }
+    Ok(())
+}
+
+/// What of a node makes no sense.
+struct Refusal {
+    /// The attribute or the input.
+    what: String,
+    found: String,
+    wanted: String,
+}
+
+type Checking = Result<(), Refusal>;
+
+fn refuse(what: &str, found: impl Debug, wanted: impl Display) -> Checking {
+    Err(Refusal {
+        what: what.to_owned(),
+        found: format!("{found:?}"),
+        wanted: wanted.to_string(),
+    })
+}
+
+/// Fails unless `holds`.
+fn ensure(holds: bool, what: &str, found: impl Debug, wanted: impl Display) -> Checking {
+    match holds {
+        true => Ok(()),
+        false => refuse(what, found, wanted),
+    }
+}
+
+struct Checked<'a> {
+    node: &'a NodeProto,
+    types: &'a Types,
+}
+
+impl<'a> Checked<'a> {
+    fn check(&self) -> Checking {
+        match (self.node.domain.as_deref(), self.node.op_type.as_deref()) {
+            (None | Some("" | "ai.onnx"), Some(operator)) => {
+                self.windows(operator)?;
+                self.axes(operator)?;
+                self.sizes(operator)?;
+            }
+            (Some(MICROSOFT), Some("MatMulNBits")) => self.blocks()?,
+            _ => {}
+        }
+        self.outputs()
+    }
+
+    /// No output may be larger than memory.
+    fn outputs(&self) -> Checking {
+        for name in &self.node.output {
+            let sizes = self.types.get(name).and_then(Known::sizes);
+            if let Some(sizes) = sizes.filter(|sizes| count(sizes) > MOST) {
+                let wanted = format!("of {MOST} elements at most");
+                return refuse(&format!("the shape of its output `{name}`"), sizes, wanted);
+            }
+        }
+        Ok(())
+    }
+
+    fn input(&self, slot: usize) -> Option<&'a Known> {
+        self.types.get(self.node.input_at(slot)?)
+    }
+
+    fn shape(&self, slot: usize) -> Option<&'a [Dim]> {
+        self.input(slot)?.shape.as_deref()
+    }
+
+    /// A size of an input, where it is known.
+    fn size(&self, slot: usize, axis: usize) -> Option<i64> {
+        match self.shape(slot)?.get(axis)? {
+            Dim::Known(size) => i64::try_from(*size).ok(),
+            _ => None,
+        }
+    }
+
+    /// A list of integers: an attribute in older opsets, and an input since.
+    fn list(&self, key: &str, slot: usize) -> Option<Vec<i64>> {
+        match self.node.ints(key) {
+            Some(list) => Some(list.to_vec()),
+            None => self.input(slot)?.all_integers(),
+        }
+    }
+
+    /// An integer attribute, or its usual value, of at least 1.
+    fn positive(&self, key: &str, usual: Option<i64>) -> Result<i64, Refusal> {
+        match self.node.int(key).or(usual) {
+            Some(value) if (1..LARGEST).contains(&value) => Ok(value),
+            found => {
+                let found = found.map_or("missing".to_owned(), |found| found.to_string());
+                Err(Refusal {
+                    what: key.to_owned(),
+                    found,
+                    wanted: "at least 1 and no more than fits in 31 bits".to_owned(),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

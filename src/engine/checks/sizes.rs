@@ -1,0 +1,160 @@
+//! Operators that cut, pad, scale or part their input.
+
+use super::{Checked, Checking, LARGEST, ensure, refuse};
+use crate::graph::Dim;
+
+impl Checked<'_> {
+    pub(super) fn sizes(&self, operator: &str) -> Checking {
+        match operator {
+            "Pad" => self.pad(),
+            "Slice" => self.slice(),
+            "DepthToSpace" | "SpaceToDepth" => self.squares(operator == "DepthToSpace"),
+            "Resize" | "Upsample" => self.resize(),
+            "Split" => self.split(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The axes that a list of an input speaks of: those given, or all.
+    fn spoken_of(&self, slot: usize) -> Option<Vec<usize>> {
+        let rank = self.shape(0)?.len() as i64;
+        if self.node.input_at(slot).is_none() && self.node.ints("axes").is_none() {
+            return Some((0..rank as usize).collect());
+        }
+        let axes = self.list("axes", slot)?;
+        let place = |axis: i64| if axis < 0 { axis + rank } else { axis };
+        let places = axes.iter().map(|&axis| usize::try_from(place(axis)).ok());
+        places
+            .map(|place| place.filter(|&p| p < rank as usize))
+            .collect()
+    }
+
+    fn given_axes(&self, slot: usize) -> Checking {
+        let (Some(shape), Some(axes)) = (self.shape(0), self.list("axes", slot)) else {
+            return Ok(());
+        };
+        let wanted = format!("axes of the {} of its input", shape.len());
+        ensure(self.spoken_of(slot).is_some(), "axes", axes, wanted)
+    }
+
+    fn pad(&self) -> Checking {
+        self.given_axes(3)?;
+        let mode = self.node.text("mode").unwrap_or("constant");
+        let modes = ["constant", "reflect", "edge", "wrap"];
+        ensure(
+            modes.contains(&mode),
+            "mode",
+            mode,
+            format!("one of {modes:?}"),
+        )?;
+        let Some(pads) = self.list("pads", 1) else {
+            return Ok(());
+        };
+        let fits = |pad: &i64| (-LARGEST..LARGEST).contains(pad);
+        ensure(pads.iter().all(fits), "pads", &pads, "numbers of 31 bits")?;
+        let Some(axes) = self.spoken_of(3) else {
+            return Ok(());
+        };
+        let wanted = format!("two numbers for each of {} axes", axes.len());
+        ensure(pads.len() == 2 * axes.len(), "pads", &pads, wanted)?;
+        for (place, &axis) in axes.iter().enumerate() {
+            let Some(size) = self.size(0, axis).filter(|&size| size < LARGEST) else {
+                continue;
+            };
+            let [before, after] = [pads[place], pads[place + axes.len()]];
+            let along = format!("the {size} of axis {axis}");
+            let kept = size + before.min(0) + after.min(0);
+            let wanted = format!("to cut off no more than {along}");
+            ensure(kept >= 0, "pads", [before, after], wanted)?;
+            let most = before.max(after);
+            let (room, wanted) = match mode {
+                "reflect" => (kept - 1, format!("less than {along}, which they reflect")),
+                "edge" | "wrap" if kept == 0 => (0, format!("0, for {along} have no values")),
+                _ => (LARGEST, String::new()),
+            };
+            ensure(most <= 0 || most <= room, "pads", [before, after], wanted)?;
+        }
+        Ok(())
+    }
+
+    fn slice(&self) -> Checking {
+        self.given_axes(3)?;
+        if let Some(axes) = self.spoken_of(3) {
+            let twice = (1..axes.len()).any(|at| axes[..at].contains(&axes[at]));
+            ensure(!twice, "axes", &axes, "each another")?;
+        }
+        let steps = self.input(4).and_then(|steps| steps.all_integers());
+        let steps = steps.unwrap_or_default();
+        ensure(!steps.contains(&0), "steps", &steps, "no zeros")?;
+        if let (Some(starts), Some(ends)) = (self.list("starts", 1), self.list("ends", 2)) {
+            let wanted = format!("as many as its starts {starts:?}");
+            ensure(starts.len() == ends.len(), "ends", &ends, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// DepthToSpace and SpaceToDepth.
+    fn squares(&self, to_space: bool) -> Checking {
+        let block = self.positive("blocksize", None)?;
+        let (axes, divisor) = match to_space {
+            true => (1..2, block.saturating_mul(block)),
+            false => (2..4, block),
+        };
+        for axis in axes {
+            if let Some(size) = self.size(0, axis) {
+                let wanted = format!("{divisor} to divide the {size} of axis {axis}");
+                let whole = size % divisor == 0;
+                ensure(whole, "blocksize", block, format!("such as lets {wanted}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn resize(&self) -> Checking {
+        let slot = if self.node.input.len() <= 2 { 1 } else { 2 };
+        let scales = match self.node.attribute("scales") {
+            Some(attribute) => Some(attribute.floats.clone()),
+            None => self.input(slot).and_then(|known| known.floats.clone()),
+        };
+        let scales = scales.unwrap_or_default();
+        let sound = |scale: &f32| scale.is_finite() && *scale > 0.0 && *scale < LARGEST as f32;
+        let wanted = "positive numbers of at most 31 bits";
+        ensure(scales.iter().all(sound), "scales", &scales, wanted)?;
+        let sizes = self.input(3).and_then(|sizes| sizes.all_integers());
+        let sizes = sizes.unwrap_or_default();
+        let sound = |size: &i64| (1..LARGEST).contains(size);
+        ensure(sizes.iter().all(sound), "sizes", &sizes, wanted)?;
+        // ONNX Runtime takes either, never both.
+        if let (false, Some(shape)) = (sizes.is_empty(), self.shape(0)) {
+            let count = self.node.ints("axes").map_or(shape.len(), <[i64]>::len);
+            let wanted = format!("{count} numbers");
+            ensure(sizes.len() == count, "sizes", &sizes, wanted)?;
+        }
+        Ok(())
+    }
+
+    fn split(&self) -> Checking {
+        let Some(parts) = self.list("split", 1) else {
+            return Ok(());
+        };
+        let sound = parts.iter().all(|part| (0..LARGEST).contains(part));
+        ensure(sound, "split", &parts, "sizes of at least 0")?;
+        let Some(shape) = self.shape(0) else {
+            return Ok(());
+        };
+        let axis = self.node.int("axis").unwrap_or(0);
+        let axis = if axis < 0 {
+            axis + shape.len() as i64
+        } else {
+            axis
+        };
+        match shape.get(axis as usize) {
+            Some(Dim::Known(size)) if parts.iter().sum::<i64>() != *size as i64 => refuse(
+                "split",
+                &parts,
+                format!("parts of the {size} of axis {axis}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Panics inside tract, as errors: what it doesn't expect it doesn't always refuse in words.
+//!
+//! In a browser a panic ends the engine, and the page says so.
+
+use super::EngineError;
+
+#[cfg(target_family = "wasm")]
+pub(super) fn caught<T>(work: impl FnOnce() -> Result<T, EngineError>) -> Result<T, EngineError> {
+    work()
+}
+
+#[cfg(not(target_family = "wasm"))]
+pub(super) use native::caught;
+
+#[cfg(not(target_family = "wasm"))]
+mod native {
+    use std::any::Any;
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+    use std::sync::Once;
+
+    use super::EngineError;
+
+    thread_local! {
+        /// Whether what panics on this thread is caught.
+        static CATCHING: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Does this work; a panic in it is an error.
+    ///
+    /// What it left half done must be nothing that is used again: plans are kept when they are whole, and runs have states of their own.
+    pub(in crate::engine) fn caught<T>(
+        work: impl FnOnce() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        keep_quiet();
+        let outer = CATCHING.replace(true);
+        let done = catch_unwind(AssertUnwindSafe(work));
+        CATCHING.set(outer);
+        done.unwrap_or_else(|panic| {
+            Err(EngineError::Panicked {
+                detail: in_words(&*panic),
+            })
+        })
+    }
+
+    /// What is caught is told once, as an error: not on the terminal as well.
+    fn keep_quiet() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            let usual = take_hook();
+            set_hook(Box::new(move |panic| {
+                if !CATCHING.try_with(Cell::get).unwrap_or(false) {
+                    usual(panic);
+                }
+            }));
+        });
+    }
+
+    fn in_words(panic: &(dyn Any + Send)) -> String {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        text.unwrap_or("no reason was given").replace('\n', " ")
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_panic_is_an_error_with_its_message_and_others_panic_as_ever() {
+            let place = 3;
+            let found: Result<(), _> = caught(|| panic!("there is no place {place}"));
+            let error = found.unwrap_err().to_string();
+            assert!(error.contains("there is no place 3"), "{error}");
+            assert_eq!(caught(|| Ok(7)).ok(), Some(7));
+            assert!(!CATCHING.get());
+            assert!(catch_unwind(|| panic!("this stands on the terminal")).is_err());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+"""Operators in floats against ONNX Runtime: what both refuse."""
+
+import judge
+import numpy as np
+import onnx
+import pytest
+from pair_models import Pairs
+from run_model import attempt
+
+PICTURE = [1, 4, 6, 6]
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def conv(**attributes):
+    return lambda p, x: p.node("Conv", [x, p.weight([4, 4, 3, 3])], **attributes)
+
+
+def back(**attributes):
+    return lambda p, x: p.node("ConvTranspose", [x, p.weight([4, 4, 3, 3])], **attributes)
+
+
+def node(operator, *constants, **attributes):
+    def build(p, x):
+        inputs = ["" if value is None else p.constant(np.asarray(value)) for value in constants]
+        return p.node(operator, [x, *inputs], **attributes)
+
+    return build
+
+
+def scales(value):
+    return node("Resize", None, np.float32([1, 1, value, 1]))
+
+
+def pool(operator, **attributes):
+    return node(operator, **attributes)
+
+
+# A DepthToSpace by 2 ** 32 is none of them: ONNX Runtime divides by its square, which is zero, and ends the process.
+REFUSED = {
+    "Conv with pads without end": conv(pads=[1 << 40] * 4),
+    "Conv with pads of fewer sides": conv(pads=[1, 1, 1]),
+    "Conv with pads below zero": conv(pads=[-1, 0, 0, 0]),
+    "Conv with one stride": conv(strides=[1]),
+    "Conv of a stride of zero": conv(strides=[0, 1]),
+    "Conv of another kernel": conv(kernel_shape=[5, 5]),
+    "Conv of too many groups": conv(group=3),
+    "Conv of no group": conv(group=0),
+    "Conv that pads by a name": conv(auto_pad="FOO"),
+    "Conv larger than its picture": conv(dilations=[9, 9]),
+    "ConvTranspose that cuts all off": back(pads=[100] * 4),
+    "ConvTranspose with rows without end": back(output_padding=[1 << 30, 1]),
+    "ConvTranspose told a size without end": back(output_shape=[1 << 20, 1 << 20]),
+    "ConvTranspose told no size": back(output_shape=[0, 0]),
+    "ConvTranspose told one size": back(output_shape=[8]),
+    "ConvTranspose of no group": back(group=0),
+    "ConvTranspose of a stride of zero": back(strides=[0, 1]),
+    "MaxPool with pads without end": pool("MaxPool", kernel_shape=[2, 2], pads=[1 << 30] * 4),
+    "MaxPool with pads of its kernel": pool("MaxPool", kernel_shape=[2, 2], pads=[2, 2, 2, 2]),
+    "MaxPool of a kernel of zero": pool("MaxPool", kernel_shape=[0, 2]),
+    "MaxPool far larger than its picture": pool("MaxPool", kernel_shape=[9, 9]),
+    "AveragePool with pads of its kernel": pool("AveragePool", kernel_shape=[2, 2], pads=[2, 0, 0, 0]),
+    "Pad without end": node("Pad", ints(0, 0, 1 << 62, 0, 0, 0, 1 << 62, 0)),
+    "Pad that cuts all off": node("Pad", ints(0, 0, -4, 0, 0, 0, -4, 0)),
+    "Pad of fewer sides": node("Pad", ints(0, 0, 1)),
+    "Pad that reflects too much": node("Pad", ints(0, 0, 9, 0, 0, 0, 0, 0), mode="reflect"),
+    "Pad of another mode": node("Pad", ints(*[0] * 8), mode="foo"),
+    "Slice by steps of zero": node("Slice", ints(0), ints(2), ints(1), ints(0)),
+    "Slice of an axis beyond": node("Slice", ints(0), ints(2), ints(9)),
+    "Slice of an axis twice": node("Slice", ints(0, 1), ints(2, 3), ints(2, 2)),
+    "Transpose of an axis twice": node("Transpose", perm=[0, 0, 1, 2]),
+    "Transpose of an axis beyond": node("Transpose", perm=[0, 1, 2, 9]),
+    "Squeeze of an axis beyond": node("Squeeze", ints(9)),
+    "Unsqueeze of an axis beyond": node("Unsqueeze", ints(19)),
+    "Unsqueeze of an axis twice": node("Unsqueeze", ints(0, 0)),
+    "Flatten behind all": node("Flatten", axis=9),
+    "Softmax of an axis beyond": node("Softmax", axis=9),
+    "Gather of an axis beyond": node("Gather", ints(0), axis=7),
+    "ReduceMean of an axis beyond": node("ReduceMean", ints(9)),
+    "DepthToSpace of nothing": node("DepthToSpace", blocksize=0),
+    "DepthToSpace that doesn't fit": node("DepthToSpace", blocksize=3),
+    "SpaceToDepth of nothing": node("SpaceToDepth", blocksize=0),
+    "SpaceToDepth that doesn't fit": node("SpaceToDepth", blocksize=4),
+    "Resize by zero": scales(0),
+    "Resize by what is no number": scales(np.nan),
+    "Resize by what has no end": scales(np.inf),
+    "Resize beyond all memory": scales(1e9),
+    "Resize to less than nothing": node("Resize", None, None, ints(1, 4, -3, 6)),
+    "Resize to fewer sizes": node("Resize", None, None, ints(4, 4)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_makes_no_sense_is_refused_in_words_by_the_node(name, tmp_path):
+    pairs = Pairs(opset=20)
+    value = REFUSED[name](pairs, pairs.pair(pairs.input("x", PICTURE)))
+    pairs.nodes[-1].name = "the node"
+    pairs.pair(value, 0.05, output="y")
+    pairs.output("y")
+    path = tmp_path / "refused.onnx"
+    onnx.save(pairs.model(), path)
+    sample = {"x": np.ones(PICTURE, np.float32)}
+    with pytest.raises(Exception):  # noqa: B017, PT011 - it has many kinds of errors
+        judge.run(path, [sample], optimize=False)
+    for options in ((), ("--float",)):
+        done, _ = attempt(path, sample, tmp_path, *options)
+        assert done.returncode == 1, done.stdout
+        assert 'node: "the node"' in done.stderr, done.stderr
+        assert name.split()[0] in done.stderr, done.stderr
