@@ -18,7 +18,7 @@ use super::integer::blocks::{self, Product};
 use super::integer::operator::{self, Integers};
 use super::integer::{Beside, linear};
 use super::weights::{self, Weight};
-use super::{EngineError, Watched, chain, checks, observe, steps};
+use super::{EngineError, Watched, chain, checks, observe, operators, steps};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{
     AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
@@ -70,6 +70,7 @@ pub(super) fn load(
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
     onnx.op_register.insert(blocks::OPERATOR, blocks::build);
+    operators::register(&mut onnx);
     onnx.op_register.insert("QuantizeLinear", linear::quantize);
     onnx.op_register
         .insert("DequantizeLinear", linear::dequantize);
@@ -247,6 +248,10 @@ fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
     let mut nodes = graph.nodes.clone();
     for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
         node.name = Some(name);
+        // tract takes the pads where both are said, and ONNX Runtime what pads by itself.
+        if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
+            node.take("pads");
+        }
     }
     let mut outputs = graph.outputs.clone();
     for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {

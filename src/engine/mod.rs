@@ -11,6 +11,7 @@ mod indices;
 mod integer;
 mod load;
 mod observe;
+mod operators;
 mod outline;
 mod panics;
 mod plan;

@@ -1,17 +1,86 @@
-"""Operators in floats against ONNX Runtime: what both refuse."""
+"""Operators in floats against ONNX Runtime: forms that tract computes otherwise or not at all, and what both refuse."""
 
 import judge
 import numpy as np
 import onnx
 import pytest
 from pair_models import Pairs
-from run_model import attempt
+from run_model import attempt, run
 
 PICTURE = [1, 4, 6, 6]
 
 
+def one(operator, shape, *constants, **attributes):
+    """A model of one node: what it is fed, then these constants; `None` is an input that is left out."""
+    pairs = Pairs(opset=20)
+    inputs = ["" if value is None else pairs.constant(np.asarray(value)) for value in constants]
+    pairs.node(operator, [pairs.input("x", shape), *inputs], "y", **attributes)
+    pairs.output("y")
+    return pairs.model()
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
 def ints(*values):
     return np.array(values, np.int64)
+
+
+def transposed(weight, shape=(1, 4, 8, 7), bias=False, **attributes):
+    group = attributes.get("group", 1)
+    constants = [floats(*weight)] + ([floats(weight[1] * group, seed=1)] if bias else [])
+    return one("ConvTranspose", list(shape), *constants, **attributes)
+
+
+def slices(starts, ends, axes, steps, shape=(7, 5)):
+    return one("Slice", list(shape), ints(*starts), ints(*ends), ints(*axes), ints(*steps))
+
+
+def padded(mode, pads, axes=None, shape=(3, 4, 5), value=2.5):
+    more = [None if value is None else np.float32(value)] + ([ints(*axes)] if axes else [])
+    return one("Pad", list(shape), ints(*pads), *more, mode=mode)
+
+
+SAME = {
+    f"ConvTranspose {kernel} by {stride} {pad} {extra} {told}": transposed(
+        [4, 3, kernel, kernel],
+        strides=[stride, stride],
+        **({"auto_pad": pad} if pad else {}),
+        **({"output_padding": [extra, 0]} if extra else {}),
+        **({"output_shape": told} if told else {}),
+    )
+    for kernel in (1, 2, 3, 4)
+    for stride in (1, 2, 3)
+    for pad in ("", "SAME_UPPER", "SAME_LOWER", "VALID")
+    for extra in (0, 1)
+    for told in (None, [8 * stride, 7 * stride])
+    if extra < stride
+}
+
+FORMS = SAME | {
+    "ConvTranspose groups, told": transposed([4, 2, 3, 3], bias=True, strides=[2, 2], output_shape=[16, 14], group=2),
+    "ConvTranspose 1-D": transposed([4, 2, 4], [1, 4, 9], strides=[3], output_shape=[26], auto_pad="SAME_LOWER"),
+    "ConvTranspose 3-D": transposed([4, 2, 2, 3, 3], [1, 4, 3, 4, 5], strides=[2, 1, 2], auto_pad="SAME_UPPER"),
+    "ConvTranspose dilated": transposed([4, 2, 3, 3], strides=[2, 2], dilations=[2, 3], auto_pad="SAME_UPPER"),
+    "MaxPool that pads by itself": one(
+        "MaxPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 1, 1, 1], auto_pad="SAME_LOWER"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_an_operator_in_floats_gives_what_onnx_runtime_gives(name, tmp_path):
+    model = FORMS[name]
+    path = tmp_path / "one.onnx"
+    onnx.save(model, path)
+    shape = [d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
+    sample = {"x": floats(*shape, seed=2)}
+    expected = judge.run(path, [sample], optimize=False)[0]["y"]
+    for options in ((), ("--float",), ("--threads", "2")):
+        found = run(path, sample, tmp_path, *options)[0]["y"]
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def conv(**attributes):

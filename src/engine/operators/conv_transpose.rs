@@ -1,0 +1,203 @@
+//! ConvTranspose, its padding worked out as ONNX Runtime does: tract's cuts off at the other end where the output's shape is told,
+//! and has no automatic padding beside it.
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSpec};
+use tract_onnx::tract_core::ops::nn::DataFormat;
+use tract_onnx::tract_hir::internal::*;
+
+use super::Built;
+use crate::graph::{Around, Slide};
+
+/// What a node says of each axis, without its kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct ConvTranspose {
+    strides: Option<TVec<usize>>,
+    dilations: Option<TVec<usize>>,
+    pads: Option<TVec<usize>>,
+    automatic: Option<Automatic>,
+    extra: Option<TVec<usize>>,
+    told: Option<TVec<usize>>,
+    group: usize,
+    biased: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Automatic {
+    Upper,
+    Lower,
+    Valid,
+}
+
+/// What is cut off of an axis before and after, and put behind it.
+#[derive(Clone, Copy)]
+struct Cut {
+    before: usize,
+    after: usize,
+    extra: usize,
+    made: usize,
+}
+
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+    let automatic = match node.get_attr_opt::<&str>("auto_pad")? {
+        Some("SAME_UPPER") => Some(Automatic::Upper),
+        Some("SAME_LOWER") => Some(Automatic::Lower),
+        Some("VALID") => Some(Automatic::Valid),
+        _ => None,
+    };
+    let operator = ConvTranspose {
+        strides: node.get_attr_opt_tvec("strides")?,
+        dilations: node.get_attr_opt_tvec("dilations")?,
+        pads: node.get_attr_opt_tvec("pads")?,
+        automatic,
+        extra: node.get_attr_opt_tvec("output_padding")?,
+        told: node.get_attr_opt_tvec("output_shape")?,
+        group: node.get_attr_opt("group")?.unwrap_or(1),
+        biased: node.input.get(2).is_some_and(|bias| !bias.is_empty()),
+    };
+    Ok((expand(operator), vec![]))
+}
+
+impl ConvTranspose {
+    /// How the window slides along an axis, of `kernel` sizes.
+    fn slide(&self, kernel: &[usize], axis: usize) -> Slide {
+        let number = |list: &Option<TVec<usize>>, at: usize, usual: usize| {
+            list.as_ref().and_then(|l| l.get(at)).map_or(usual, |&v| v) as i64
+        };
+        Slide {
+            taps: kernel[axis] as i64,
+            stride: number(&self.strides, axis, 1),
+            dilation: number(&self.dilations, axis, 1),
+            around: match self.automatic {
+                Some(Automatic::Upper) => Around::Upper,
+                Some(Automatic::Lower) => Around::Lower,
+                Some(Automatic::Valid) => Around::Fixed(0, 0),
+                None => Around::Fixed(
+                    number(&self.pads, axis, 0),
+                    number(&self.pads, axis + kernel.len(), 0),
+                ),
+            },
+        }
+    }
+
+    fn cut(&self, kernel: &[usize], axis: usize, size: usize) -> TractResult<Cut> {
+        let slide = self.slide(kernel, axis);
+        let extra = self.extra.as_ref().and_then(|extra| extra.get(axis));
+        let extra = extra.map_or(0, |&extra| extra as i64);
+        let told = self.told.as_ref().and_then(|told| told.get(axis));
+        let (before, made) = match told {
+            Some(&told) => slide.made_to(told as i64, size as i64, extra),
+            None => slide.made(size as i64, extra),
+        };
+        let spread = slide.spread(size as i64, extra);
+        // Of a size that is told, what lies behind all that is made gets the bias only.
+        let after = spread - before - made;
+        let number = |value: i64| {
+            usize::try_from(value).with_context(|| {
+                format!(
+                    "of {size} values {spread} are made, of which none would be left on axis {axis}"
+                )
+            })
+        };
+        Ok(Cut {
+            before: number(before)?,
+            after: number(after.max(0))?,
+            extra: number(extra - after.min(0))?,
+            made: number(made)?,
+        })
+    }
+}
+
+impl Expansion for ConvTranspose {
+    fn name(&self) -> StaticName {
+        "ConvTranspose".into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        check_input_arity(inputs, if self.biased { 3 } else { 2 })?;
+        check_output_arity(outputs, 1)?;
+        for input in inputs {
+            solver.equals(&outputs[0].datum_type, &input.datum_type)?;
+        }
+        let (input, weight, output) = (&inputs[0], &inputs[1], &outputs[0]);
+        solver.equals(&input.rank, &weight.rank)?;
+        solver.equals(&input.rank, &output.rank)?;
+        solver.equals(&output.shape[0], &input.shape[0])?;
+        solver.equals(&input.shape[1], &weight.shape[0])?;
+        solver.equals(&output.shape[1], self.group as i64 * weight.shape[1].bex())?;
+        if self.biased {
+            solver.equals(&inputs[2].rank, 1)?;
+            solver.equals(&inputs[2].shape[0], &output.shape[1])?;
+        }
+        solver.given(&weight.shape, move |solver, weight| {
+            let kernel: Result<Vec<usize>, _> = weight.iter().skip(2).map(TDim::to_usize).collect();
+            // A weight that is computed may have any.
+            let Ok(kernel) = kernel else { return Ok(()) };
+            for axis in 0..kernel.len() {
+                let kernel = kernel.clone();
+                solver.given(&inputs[0].shape[axis + 2], move |solver, size| {
+                    match size.to_usize() {
+                        Ok(size) => {
+                            let made = self.cut(&kernel, axis, size)?.made;
+                            solver.equals(&outputs[0].shape[axis + 2], made.to_dim())
+                        }
+                        Err(_) => Ok(()),
+                    }
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let fact = model.outlet_fact(inputs[0])?.clone();
+        let sizes = fact.shape.as_concrete();
+        let sizes = sizes.context("the shape of its input is only known when the model has run")?;
+        let weight = model.outlet_fact(inputs[1])?.shape.clone();
+        let weight = weight.as_concrete();
+        let weight =
+            weight.context("the shape of its weight is only known when the model has run")?;
+        let kernel = &weight[2..];
+        let cuts = sizes[2..].iter().enumerate();
+        let cuts = cuts.map(|(axis, &size)| self.cut(kernel, axis, size));
+        let cuts = cuts.collect::<TractResult<TVec<Cut>>>()?;
+        let all = |of: fn(&Cut) -> usize| cuts.iter().map(of).collect::<TVec<usize>>();
+        let slides: TVec<Slide> = (0..kernel.len())
+            .map(|axis| self.slide(kernel, axis))
+            .collect();
+        let window = PoolSpec::new(
+            DataFormat::NCHW,
+            kernel.into(),
+            PaddingSpec::Explicit(all(|cut| cut.before), all(|cut| cut.after)),
+            Some(slides.iter().map(|slide| slide.dilation as usize).collect()),
+            Some(slides.iter().map(|slide| slide.stride as usize).collect()),
+            weight[0],
+            weight[1] * self.group,
+        );
+        // ONNX has the channels of all groups in front, then those that a group makes; tract wants what all groups make in front.
+        let name = |part: &str| format!("{prefix}.weight_{part}");
+        let parted = AxisOp::wire_split_axis(model, name("groups"), inputs[1], 0, self.group)?;
+        let turned = model.wire_node(name("turned"), AxisOp::Move(1, 2), &parted)?;
+        let joined = AxisOp::wire_collapse_axis(model, name("joined"), turned[0], 0)?;
+        let bias = match inputs.get(2).filter(|_| self.biased) {
+            Some(&bias) => bias,
+            None => {
+                let none = Tensor::zero_scalar_dt(fact.datum_type)?;
+                model.add_const(format!("{prefix}.bias"), none)?
+            }
+        };
+        let deconv = Deconv::new(window, KernelFormat::OIHW, all(|cut| cut.extra), self.group);
+        model.wire_node(prefix, deconv, &[inputs[0], joined[0], bias])
+    }
+}
