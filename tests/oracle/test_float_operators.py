@@ -63,6 +63,13 @@ FORMS = SAME | {
     "ConvTranspose 1-D": transposed([4, 2, 4], [1, 4, 9], strides=[3], output_shape=[26], auto_pad="SAME_LOWER"),
     "ConvTranspose 3-D": transposed([4, 2, 2, 3, 3], [1, 4, 3, 4, 5], strides=[2, 1, 2], auto_pad="SAME_UPPER"),
     "ConvTranspose dilated": transposed([4, 2, 3, 3], strides=[2, 2], dilations=[2, 3], auto_pad="SAME_UPPER"),
+    "Pad reflect with a constant": padded("reflect", [0, 1, 2, 0, 3, 1]),
+    "Pad edge with a constant": padded("edge", [2, 1, 2, 0, 3, 1]),
+    "Pad wrap": padded("wrap", [0, 1, 2, 1, 3, 5], value=None),
+    "Pad of some axes": padded("constant", [1, 2, 3, 0], axes=[-1, 0]),
+    "Pad that cuts": padded("constant", [0, -1, 2, 1, -2, -1]),
+    "Pad that cuts and repeats": padded("edge", [0, -1, 2, 1, 2, -1]),
+    "Pad that cuts and reflects": padded("reflect", [0, -1, 2, 1, 2, -1]),
     "MaxPool that pads by itself": one(
         "MaxPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 1, 1, 1], auto_pad="SAME_LOWER"
     ),

@@ -1,6 +1,7 @@
 //! Operators that tract has, but not as ONNX Runtime computes them: ours of tract's parts, registered in the place of tract's.
 
 mod conv_transpose;
+mod pad;
 
 use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
@@ -11,6 +12,20 @@ type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
+    onnx.op_register.insert("Pad", pad::build);
+}
+
+/// The integers of a constant.
+fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
+    let cast = tensor.cast_to::<i64>()?;
+    Ok(cast.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
+}
+
+/// An axis counted from the front.
+fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
+    let from_front = if axis < 0 { axis + rank as i64 } else { axis };
+    let found = usize::try_from(from_front).ok().filter(|&axis| axis < rank);
+    found.with_context(|| format!("the axis {axis} is none of {rank}"))
 }
 
 #[cfg(test)]

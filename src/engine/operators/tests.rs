@@ -84,3 +84,29 @@ fn groups_of_a_transposed_convolution_have_weights_of_their_own() {
     assert_eq!(shape, [1, 4, 1]);
     assert_eq!(found, [10.5, 20.0, 300.0, 400.25]);
 }
+
+#[test]
+fn a_pad_of_another_mode_than_constant_takes_no_constant() {
+    let given = [1.0, 2.0, 3.0, 4.0];
+    for (mode, pads, expected) in [
+        ("constant", [2, 1], &[9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 9.0][..]),
+        ("reflect", [2, 1], &[3.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0]),
+        ("edge", [2, 1], &[1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0]),
+        ("wrap", [2, 1], &[3.0, 4.0, 1.0, 2.0, 3.0, 4.0, 1.0]),
+        // What is less than nothing is cut off first.
+        ("constant", [-1, 2], &[2.0, 3.0, 4.0, 9.0, 9.0]),
+        ("reflect", [1, -2], &[2.0, 1.0, 2.0]),
+        ("edge", [-2, 2], &[3.0, 4.0, 4.0, 4.0]),
+        ("wrap", [-1, 2], &[2.0, 3.0, 4.0, 2.0, 3.0]),
+        ("constant", [-1, -2], &[2.0]),
+    ] {
+        let value = Floats(&[], &[9.0]);
+        let beside = [Integers(&pads), value, Integers(&[-1])];
+        let (_, found) = made(text("Pad", "mode", mode), &[1, 4], &given, &beside);
+        assert_eq!(found, expected, "{mode} {pads:?}");
+    }
+    let (shape, found) = made(node("Pad"), &[2], &[5.0, 6.0], &[Integers(&[0, 1])]);
+    assert_eq!((shape, found), (vec![3], vec![5.0, 6.0, 0.0]));
+    let (_, found) = made(node("Pad"), &[1], &[5.0], &[Integers(&[1, 0]), Nothing]);
+    assert_eq!(found, [0.0, 5.0]);
+}

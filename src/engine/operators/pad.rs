@@ -1,0 +1,160 @@
+//! Pad with all that ONNX knows: tract's takes a constant for the mode where both are there, knows no pads that cut off, and
+//! doesn't wrap.
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
+use tract_onnx::tract_hir::internal::*;
+
+use super::{Built, axis_of, integers};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Mode {
+    Constant,
+    Reflect,
+    Edge,
+    Wrap,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Pad {
+    mode: Mode,
+    /// Which input is the constant, and which has the axes.
+    constant: Option<usize>,
+    axes: Option<usize>,
+}
+
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+    let mode = match node.get_attr_opt::<&str>("mode")? {
+        None | Some("constant") => Mode::Constant,
+        Some("reflect") => Mode::Reflect,
+        Some("edge") => Mode::Edge,
+        Some("wrap") => Mode::Wrap,
+        Some(other) => {
+            bail!("a Pad of mode `{other}`: constant, reflect, edge and wrap are known here")
+        }
+    };
+    let mut optional = tract_onnx::model::optional_inputs(node).skip(2);
+    let pad = Pad {
+        mode,
+        constant: optional.next().flatten(),
+        axes: optional.next().flatten(),
+    };
+    Ok((expand(pad), vec![]))
+}
+
+/// What is put before each axis and behind it; what is less than 0 is cut off.
+fn around(pads: &[i64], axes: Option<&[i64]>, rank: usize) -> TractResult<Vec<[i64; 2]>> {
+    let axes = match axes {
+        Some(axes) => axes.iter().map(|&axis| axis_of(axis, rank)).collect(),
+        None => Ok((0..rank).collect::<Vec<usize>>()),
+    }?;
+    ensure!(
+        pads.len() == 2 * axes.len(),
+        "{} pads for {} axes: two for each are needed",
+        pads.len(),
+        axes.len()
+    );
+    let mut around = vec![[0; 2]; rank];
+    for (place, &axis) in axes.iter().enumerate() {
+        around[axis] = [pads[place], pads[place + axes.len()]];
+    }
+    Ok(around)
+}
+
+impl Expansion for Pad {
+    fn name(&self) -> StaticName {
+        "Pad".into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        let optional = [self.constant, self.axes];
+        check_input_arity(inputs, 2 + optional.iter().flatten().count())?;
+        check_output_arity(outputs, 1)?;
+        solver.equals(&inputs[0].datum_type, &outputs[0].datum_type)?;
+        solver.equals(&inputs[0].rank, &outputs[0].rank)?;
+        let given = [Some(1), self.axes].into_iter().flatten();
+        let given: Vec<_> = given.map(|slot| &inputs[slot].value).collect();
+        solver.given_all(given, move |solver, given: Vec<Arc<Tensor>>| {
+            let axes = given.get(1).map(|axes| integers(axes)).transpose()?;
+            // Sizes of the model may be in them, of which no number is known.
+            let Ok(pads) = integers(&given[0]) else {
+                return Ok(());
+            };
+            solver.given(&inputs[0].rank, move |solver, rank| {
+                let around = around(&pads, axes.as_deref(), rank as usize)?;
+                for (axis, [before, after]) in around.into_iter().enumerate() {
+                    let padded = inputs[0].shape[axis].bex() + (before + after).to_dim();
+                    solver.equals(&outputs[0].shape[axis], padded)?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let constant = |slot: usize, what: &str| -> TractResult<Arc<Tensor>> {
+            let value = model.outlet_fact(inputs[slot])?.konst.clone();
+            value.with_context(|| format!("its {what} is only known when the model has run"))
+        };
+        let pads = integers(&*constant(1, "padding")?)?;
+        let axes = self.axes.map(|slot| constant(slot, "axes")).transpose()?;
+        let axes = axes.map(|axes| integers(&axes)).transpose()?;
+        let filled = self.constant.filter(|_| self.mode == Mode::Constant);
+        let filled = filled.map(|slot| constant(slot, "value")).transpose()?;
+        let shape = model.outlet_fact(inputs[0])?.shape.clone();
+        let around = around(&pads, axes.as_deref(), shape.rank())?;
+        let mut wire = inputs[0];
+        for (axis, &[before, after]) in around.iter().enumerate() {
+            // First it is cut, then what is left is padded.
+            if before < 0 || after < 0 {
+                let kept = Slice::new(axis, -before.min(0), shape[axis].clone() + after.min(0));
+                wire = model.wire_node(format!("{prefix}.cut_{axis}"), kept, &[wire])?[0];
+            }
+            if self.mode == Mode::Wrap && before.max(after) > 0 {
+                let size = model.outlet_fact(wire)?.shape[axis].to_i64();
+                let size =
+                    size.context("the size of what it wraps is only known when the model has run")?;
+                ensure!(
+                    size > 0,
+                    "nothing can be wrapped around axis {axis}, which has no values"
+                );
+                let places = -before.max(0)..size + after.max(0);
+                let places: Vec<i64> = places.map(|place| place.rem_euclid(size)).collect();
+                let places =
+                    model.add_const(format!("{prefix}.places_{axis}"), tensor1(&places))?;
+                let name = format!("{prefix}.wrapped_{axis}");
+                wire = model.wire_node(name, Gather::new(axis), &[wire, places])?[0];
+            }
+        }
+        let put = |[before, after]: [i64; 2]| (before.max(0) as usize, after.max(0) as usize);
+        let pads = match self.mode {
+            Mode::Wrap => vec![(0, 0); around.len()],
+            _ => around.into_iter().map(put).collect(),
+        };
+        let mode = match (self.mode, filled) {
+            (Mode::Reflect, _) => PadMode::Reflect,
+            (Mode::Edge, _) => PadMode::Edge,
+            (_, Some(value)) => {
+                ensure!(
+                    value.len() == 1,
+                    "it is filled with {} values: one is needed",
+                    value.len()
+                );
+                PadMode::Constant(value.into_tensor().into_shape(&[])?.into_arc_tensor())
+            }
+            _ => PadMode::default(),
+        };
+        model.wire_node(prefix, Padded { pads, mode }, &[wire])
+    }
+}
