@@ -70,6 +70,8 @@ FORMS = SAME | {
     "Pad that cuts": padded("constant", [0, -1, 2, 1, -2, -1]),
     "Pad that cuts and repeats": padded("edge", [0, -1, 2, 1, 2, -1]),
     "Pad that cuts and reflects": padded("reflect", [0, -1, 2, 1, 2, -1]),
+    "Celu": one("Celu", [3, 40], alpha=0.7),
+    "Celu of a large alpha": one("Celu", [3, 40], alpha=3.0),
     "MaxPool that pads by itself": one(
         "MaxPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 1, 1, 1], auto_pad="SAME_LOWER"
     ),

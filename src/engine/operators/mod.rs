@@ -1,5 +1,6 @@
 //! Operators that tract has, but not as ONNX Runtime computes them: ours of tract's parts, registered in the place of tract's.
 
+mod celu;
 mod conv_transpose;
 mod pad;
 
@@ -10,6 +11,7 @@ type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// Puts ours in the place of tract's.
 pub(super) fn register(onnx: &mut Onnx) {
+    onnx.op_register.insert("Celu", celu::build);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
     onnx.op_register.insert("Pad", pad::build);

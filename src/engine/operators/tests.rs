@@ -110,3 +110,16 @@ fn a_pad_of_another_mode_than_constant_takes_no_constant() {
     let (_, found) = made(node("Pad"), &[1], &[5.0], &[Integers(&[1, 0]), Nothing]);
     assert_eq!(found, [0.0, 5.0]);
 }
+
+#[test]
+fn celu_bends_below_zero_by_its_alpha() {
+    for alpha in [0.25, 1.0, 3.0] {
+        let given = [-1000.0, -2.0, -0.5, 0.0, 0.5, 1000.0];
+        let node = node("Celu").with(AttributeProto::float("alpha", alpha));
+        let (_, found) = made(node, &[6], &given, &[]);
+        for (x, found) in given.into_iter().zip(found) {
+            let expected = x.max(0.0) + (alpha * ((x / alpha).exp() - 1.0)).min(0.0);
+            assert!((found - expected).abs() < 1e-6, "{alpha} {x}: {found}");
+        }
+    }
+}
