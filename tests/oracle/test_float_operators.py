@@ -72,6 +72,12 @@ FORMS = SAME | {
     "Pad that cuts and reflects": padded("reflect", [0, -1, 2, 1, 2, -1]),
     "Celu": one("Celu", [3, 40], alpha=0.7),
     "Celu of a large alpha": one("Celu", [3, 40], alpha=3.0),
+    "Slice from before the front": slices([-9], [-99], [0], [-3]),
+    "Slice backwards": slices([5, -1], [0, -99], [0, 1], [-2, -1]),
+    "Slice of nothing": slices([6], [2], [0], [1]),
+    "Slice of nothing backwards": slices([1], [3], [1], [-1]),
+    "Slice beyond the end": slices([2, 9], [99, 99], [0, 1], [2, 1]),
+    "Slice of an empty axis": slices([-1], [-99], [0], [-1], shape=(0, 3)),
     "MaxPool that pads by itself": one(
         "MaxPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 1, 1, 1], auto_pad="SAME_LOWER"
     ),

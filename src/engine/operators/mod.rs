@@ -3,6 +3,7 @@
 mod celu;
 mod conv_transpose;
 mod pad;
+mod slice;
 
 use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
@@ -15,6 +16,7 @@ pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
     onnx.op_register.insert("Pad", pad::build);
+    onnx.op_register.insert("Slice", slice::build);
 }
 
 /// The integers of a constant.

@@ -18,6 +18,7 @@ fn made(
     (outputs[0].shape().to_vec(), values.to_vec())
 }
 
+/// Of four ones and a kernel of ones; what ONNX Runtime 1.31 made of the same.
 #[test]
 fn a_transposed_convolution_pads_as_onnx_runtime_does() {
     for (taps, attributes, pad, expected) in [
@@ -122,4 +123,35 @@ fn celu_bends_below_zero_by_its_alpha() {
             assert!((found - expected).abs() < 1e-6, "{alpha} {x}: {found}");
         }
     }
+}
+
+#[test]
+fn a_slice_takes_what_there_is_of_what_it_asks_for() {
+    let given = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+    for (start, end, step, expected) in [
+        (1, 4, 1, &[1.0, 2.0, 3.0][..]),
+        (-2, i64::MAX, 1, &[4.0, 5.0]),
+        (-99, 99, 4, &[0.0, 4.0]),
+        (5, i64::MIN, -2, &[5.0, 3.0, 1.0]),
+        (4, 1, -1, &[4.0, 3.0, 2.0]),
+        // From before the front ONNX Runtime begins at it.
+        (-8, -999, -3, &[0.0]),
+        (5, i64::MIN, i64::MIN, &[5.0]),
+        (0, 6, i64::MAX, &[0.0]),
+        (4, 2, 1, &[]),
+        (6, 9, 1, &[]),
+        (2, 4, -1, &[]),
+    ] {
+        let lists = [[start], [end], [0], [step]];
+        let beside = lists.each_ref().map(|list| Integers(list));
+        let (_, found) = made(node("Slice"), &[6], &given, &beside);
+        assert_eq!(found, expected, "{start} {end} {step}");
+    }
+    let (shape, _) = made(
+        node("Slice"),
+        &[0, 3],
+        &[],
+        &[Integers(&[-1]), Integers(&[-99])],
+    );
+    assert_eq!(shape, [0, 3]);
 }

@@ -1,0 +1,198 @@
+//! Slice as ONNX Runtime clamps it: of tract's, backwards from before the front takes nothing, and one that takes nothing fails.
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::ops::array::{Slice as Cut, StridedSlice};
+use tract_onnx::tract_core::ops::downsample::Downsample;
+use tract_onnx::tract_hir::internal::*;
+
+use super::{Built, axis_of, integers};
+use crate::prepare::cut;
+
+/// Which inputs have the axes and the steps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Slice {
+    axes: Option<usize>,
+    steps: Option<usize>,
+}
+
+/// What is taken of an axis.
+struct Taken {
+    /// Its place in the lists of the node.
+    place: usize,
+    axis: usize,
+    start: i64,
+    end: i64,
+    step: i64,
+}
+
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+    let mut optional = tract_onnx::model::optional_inputs(node).skip(3);
+    let slice = Slice {
+        axes: optional.next().flatten(),
+        steps: optional.next().flatten(),
+    };
+    Ok((expand(slice), vec![]))
+}
+
+impl Slice {
+    fn theirs(&self) -> StridedSlice {
+        StridedSlice {
+            begin_mask: 0,
+            end_mask: 0,
+            shrink_axis_mask: 0,
+            optional_axes_input: self.axes,
+            optional_steps_input: self.steps,
+        }
+    }
+
+    /// What is taken, from the values of all inputs behind the first; `None` where sizes of the model are in them, of which no number
+    /// is known.
+    fn taken(&self, given: &[Arc<Tensor>], rank: usize) -> TractResult<Option<Vec<Taken>>> {
+        let (Ok(starts), Ok(ends)) = (integers(&given[0]), integers(&given[1])) else {
+            return Ok(None);
+        };
+        let list = |slot: usize| integers(&given[slot - 1]);
+        let axes = match self.axes {
+            Some(slot) => list(slot)?,
+            None => (0..starts.len() as i64).collect(),
+        };
+        let steps = match self.steps {
+            Some(slot) => list(slot)?,
+            None => vec![1; starts.len()],
+        };
+        let lengths = [ends.len(), axes.len(), steps.len()];
+        ensure!(
+            lengths.iter().all(|&length| length == starts.len()),
+            "{} starts, but {lengths:?} ends, axes and steps",
+            starts.len()
+        );
+        ensure!(!steps.contains(&0), "a step of 0 never comes to an end");
+        let one = |place: usize| -> TractResult<Taken> {
+            Ok(Taken {
+                place,
+                axis: axis_of(axes[place], rank)?,
+                start: starts[place],
+                end: ends[place],
+                step: steps[place],
+            })
+        };
+        (0..starts.len())
+            .map(one)
+            .collect::<TractResult<_>>()
+            .map(Some)
+    }
+
+    /// How many are taken of an axis of that size, known or not.
+    fn length(&self, taken: &Taken, size: &TDim, given: &[Arc<Tensor>]) -> TractResult<TDim> {
+        if let Ok(size) = size.to_i64() {
+            return Ok(cut(size, taken.start, taken.end, taken.step).1.to_dim());
+        }
+        let steps: Vec<i32> = match self.steps {
+            Some(slot) => integers(&given[slot - 1])?
+                .iter()
+                .map(|&s| s as i32)
+                .collect(),
+            None => vec![],
+        };
+        let theirs = self.theirs();
+        theirs
+            .prepare_one_dim(taken.place, size, &given[0], &given[1], &steps)?
+            .soft_len()
+    }
+}
+
+impl Expansion for Slice {
+    fn name(&self) -> StaticName {
+        "Slice".into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        let optional = [self.axes, self.steps];
+        check_input_arity(inputs, 3 + optional.iter().flatten().count())?;
+        check_output_arity(outputs, 1)?;
+        solver.equals(&inputs[0].datum_type, &outputs[0].datum_type)?;
+        solver.equals(&inputs[0].rank, &outputs[0].rank)?;
+        for list in &inputs[1..] {
+            solver.equals(&list.rank, 1)?;
+            solver.equals(&list.shape[0], &inputs[1].shape[0])?;
+        }
+        if let Some(slot) = self.axes {
+            // Axes of which nothing is taken are as they were, whatever is taken of the others.
+            solver.given_2(
+                &inputs[0].rank,
+                &inputs[slot].value,
+                move |solver, rank, axes| {
+                    let rank = rank as usize;
+                    let axes = integers(&axes)?;
+                    let cut: TractResult<Vec<usize>> =
+                        axes.iter().map(|&axis| axis_of(axis, rank)).collect();
+                    let cut = cut?;
+                    for axis in (0..rank).filter(|axis| !cut.contains(axis)) {
+                        solver.equals(&inputs[0].shape[axis], &outputs[0].shape[axis])?;
+                    }
+                    Ok(())
+                },
+            )?;
+        }
+        solver.given(&inputs[0].shape, move |solver, shape| {
+            let lists = inputs[1..].iter().map(|list| &list.value);
+            solver.given_all(lists, move |solver, given: Vec<Arc<Tensor>>| {
+                let Some(taken) = self.taken(&given, shape.len())? else {
+                    return Ok(());
+                };
+                let mut made = shape.clone();
+                for taken in &taken {
+                    made[taken.axis] = self.length(taken, &shape[taken.axis], &given)?;
+                }
+                solver.equals(&outputs[0].shape, made)
+            })
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let constant = |&list: &OutletId| Ok(model.outlet_fact(list)?.konst.clone());
+        let given: TractResult<Option<Vec<Arc<Tensor>>>> =
+            inputs[1..].iter().map(constant).collect();
+        let shape = model.outlet_fact(inputs[0])?.shape.clone();
+        let taken = match given? {
+            Some(given) => self.taken(&given, shape.rank())?,
+            None => None,
+        };
+        // What is only known when the model has run is theirs.
+        let known = |taken: &Vec<Taken>| taken.iter().all(|t| shape[t.axis].to_i64().is_ok());
+        let Some(taken) = taken.filter(known) else {
+            return model.wire_node(prefix, self.theirs(), inputs);
+        };
+        let mut wire = inputs[0];
+        for taken in &taken {
+            let axis = taken.axis;
+            let size = shape[axis].to_i64()?;
+            let (first, count) = cut(size, taken.start, taken.end, taken.step);
+            let first = first as usize;
+            let over = count.saturating_sub(1) * taken.step.unsigned_abs() as usize;
+            let (from, to) = match (count, taken.step > 0) {
+                (0, _) => (0, 0),
+                (_, true) => (first, first + over + 1),
+                (_, false) => (first - over, first + 1),
+            };
+            let name = format!("{prefix}.axis_{axis}");
+            wire = model.wire_node(name, Cut::new(axis, from, to), &[wire])?[0];
+            if count > 1 && taken.step != 1 {
+                let every = Downsample::new(axis, taken.step as isize, 0);
+                wire = model.wire_node(format!("{prefix}.steps_{axis}"), every, &[wire])?[0];
+            }
+        }
+        Ok(tvec!(wire))
+    }
+}
