@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn zero_points_and_biases_count_in_their_own_column() {
-        let one = |at: usize| if at % 2 == 0 { 127 } else { 0 };
+        let one = |at: usize| if at.is_multiple_of(2) { 127 } else { 0 };
         let deep = |zeros| weights(&[40_000, 2], one, zeros);
         assert!(of_weights(&bytes(0), &deep(vec![0, -128]), 1, 1, &[]).is_ok());
         assert!(of_weights(&bytes(0), &deep(vec![-128, 0]), 1, 1, &[]).is_err());
