@@ -19,12 +19,18 @@ pub(super) fn pad(
     let pads = reader
         .list(node, "pads", 1)
         .ok_or("its amounts are no constant")?;
-    if node.input_at(3).is_some() {
-        return Err("it names the axes it pads".into());
-    }
     let rank = shape.len();
-    if pads.len() != 2 * rank {
-        return Err(format!("its amounts are {pads:?} for {rank} axes"));
+    let axes: Vec<usize> = match node.input_at(3) {
+        None => (0..rank).collect(),
+        Some(_) => {
+            let named = reader.list(node, "axes", 3);
+            let named = named.ok_or("the axes it pads are no constant")?;
+            let places = named.iter().map(|&named| axis(named, rank));
+            places.collect::<Result<_, _>>()?
+        }
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err(format!("its amounts are {pads:?} for {} axes", axes.len()));
     }
     let padding = match node.text("mode").unwrap_or("constant") {
         "constant" => Padding::Constant,
@@ -50,21 +56,18 @@ pub(super) fn pad(
     };
     let mut positions = Vec::with_capacity(rank);
     let mut output = Vec::with_capacity(rank);
-    for axis in 0..rank {
-        let (before, behind) = (pads[axis], pads[axis + rank]);
-        let amounts = [before, behind].map(|v| usize::try_from(v.max(0)).unwrap_or(usize::MAX));
-        let total = amounts[0]
-            .saturating_add(amounts[1])
-            .saturating_add(shape[axis]);
-        output.push(total);
+    for (along, &size) in shape.iter().enumerate() {
+        let named = axes.iter().position(|&axis| axis == along);
+        let amounts = named.map_or([0, 0], |at| [pads[at], pads[at + axes.len()]]);
+        let size_of = |amount: i64| usize::try_from(amount.max(0)).unwrap_or(usize::MAX);
+        // A negative amount cuts off, before anything is put in.
+        let [cut, cut_behind] = amounts.map(|amount| size_of(amount.saturating_neg()));
+        let kept = size.saturating_sub(cut).saturating_sub(cut_behind);
+        let [before, behind] = amounts.map(size_of);
+        output.push(before.saturating_add(behind).saturating_add(kept));
         bounded(&output)?;
-        let mut along = padded(shape[axis], amounts[0], amounts[1], padding)
-            .map_err(|error| error.to_string())?;
-        // A negative amount cuts off.
-        let cut = |v: i64| usize::try_from(-v.min(0)).unwrap_or(usize::MAX);
-        along.drain(..cut(before).min(along.len()));
-        along.truncate(along.len().saturating_sub(cut(behind)));
-        positions.push(along);
+        let places = padded(kept, before, behind, padding).map_err(|error| error.to_string())?;
+        positions.push(places.into_iter().map(|at| at.map(|at| at + cut)).collect());
     }
     Ok(Operation::Select { positions, fill })
 }
