@@ -14,6 +14,8 @@ pub(super) struct Ready {
     pub(super) model: Model,
     pub(super) declared: Vec<ValueInfoProto>,
     pub(super) done: Vec<String>,
+    /// Whether the engine knows no types of it, since it can't run it.
+    pub(super) unknown: bool,
     /// The most that was allocated while it was prepared.
     pub(super) peak: u64,
 }
@@ -26,9 +28,10 @@ impl Ready {
         let Prepared { mut model, done } = prepare(model)?;
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
-            true => BTreeMap::new(),
-            false => engine::infer_types(&model).or_else(unknown_to_engine)?,
+            true => Some(BTreeMap::new()),
+            false => typed_by_engine(&model)?,
         };
+        let unknown = types.is_none();
         let file = header.graph.iter().flat_map(|graph| &graph.value_info);
         let named: HashSet<_> = file.map(|value| value.name.as_deref()).collect();
         let in_file = |value: &&ValueInfoProto| named.contains(&value.name.as_deref());
@@ -39,22 +42,32 @@ impl Ready {
             .filter(in_file)
             .cloned()
             .collect();
-        declare(&mut model, &types);
+        declare(&mut model, &types.unwrap_or_default());
         Ok(Ready {
             model,
             declared,
             done,
+            unknown,
             peak: 0,
         })
     }
+
+    /// Fails where the engine can't run it, for its own reason.
+    pub(super) fn runs(&self) -> Result<(), Error> {
+        if self.unknown {
+            engine::infer_types(&self.model)?;
+        }
+        Ok(())
+    }
 }
 
-/// Without the engine's types where there are operators it doesn't know: what needs no samples needs no run, and goes by our own rules and what
-/// the file declares. What does need one is refused as it begins.
-fn unknown_to_engine(error: EngineError) -> Result<BTreeMap<String, TensorType>, Error> {
-    match error {
-        EngineError::UnknownOperators { .. } | EngineError::Plan { .. } => Ok(BTreeMap::new()),
-        other => Err(other.into()),
+/// The engine's types; `None` where there are operators it doesn't know: what needs no samples needs no run, and goes by our own rules and what
+/// the file declares.
+fn typed_by_engine(model: &Model) -> Result<Option<BTreeMap<String, TensorType>>, Error> {
+    match engine::infer_types(model) {
+        Ok(types) => Ok(Some(types)),
+        Err(EngineError::UnknownOperators { .. } | EngineError::Plan { .. }) => Ok(None),
+        Err(other) => Err(other.into()),
     }
 }
 

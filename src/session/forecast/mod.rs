@@ -119,6 +119,7 @@ impl Session {
         self.prepare()?;
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         if self.planned.is_none() {
+            ready.runs()?;
             let watched = Plan::observable(&ready.model)?;
             let engine = Arc::new(Engine::new(ready.model.clone(), watched.clone()));
             self.planned = Some(Planned {

@@ -1,8 +1,8 @@
 //! Where the result of a float node goes: into a QuantizeLinear, past a Relu or Clip perhaps, or to floats.
 
 use super::super::quantization::{Quantization, Wide};
+use super::Matcher;
 use super::reader::Reason;
-use super::{Matcher, Operand, Operation, room, weighted};
 
 /// Where the result of a float node goes.
 pub(super) enum End {
@@ -57,39 +57,6 @@ impl Matcher<'_> {
             return None;
         };
         Some((reader, limits))
-    }
-
-    /// The Add of one constant a column that alone reads a product and is quantized, if it can be the product's bias, which it
-    /// becomes.
-    pub(super) fn added(
-        &self,
-        real: &str,
-        operation: &mut Operation,
-        inputs: &[Operand],
-    ) -> Option<usize> {
-        let Operation::Product {
-            weights,
-            bias,
-            columns_first,
-            ..
-        } = operation
-        else {
-            return None;
-        };
-        let (add, other) = self.partner(real, "Add").filter(|_| bias.is_empty())?;
-        let shape = self.reader.shape(real).ok()?;
-        let columns = shape.len().checked_sub(1)?;
-        self.reader.beside(other, &shape, columns)?;
-        let sum = self.node(add).output.first()?;
-        if self.reader.shape(sum).ok()? != shape || matches!(self.end(sum), End::Floats(_)) {
-            return None;
-        }
-        let operand = inputs.first()?;
-        let found =
-            weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
-        room::of_weights(operand, weights, usize::from(!*columns_first), 1, &found).ok()?;
-        *bias = found;
-        Some(add)
     }
 
     /// Where a real value goes, past a Relu or Clip.

@@ -11,6 +11,7 @@ mod elementwise;
 mod end;
 mod moving;
 mod network;
+mod products;
 mod reader;
 mod resize;
 mod room;
@@ -132,39 +133,6 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// A product may end in floats.
-    fn product(&mut self, index: usize) -> Result<(), Reason> {
-        let node = self.node(index);
-        let (mut operation, inputs) = match node.is("MatMul") {
-            true => weighted::product(node, &self.reader)?,
-            false if node.is("Gemm") => weighted::gemm(node, &self.reader)?,
-            false => weighted::convolution(node, &self.reader)?,
-        };
-        let mut output = weighted::slot_out(node)?;
-        let pair = matches!(operation, Operation::Pair);
-        let mut end = match self.end(output) {
-            End::Floats(reason) if !pair => self.wide_end(output).unwrap_or(End::Floats(reason)),
-            end => end,
-        };
-        if let (End::Floats(reason), Operation::Pair) = (&end, &operation) {
-            return Err(reason.clone());
-        }
-        let mut added = None;
-        if matches!(end, End::Floats(_)) {
-            added = self.added(output, &mut operation, &inputs);
-        }
-        if let Some(add) = added {
-            output = weighted::slot_out(self.node(add))?;
-            end = self.end(output);
-        }
-        self.push(index, operation, inputs, output, end)?;
-        if let (Some(add), Some(step)) = (added, self.network.steps.last_mut()) {
-            step.nodes.push(add);
-            self.owned.insert(add);
-        }
-        Ok(())
-    }
-
     fn moved(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let output = weighted::slot_out(node)?;
@@ -214,18 +182,6 @@ impl<'a> Matcher<'a> {
             step.bounds = [0, 255];
         }
         Ok(())
-    }
-
-    /// Whether a value is what a product of integers makes in floats.
-    fn is_product(&self, name: &str) -> bool {
-        let mut steps = self.network.steps.iter();
-        steps.any(|step| {
-            let weighted = matches!(
-                step.operation,
-                Operation::Convolution { .. } | Operation::Product { .. }
-            );
-            weighted && step.output == name && step.quantization.is_none() && step.wide.is_none()
-        })
     }
 
     fn split(&mut self, index: usize) -> Result<(), Reason> {

@@ -1,0 +1,80 @@
+//! What the schemes refuse, and in which words.
+
+use octet::onnx::schema::*;
+use octet::quantize::*;
+
+use super::SCHEMES;
+use super::graphs::{constant, model, node};
+
+#[test]
+fn a_quantized_model_is_refused() {
+    let nodes = vec![node("DynamicQuantizeLinear", &["x"], "y")];
+    for (name, scheme) in SCHEMES {
+        let error = scheme(&model(nodes.clone(), vec![], &["y"]), &[]);
+        let refused = matches!(error, Err(QuantizeError::AlreadyQuantized { .. }));
+        assert!(refused, "{name}");
+    }
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_in_words() {
+    let model = model(
+        vec![node("MatMul", &["x", "w"], "y")],
+        vec![constant("w", &[64, 64])],
+        &["y"],
+    );
+    let plain = BlockSettings::default;
+    for (settings, word) in [
+        (BlockSettings { bits: 3, ..plain() }, "bits is 3"),
+        (
+            BlockSettings {
+                bits: 2,
+                form: BlockForm::Dequantize,
+                ..plain()
+            },
+            "matmul_nbits",
+        ),
+        (
+            BlockSettings {
+                size: 48,
+                ..plain()
+            },
+            "size is 48",
+        ),
+        (BlockSettings { size: 8, ..plain() }, "16, 32"),
+        (
+            BlockSettings {
+                accuracy_level: 5,
+                ..plain()
+            },
+            "accuracy_level",
+        ),
+        (
+            BlockSettings {
+                method: BlockMethod::Hqq,
+                symmetric: Some(true),
+                ..plain()
+            },
+            "zero points",
+        ),
+    ] {
+        let error = quantize_blocks(&model, &settings, &[], None, None)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn a_model_of_halves_is_refused_for_what_it_is() {
+    let weight = TensorProto::from_raw("w", DataType::Float16, &[8, 8], vec![0; 128].into());
+    let model = model(vec![node("MatMul", &["x", "w"], "y")], vec![weight], &["y"]);
+    let refused = [
+        quantize_weights(&model, &WeightSettings::default()),
+        quantize_dynamic(&model, &DynamicSettings::default()),
+    ];
+    for refused in refused {
+        let said = refused.unwrap_err().to_string();
+        assert!(said.contains("its weights are float16 already"), "{said}");
+    }
+}
