@@ -52,12 +52,7 @@ impl Matcher<'_> {
 
     /// The Add of one constant a column that alone reads a product and is quantized, if it can be the product's bias, which it
     /// becomes.
-    fn added(
-        &self,
-        real: &str,
-        operation: &mut Operation,
-        inputs: &[Operand],
-    ) -> Option<usize> {
+    fn added(&self, real: &str, operation: &mut Operation, inputs: &[Operand]) -> Option<usize> {
         let Operation::Product {
             weights,
             bias,
