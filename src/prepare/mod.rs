@@ -16,7 +16,7 @@ mod shapes;
 
 pub use fused::is_fused;
 pub use opset::{raise_opset, raise_to_blocks};
-pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from};
+pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, position};
 
 use crate::graph::Model;
 use crate::onnx::tensor::TensorError;

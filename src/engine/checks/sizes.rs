@@ -2,6 +2,7 @@
 
 use super::{Checked, Checking, LARGEST, ensure, refuse};
 use crate::graph::Dim;
+use crate::prepare::position;
 
 impl Checked<'_> {
     pub(super) fn sizes(&self, operator: &str) -> Checking {
@@ -17,16 +18,12 @@ impl Checked<'_> {
 
     /// The axes that a list of an input speaks of: those given, or all.
     fn spoken_of(&self, slot: usize) -> Option<Vec<usize>> {
-        let rank = self.shape(0)?.len() as i64;
+        let rank = self.shape(0)?.len();
         if self.node.input_at(slot).is_none() && self.node.ints("axes").is_none() {
-            return Some((0..rank as usize).collect());
+            return Some((0..rank).collect());
         }
         let axes = self.list("axes", slot)?;
-        let place = |axis: i64| if axis < 0 { axis + rank } else { axis };
-        let places = axes.iter().map(|&axis| usize::try_from(place(axis)).ok());
-        places
-            .map(|place| place.filter(|&p| p < rank as usize))
-            .collect()
+        axes.iter().map(|&axis| position(axis, rank)).collect()
     }
 
     fn given_axes(&self, slot: usize) -> Checking {
@@ -142,14 +139,11 @@ impl Checked<'_> {
         let Some(shape) = self.shape(0) else {
             return Ok(());
         };
-        let axis = self.node.int("axis").unwrap_or(0);
-        let axis = if axis < 0 {
-            axis + shape.len() as i64
-        } else {
-            axis
+        let Some(axis) = position(self.node.int("axis").unwrap_or(0), shape.len()) else {
+            return Ok(());
         };
-        match shape.get(axis as usize) {
-            Some(Dim::Known(size)) if parts.iter().sum::<i64>() != *size as i64 => refuse(
+        match &shape[axis] {
+            Dim::Known(size) if parts.iter().sum::<i64>() != *size as i64 => refuse(
                 "split",
                 &parts,
                 format!("parts of the {size} of axis {axis}"),

@@ -8,6 +8,8 @@ mod slice;
 use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
 
+use crate::prepare::position;
+
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// Puts ours in the place of tract's.
@@ -27,9 +29,7 @@ fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
 
 /// An axis counted from the front.
 fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
-    let from_front = if axis < 0 { axis + rank as i64 } else { axis };
-    let found = usize::try_from(from_front).ok().filter(|&axis| axis < rank);
-    found.with_context(|| format!("the axis {axis} is none of {rank}"))
+    position(axis, rank).with_context(|| format!("the axis {axis} is none of {rank}"))
 }
 
 #[cfg(test)]

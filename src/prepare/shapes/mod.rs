@@ -9,7 +9,7 @@ mod numbers;
 mod rules;
 mod windows;
 
-pub(crate) use rules::cut;
+pub(crate) use rules::{cut, position};
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -24,6 +24,7 @@ mod windows;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub(super) use moving::order;
 pub(super) use network::{
     Binary, Constant, Kind, Network, Operand, Operation, Step, Sums, Value, Weights,
 };

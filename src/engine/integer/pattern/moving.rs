@@ -27,7 +27,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
         "Pad" => pad(node, reader, &operand, &shape)?,
         "Slice" => slice(node, reader, &shape)?,
         "Gather" => gather(node, reader, &shape, &output)?,
-        "Transpose" => transpose(node, rank)?,
+        "Transpose" => Operation::Transpose(order(node, rank)?),
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" => Operation::Reshape,
         "DepthToSpace" | "SpaceToDepth" => blocks(node, &shape)?,
         "Softmax" => softmax(node, reader, rank)?,
@@ -156,9 +156,10 @@ fn mean(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Rea
     })
 }
 
-fn transpose(node: &NodeProto, rank: usize) -> Result<Operation, Reason> {
+/// Which axis of what goes into a Transpose each of its result is.
+pub(in super::super) fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, Reason> {
     let Some(given) = node.ints("perm") else {
-        return Ok(Operation::Transpose((0..rank).rev().collect()));
+        return Ok((0..rank).rev().collect());
     };
     let order = given
         .iter()
@@ -169,7 +170,7 @@ fn transpose(node: &NodeProto, rank: usize) -> Result<Operation, Reason> {
     if !sorted.into_iter().eq(0..rank) {
         return Err(format!("its order {given:?} is none of {rank} axes"));
     }
-    Ok(Operation::Transpose(order))
+    Ok(order)
 }
 
 fn blocks(node: &NodeProto, shape: &[usize]) -> Result<Operation, Reason> {

@@ -6,6 +6,7 @@ use super::network::{Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::weighted::slot;
 use crate::onnx::schema::NodeProto;
+use crate::prepare::{cut, position};
 
 /// The largest selection that is written out position by position.
 const LARGEST: usize = 1 << 24;
@@ -95,29 +96,14 @@ pub(super) fn slice(
     let mut positions = whole(shape);
     for at in 0..starts.len() {
         let axis = axis(axes[at], shape.len())?;
-        let (size, step) = (shape[axis] as i64, steps[at]);
+        let step = steps[at];
         if step == 0 {
             return Err("a step of it is 0".into());
         }
-        // Of nothing nothing is picked, whichever way: there is no last place to begin at.
-        if size == 0 {
-            continue;
-        }
-        let place = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
-        let (start, end) = (place(starts[at]), place(ends[at]));
-        let (start, end) = match step > 0 {
-            true => (start.clamp(0, size), end.clamp(0, size)),
-            false => (start.clamp(0, size - 1), end.clamp(-1, size - 1)),
-        };
-        let room = if step > 0 { end - start } else { start - end };
-        let count = if room <= 0 {
-            0
-        } else {
-            (room - 1) / step.abs() + 1
-        };
-        let start = usize::try_from(start).unwrap_or(0);
+        let (first, count) = cut(shape[axis] as i64, starts[at], ends[at], step);
+        let first = usize::try_from(first).unwrap_or(0);
         let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
-        positions[axis] = stepped(start, step, usize::try_from(count).unwrap_or(0));
+        positions[axis] = stepped(first, step, count);
     }
     Ok(Operation::Select { positions, fill: 0 })
 }
@@ -200,13 +186,5 @@ pub(super) fn bounded(shape: &[usize]) -> Result<(), Reason> {
 
 /// An axis counted from the front.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    let counted = if axis < 0 {
-        axis.saturating_add(rank as i64)
-    } else {
-        axis
-    };
-    usize::try_from(counted)
-        .ok()
-        .filter(|&a| a < rank)
-        .ok_or_else(|| format!("its axis {axis} is none of {rank}"))
+    position(axis, rank).ok_or_else(|| format!("its axis {axis} is none of {rank}"))
 }

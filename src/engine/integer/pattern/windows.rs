@@ -96,23 +96,18 @@ fn cut_off(
     if !(0..slide.stride.max(slide.dilation)).contains(&more) {
         return Err(format!("it makes {more} more behind its result"));
     }
-    let sized = node.ints("output_shape").is_some();
-    let whole = (from.max(1) as i64 - 1) * slide.stride + slide.reach() + more;
-    let (around, over) = match slide.around {
-        // Of a given size it has what is left of an odd amount before, unless it is SAME_UPPER.
-        Around::Fixed(..) if sized => (Around::Lower, whole - to as i64),
-        around if sized => (around, whole - to as i64),
-        // It should be the image times the stride. What it makes of less is not filled up: so in ONNX Runtime, where the ONNX text
-        // would.
-        around => (around, whole - from as i64 * slide.stride),
+    let extent = from.max(1) as i64;
+    let (before, made) = match along("output_shape") {
+        Some(_) => slide.made_to(to as i64, extent, more),
+        None => slide.made(extent, more),
     };
-    let zeros = Slide { around, ..*slide }.zeros(over);
-    match whole - zeros[0] - zeros[1] == to as i64 {
-        true => Ok(zeros),
+    let behind = slide.spread(extent, more) - before - made;
+    match made == to as i64 && behind >= 0 {
+        true => Ok([before, behind]),
         false => Err(format!(
             "its result has {to} values along axis {}, and its window makes {}",
             axis + 2,
-            whole - zeros[0] - zeros[1]
+            made + behind.min(0)
         )),
     }
 }

@@ -78,21 +78,10 @@ impl Pair {
     }
 }
 
-/// Operators whose results are some of their first input's numbers, all in other places: what is rounded before them or behind them
-/// is the same.
-const MOVING: [&str; 8] = [
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Identity",
-    "Transpose",
-    "DepthToSpace",
-    "SpaceToDepth",
-];
-
+/// What keeps its first input's numbers as they are, all or some: what is rounded before it or behind it is the same.
 fn moves(node: &NodeProto) -> bool {
-    MOVING.iter().any(|operator| node.is(operator)) || node.is("Slice")
+    let others = ["DepthToSpace", "SpaceToDepth", "Slice"];
+    weights::moves(node) || others.iter().any(|operator| node.is(operator))
 }
 
 /// The nodes around each Softmax of rows that is one over several axes with them (`pattern/softmax.rs`): they need no pairs.

@@ -199,7 +199,7 @@ fn product(dims: &[Dim]) -> Dim {
 }
 
 /// An axis counted from the front.
-fn position(axis: i64, rank: usize) -> Option<usize> {
+pub(crate) fn position(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis + rank as i64 } else { axis };
     usize::try_from(axis).ok().filter(|&a| a < rank)
 }
