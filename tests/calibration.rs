@@ -30,12 +30,13 @@ fn calibration() -> Calibration {
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
-    // The means of the channels of `x`, and how far they reach, too.
+    // The means of the channels of `x`, how far they reach and how they vary, too.
     let watched = watched.into_iter().zip([Some(1), None]);
     let watched = watched.map(|(name, axis)| Watched {
         name,
         means: axis,
         reach: axis,
+        spread: axis,
     });
     let settings = samples::Settings::default();
     Calibration::new(

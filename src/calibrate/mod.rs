@@ -18,6 +18,7 @@ mod observation;
 mod range;
 mod reach;
 pub mod run;
+mod spread;
 mod target;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
 pub use range::Range;
 pub use reach::Reach;
+pub use spread::{Moment, Spread};
 pub use target::Target;
 
 /// What was seen, by tensor.

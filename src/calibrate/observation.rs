@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::exact_sum::ExactSum;
 use super::histogram::Bins;
 use super::numpy_histogram::NumpyHistogram;
-use super::{Channels, HALF, Histogram, Meeting, Moments, Range, Reach};
+use super::{Channels, HALF, Histogram, Meeting, Moments, Range, Reach, Spread};
 
 /// What was seen of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,9 @@ pub struct Observation {
     /// How far its channels reach, where that is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reach_by_channel: Option<Reach>,
+    /// How far its channels vary, where that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spread: Option<Spread>,
     /// What a second pass counted, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     second: Option<NumpyHistogram>,
@@ -95,6 +98,12 @@ impl Observation {
         reach.observe(values, shape, axis);
     }
 
+    /// Takes in how far the channels of one run vary, which lie along `axis`.
+    pub(crate) fn observe_spread(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+        let spread = self.spread.get_or_insert_default();
+        spread.observe(values, shape, axis);
+    }
+
     /// What is seen of these values.
     #[cfg(test)]
     pub(crate) fn of(values: &[f32]) -> Observation {
@@ -130,6 +139,9 @@ impl Observation {
         }
         if let Some(reach) = &other.reach_by_channel {
             self.reach_by_channel.get_or_insert_default().merge(reach);
+        }
+        if let Some(spread) = &other.spread {
+            self.spread.get_or_insert_default().merge(spread);
         }
     }
 
@@ -170,6 +182,11 @@ impl Observation {
         self.reach_by_channel.as_ref()
     }
 
+    /// How far its channels vary, where that was wanted.
+    pub fn spread(&self) -> Option<&Spread> {
+        self.spread.as_ref()
+    }
+
     /// What a second pass over the samples counted.
     pub fn second_pass(&self) -> Option<&NumpyHistogram> {
         self.second.as_ref()
@@ -207,7 +224,8 @@ impl Observation {
             held => held,
         };
         let channels = self.channels.as_ref().map_or(0, Channels::bytes);
-        (size_of::<Observation>() + counts + channels) as u64
+        let spread = self.spread.as_ref().map_or(0, Spread::bytes);
+        (size_of::<Observation>() + counts + channels + spread) as u64
     }
 
     /// How many values were seen, finite or not.

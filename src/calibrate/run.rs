@@ -57,6 +57,8 @@ pub struct Watched {
     pub means: Option<usize>,
     /// The same where it is wanted how far they reach.
     pub reach: Option<usize>,
+    /// The same where it is wanted how far they vary.
+    pub spread: Option<usize>,
 }
 
 /// A calibration under way.
@@ -327,12 +329,20 @@ impl Pass {
                 drop(found);
                 let look = |slot: usize, values: &[f32], shape: &[usize]| {
                     seen[slot].observe_like(values, bins[slot]);
-                    let Watched { means, reach, .. } = self.task.watched[slot];
+                    let Watched {
+                        means,
+                        reach,
+                        spread,
+                        ..
+                    } = self.task.watched[slot];
                     if let Some(axis) = means {
                         seen[slot].observe_channels(values, shape, axis);
                     }
                     if let Some(axis) = reach {
                         seen[slot].observe_reach(values, shape, axis);
+                    }
+                    if let Some(axis) = spread {
+                        seen[slot].observe_spread(values, shape, axis);
                     }
                 };
                 self.watch(&name, tensors, look, &stop)?;

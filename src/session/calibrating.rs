@@ -79,9 +79,11 @@ impl Session {
             Some(_) => equalize::channels(&ready.model),
             None => BTreeMap::new(),
         };
+        let mut spread = quantize::inlet_axes(&ready.model);
         let watch = |name: String| Watched {
             means: means.remove(&name),
             reach: reach.remove(&name),
+            spread: spread.remove(&name),
             name,
         };
         let watched = watched.into_iter().map(watch).collect();

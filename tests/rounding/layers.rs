@@ -83,6 +83,7 @@ pub fn calibration(model: &Model) -> Calibration {
             name,
             means,
             reach: None,
+            spread: None,
         }
     });
     let input = InputSpec {

@@ -2,10 +2,13 @@
 //!
 //! Of each is asked how many integers its bulk has: half of its values, where they lie closest.
 //! A handful can't carry what a layer found, however small the error of the few large values is. What a Concat
-//! joins is asked for part by part: boxes in pixels leave nothing of probabilities.
+//! joins is asked for part by part: boxes in pixels leave nothing of probabilities. Of what the model begins with is asked what it leaves of
+//! the first layers' results, too (`inlets/`).
 
+use super::super::inlets::Additions;
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
+use super::{HARMLESS, decibel};
 use crate::calibrate::{Bulk, Observations};
 use crate::graph::{Model, Uses};
 
@@ -24,6 +27,7 @@ pub(super) fn refine_activations(
     plan: &mut Plan,
     found: &[String],
     observations: &Observations,
+    additions: &Additions,
     may: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
     let (mut said, mut declined) = (Vec::new(), Vec::new());
@@ -53,18 +57,20 @@ pub(super) fn refine_activations(
         let Some(range) = represented.range else {
             continue;
         };
-        let steps = |element: ElementType| {
+        let step = |element: ElementType| {
             let (low, high) = (f64::from(range.min.min(0.0)), f64::from(range.max.max(0.0)));
             let mut other = represented.clone();
             other.element = element;
             let target = other.target();
             let integers = f64::from(target.high) - f64::from(target.low);
-            bulk.width / ((high - low) / integers)
+            (high - low) / integers
         };
+        let added = |element: ElementType| additions.of_step(name, step(element));
+        let is_harmless = |element: ElementType| element.bits() < 8 || added(element) <= HARMLESS;
         // Of 4 bits the same part is enough as of 8.
         let is_enough = |element: ElementType| {
             let part = if element.bits() < 8 { 1.0 / 16.0 } else { 1.0 };
-            steps(element) >= enough * part
+            bulk.width / step(element) >= enough * part && is_harmless(element)
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         if is_enough(now) {
@@ -74,12 +80,17 @@ pub(super) fn refine_activations(
             true => "its values".to_string(),
             false => format!("the values of its part `{of}`"),
         };
-        let why = format!(
-            "its range, {} to {}, would leave {:.2} integers to half of {whose}",
-            range.min,
-            range.max,
-            steps(now)
-        );
+        let what = match is_harmless(now) {
+            true => format!(
+                "leave {:.2} integers to half of {whose}",
+                bulk.width / step(now)
+            ),
+            false => format!(
+                "leave channels of it so few integers that what the first weights make has {:.0} dB of signal over noise",
+                decibel(added(now))
+            ),
+        };
+        let why = format!("its range, {} to {}, would {what}", range.min, range.max);
         let suits = wide != now && bulk.resolved && is_enough(wide);
         if represented.typed {
             declined.push(format!(

@@ -5,6 +5,7 @@
 
 mod activations;
 mod beginning;
+mod constants;
 mod infinite;
 mod outputs;
 mod ranges;
@@ -14,11 +15,19 @@ mod weights;
 mod tests;
 
 use super::QuantizeError;
+use super::inlets::Additions;
 use super::plan::Plan;
 use super::ranges::Ranges;
 use super::settings::{GuardSettings, Settings};
 use crate::calibrate::Method;
 use crate::graph::Model;
+
+/// A smaller error than this part of a weight, or of what one makes, is none of the large ones of a network: 25 dB below it.
+const HARMLESS: f64 = 1.0 / 300.0;
+
+fn decibel(error: f64) -> f64 {
+    -10.0 * error.log10()
+}
 
 /// What was done, and what not: a sentence each.
 #[derive(Debug, Default)]
@@ -53,19 +62,30 @@ pub(super) fn guard(
     let is_left = |name: &&String| plan.forms.iter().any(|(form, _)| form == *name);
     let found: Vec<String> = found.iter().filter(is_left).cloned().collect();
     let found = found.as_slice();
+    let additions = Additions::of(model, ranges)?;
     let auto = ranges.method(settings) == Some(Method::Auto);
     if may.ranges {
         let widened = ranges::widen(plan, found, observations);
         guarded.kept.extend(widened);
     }
     if may.finer || may.float {
-        let (kept, declined) =
-            activations::refine_activations(model, &uses, plan, found, observations, may);
+        let (kept, declined) = activations::refine_activations(
+            model,
+            &uses,
+            plan,
+            found,
+            observations,
+            &additions,
+            may,
+        );
+        guarded.kept.extend(kept);
+        guarded.declined.extend(declined);
+        let (kept, declined) = constants::refine_constants(model, plan, &additions, may)?;
         guarded.kept.extend(kept);
         guarded.declined.extend(declined);
     }
     if may.weights {
-        let (kept, declined) = weights::refine_weights(model, &uses, plan, may.budget)?;
+        let (kept, declined) = weights::refine_weights(model, &uses, plan, &additions, may)?;
         guarded.kept.extend(kept);
         guarded.declined.extend(declined);
     }

@@ -365,7 +365,8 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
             &model,
             &model.graph.uses(),
             &mut plan,
-            settings.guard.budget,
+            &Additions::default(),
+            settings.guard,
         )
         .unwrap();
         let types = ["w", "v", "u"].map(|name| plan.representations[name].element);

@@ -1,66 +1,92 @@
-//! Weights whose own error is out of line with the others' get 16 bits, as far as the budget goes.
+//! Weights whose own error is out of line with the others' get 16 bits, or stay float, as far as the budget goes.
 //!
 //! What rounding adds to the weights of a channel, against these, is about what it adds to all that the channel makes. With a scale for
 //! each channel that is 40 dB below in nearly every layer, and nothing is out of line. One scale for channels of unlike size, as
-//! in depthwise convolutions, or four bits leave some layers much less, and all that follows.
+//! in depthwise convolutions, or four bits leave some layers much less, and all that follows. Of the first weights it is known how
+//! unlike their inputs are, and what counts is what they make of them (`inlets/`).
 
 use rayon::prelude::*;
 
 use super::super::QuantizeError;
+use super::super::inlets::Additions;
 use super::super::operators::{Treatment, factor_channels, treatment};
 use super::super::plan::{Form, Plan};
-use super::super::settings::ElementType;
+use super::super::settings::GuardSettings;
 use super::super::weights::{parameters, relative_error};
+use super::{HARMLESS, decibel};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::TensorProto;
 
 /// So many times the error of the weight in the middle is out of line: 10 dB.
 const OUT_OF_LINE: f64 = 10.0;
-/// A smaller error than this part of the weight is none of the large ones of a network: 25 dB below it.
-const HARMLESS: f64 = 1.0 / 300.0;
 /// In fewer there is no line to be out of.
 const FEWEST: usize = 3;
+/// So many bytes more are nothing: the first weights of a small model are much of it, and all depends on them.
+const NOTHING: f64 = 32_768.0;
 
 /// A weight: the square of its error against its own, the bytes it has, and those that 16 bits would add.
 struct Weight {
     name: String,
     error: f64,
+    /// Whether the error is that of what it makes of the model's inputs.
+    first: bool,
     bits: usize,
     added: f64,
+    /// Whether 16 bits are too few, and the bytes are those of floats.
+    float: bool,
     /// Whether its type may be changed.
     free: bool,
 }
 
 /// Gives 16 bits to such weights, the worst first, and says so: a sentence each in the first list, in the second of those that the budget is
-/// too small for. `budget` is the part of all constants' bytes that this may add.
+/// too small for. The budget is the part of all constants' bytes that this may add.
 pub(super) fn refine_weights(
     model: &Model,
     uses: &Uses,
     plan: &mut Plan,
-    budget: f64,
+    additions: &Additions,
+    may: GuardSettings,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
     let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let mut weights = measured(model, uses, plan)?;
-    if weights.len() < FEWEST {
-        return Ok((said, declined));
-    }
+    let mut weights = measured(model, uses, plan, additions, may)?;
     weights.sort_by(|one, other| other.error.total_cmp(&one.error));
-    let middle = weights[weights.len() / 2].error;
-    let mut left = budget * bytes_of_constants(model, plan);
-    let bad = |weight: &&Weight| weight.free && weight.error > HARMLESS.max(OUT_OF_LINE * middle);
+    let middle = weights.get(weights.len() / 2);
+    let middle = middle.filter(|_| weights.len() >= FEWEST).map(|w| w.error);
+    let mut left = may.budget * bytes_of_constants(model, plan);
+    let bad = |weight: &&Weight| {
+        let line = match middle {
+            Some(middle) => OUT_OF_LINE * middle,
+            None if weight.first && weight.bits >= 8 => 0.0,
+            None => f64::INFINITY,
+        };
+        weight.free && weight.error > HARMLESS.max(line)
+    };
     for weight in weights.iter().filter(bad) {
         let (name, bits, added) = (&weight.name, weight.bits, weight.added);
-        let why = format!(
-            "it is only {:.0} dB above what rounding it to {bits} bits adds, the weight in the middle {:.0} dB",
-            decibel(weight.error),
-            decibel(middle)
-        );
-        if added > left {
+        let decibels = decibel(weight.error);
+        let mut why = match weight.first {
+            true => format!(
+                "with {bits} bits what it makes of the model's inputs has {decibels:.0} dB of signal over noise"
+            ),
+            false => {
+                format!("it is only {decibels:.0} dB above what rounding it to {bits} bits adds")
+            }
+        };
+        if let Some(middle) = middle {
+            why += &format!(", the weight in the middle {:.0} dB", decibel(middle));
+        }
+        let affordable = added <= left || (weight.first && may.budget > 0.0 && added <= NOTHING);
+        if !affordable {
             declined.push(format!(
-                "`{name}` keeps {bits} bits, though {why}: 16 would add {added:.0} bytes, more than is left of the budget"
+                "`{name}` keeps {bits} bits, though {why}: {} would add {added:.0} bytes, more than is left of the budget",
+                if weight.float { "floats" } else { "16" }
             ));
+        } else if weight.float {
+            left = (left - added).max(0.0);
+            said.push(format!("`{name}` stays float: {why}"));
+            plan.free(name);
         } else if let Some(represented) = plan.representations.get_mut(name) {
-            left -= added;
+            left = (left - added).max(0.0);
             represented.element = represented.element.with_16_bits();
             said.push(format!("`{name}` has 16 bits: {why}"));
         }
@@ -69,7 +95,13 @@ pub(super) fn refine_weights(
 }
 
 /// The weights of products, with their errors.
-fn measured(model: &Model, uses: &Uses, plan: &Plan) -> Result<Vec<Weight>, QuantizeError> {
+fn measured(
+    model: &Model,
+    uses: &Uses,
+    plan: &Plan,
+    additions: &Additions,
+    may: GuardSettings,
+) -> Result<Vec<Weight>, QuantizeError> {
     let measure = |(name, form): &(String, Form)| {
         let (Form::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name)) else {
             return Ok(None);
@@ -80,13 +112,30 @@ fn measured(model: &Model, uses: &Uses, plan: &Plan) -> Result<Vec<Weight>, Quan
             return Ok(None);
         };
         let found = parameters(tensor, *axis, represented, true)?;
-        let bytes = |element| bytes_as(element, tensor);
+        let (now, wide) = (represented.element, represented.element.with_16_bits());
+        let made = additions.of_weight(name, tensor, &found)?;
+        let float = may.float && made.is_some_and(|error| error > HARMLESS) && {
+            let mut other = represented.clone();
+            other.element = wide;
+            let found = parameters(tensor, *axis, &other, true)?;
+            let error = additions.of_weight(name, tensor, &found)?;
+            error.is_some_and(|error| error > HARMLESS)
+        };
+        let then = match float {
+            true => bytes_as(32, tensor),
+            false => bytes_as(wide.bits(), tensor),
+        };
         Ok(Some(Weight {
             name: name.clone(),
-            error: relative_error(tensor, &found, channels)?,
-            bits: represented.element.bits(),
-            added: bytes(represented.element.with_16_bits()) - bytes(represented.element),
-            free: !represented.typed && !represented.is_chosen() && represented.element.bits() < 16,
+            error: match made {
+                Some(error) => error,
+                None => relative_error(tensor, &found, channels)?,
+            },
+            first: made.is_some(),
+            bits: now.bits(),
+            added: then - bytes_as(now.bits(), tensor),
+            float,
+            free: !represented.typed && !represented.is_chosen() && now.bits() < 16,
         }))
     };
     let found: Vec<Option<Weight>> = plan
@@ -101,15 +150,18 @@ fn measured(model: &Model, uses: &Uses, plan: &Plan) -> Result<Vec<Weight>, Quan
 fn bytes_of_constants(model: &Model, plan: &Plan) -> f64 {
     let bytes = |name: &String| {
         let tensor = model.graph.initializers.get(name)?;
-        Some(bytes_as(plan.representations.get(name)?.element, tensor))
+        Some(bytes_as(
+            plan.representations.get(name)?.element.bits(),
+            tensor,
+        ))
     };
     plan.forms.iter().filter_map(|(name, _)| bytes(name)).sum()
 }
 
-/// The bytes of a constant as integers of this type.
-fn bytes_as(element: ElementType, tensor: &TensorProto) -> f64 {
+/// The bytes of a constant as numbers of so many bits.
+fn bytes_as(bits: usize, tensor: &TensorProto) -> f64 {
     let count = tensor.shape().map_or(0, |shape| shape.iter().product());
-    (count * element.bits()) as f64 / 8.0
+    (count * bits) as f64 / 8.0
 }
 
 /// The axis of the channels that a weight makes, by the first operator that reads it.
@@ -123,8 +175,4 @@ fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
         _ => return None,
     };
     (dims > 1 && axis < dims).then_some(axis)
-}
-
-fn decibel(error: f64) -> f64 {
-    -10.0 * error.log10()
 }

@@ -7,12 +7,13 @@
 
 mod written;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::{Error, Session};
-use crate::calibrate::{Channels, Method, Observation};
+use crate::calibrate::{Channels, Method, Observation, Spread};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -189,16 +190,22 @@ impl Session {
             };
             found.shape?.iter().map(size).collect()
         };
-        let axes = quantize::channel_axes(&ready.model);
-        let means = |name: &String| {
-            let channels = axes
-                .get(name)
-                .and_then(|&axis| shape(name)?.get(axis).copied());
-            channels.unwrap_or(0) * Channels::BYTES_EACH
+        let (means, spreads) = (
+            quantize::channel_axes(&ready.model),
+            quantize::inlet_axes(&ready.model),
+        );
+        let channels = |axes: &BTreeMap<String, usize>, name: &String| {
+            let axis = axes.get(name);
+            axis.and_then(|&axis| shape(name)?.get(axis).copied())
+                .unwrap_or(0)
+        };
+        let by_channel = |name: &String| {
+            channels(&means, name) * Channels::BYTES_EACH
+                + channels(&spreads, name) * Spread::BYTES_EACH
         };
         let seen = seen.iter().zip(&watched);
         let bytes: Vec<u64> = seen
-            .map(|(one, name)| remembered(one, job.method) + means(name))
+            .map(|(one, name)| remembered(one, job.method) + by_channel(name))
             .collect();
         let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
 
