@@ -49,7 +49,7 @@
  * @property {ElementType} [type]
  * @property {boolean} [symmetric]
  * @property {boolean} [reduce_range]
- * @property {boolean} [power_of_two]
+ * @property {boolean | 'nearest'} [power_of_two]
  * @property {boolean} [per_channel]
  * @property {number} [minimum_range]
  * @property {boolean} [snap_zero]

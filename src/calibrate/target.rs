@@ -14,6 +14,8 @@ pub struct Target {
     pub symmetric: bool,
     /// Whether the scale must be a power of two.
     pub power_of_two: bool,
+    /// Whether that will be the nearest to what a range asks for, where the method has not chosen one.
+    pub nearest: bool,
 }
 
 impl Default for Target {
@@ -40,6 +42,7 @@ impl Target {
             high,
             symmetric,
             power_of_two: false,
+            nearest: false,
         }
     }
 
@@ -131,6 +134,7 @@ mod tests {
         high: 255,
         symmetric: false,
         power_of_two: false,
+        nearest: false,
     };
 
     #[test]

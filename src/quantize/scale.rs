@@ -101,6 +101,11 @@ pub(super) fn power_of_two(scale: f32) -> f32 {
     })
 }
 
+/// The power of two that is nearest to a scale, by how often it goes into it.
+pub(super) fn nearest_power_of_two(scale: f32) -> f32 {
+    f64::from(scale).log2().round_ties_even().exp2() as f32
+}
+
 /// Scales and zero points of a tensor: one each, or one a channel along `axis`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuantizationParameters {

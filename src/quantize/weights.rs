@@ -3,12 +3,15 @@
 use bytes::Bytes;
 use octet_kernels::sum_of_squares;
 
+use super::least_error::shrink;
 use super::scale::{Encoder, QuantizationParameters, quantize_value, span};
 use super::settings::Representation;
+use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// Scales and zero points from the smallest and largest value, of each channel where there is an axis.
+/// Scales and zero points from the smallest and largest value, of each channel where there is an axis; of a weight whose method is `mse`
+/// those that cost least.
 pub(super) fn parameters(
     tensor: &TensorProto,
     axis: Option<usize>,
@@ -49,12 +52,22 @@ pub(super) fn parameters(
         .map(|(min, max)| if min > max { (0.0, 0.0) } else { (min, max) })
         .map(|(min, max)| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
-    Ok(QuantizationParameters {
+    let mut found = QuantizationParameters {
         element,
         axis,
         scales,
         zero_points,
-    })
+    };
+    if weight && represented.method == Some(Method::Mse) && represented.range.is_none() {
+        shrink(
+            &mut found,
+            tensor,
+            &channels,
+            used,
+            represented.power_of_two,
+        )?;
+    }
+    Ok(found)
 }
 
 /// The square of what rounding is expected to add to a channel, against its own, in the mean of the channels along `axis`: a twelfth of a
@@ -114,7 +127,7 @@ pub(super) fn quantized(
 }
 
 /// How the channels of a tensor lie in its memory.
-struct Channels {
+pub(super) struct Channels {
     count: usize,
     inner: usize,
 }
@@ -135,7 +148,7 @@ impl Channels {
 
     /// Calls `each` for runs of neighbours in one channel, in the order of memory: block by block, so that the whole is not
     /// there a second time.
-    fn each_run(
+    pub(super) fn each_run(
         &self,
         tensor: &TensorProto,
         mut each: impl FnMut(usize, &[f32]),

@@ -92,7 +92,7 @@ fn random_model(random: &mut Random) -> Model {
 fn random_tensor(random: &mut Random) -> Value {
     match random.below(8) {
         0 => json!({ "symmetric": true }),
-        1 => json!({ "power_of_two": true }),
+        1 => json!({ "power_of_two": *random.one(&[json!(true), json!("nearest")]) }),
         2 => json!({ "type": *random.one(&["u8", "i8", "u16", "i16", "u4", "i4"]) }),
         3 => json!({ "method": *random.one(&["mse", "auto", "percentile:99"]) }),
         4 => json!({ "reduce_range": true }),

@@ -44,7 +44,7 @@ fn what_has_no_effect_on_a_tensor_is_noted_with_the_reason() {
         ("e", json!({ "type": "i8" }), "stays float"),
         (
             "w",
-            json!({ "type": "u8", "method": "mse" }),
+            json!({ "type": "u8", "method": "entropy" }),
             "`method`, as",
         ),
         ("x", json!({ "per_channel": true }), "`per_channel`, as"),
@@ -64,6 +64,7 @@ fn what_has_no_effect_on_a_tensor_is_noted_with_the_reason() {
     }
     for (name, said) in [
         ("c", json!({ "type": "u16", "method": "mse" })),
+        ("w", json!({ "method": "mse" })),
         ("p", json!({ "method": "mse" })),
         ("w", json!({ "scale": 0.1, "per_channel": false })),
         ("y", json!({ "range": [0, 2] })),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use octet::calibrate::Method;
 use octet::quantize::{
-    Document, ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings,
+    Document, ElementType, Format, GuardSettings, Operators, PowerOfTwo, Rounding, Scheme, Settings,
 };
 
 use super::images::one_of;
@@ -116,8 +116,8 @@ impl SettingsOptions {
             settings.weights.reduce_range = Some(true);
         }
         if self.power_of_two {
-            settings.activations.power_of_two = Some(true);
-            settings.weights.power_of_two = Some(true);
+            settings.activations.power_of_two = Some(PowerOfTwo::Covering);
+            settings.weights.power_of_two = Some(PowerOfTwo::Covering);
         }
         if let Some(operators) = &self.operators {
             settings.operators = match operators.as_str() {

@@ -107,7 +107,7 @@ impl Method {
                 }
             },
         };
-        Ok(match target.power_of_two {
+        Ok(match target.power_of_two && !target.nearest {
             true => target.power_of_two_range(range),
             false => range,
         })

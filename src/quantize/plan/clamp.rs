@@ -78,7 +78,7 @@ impl Planner<'_> {
         let alone = self.uses.consumers(input).len() == 1;
         let made = self.layers.tensor(output, &self.activations_of(&makers));
         // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
-        let exact = bounds.is_exact() || !made.power_of_two;
+        let exact = bounds.is_exact() || !made.power_of_two.is_asked();
         if made.is_symmetric(false)
             || made.is_chosen()
             || !exact
@@ -131,6 +131,7 @@ impl Planner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::quantize::settings::PowerOfTwo;
     use std::collections::BTreeMap;
 
     use super::super::Plan;
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(found(&Settings::default()), folded);
         // A scale that is a power of two reaches far beyond.
         let mut rounded = Settings::default();
-        rounded.activations.power_of_two = Some(true);
+        rounded.activations.power_of_two = Some(PowerOfTwo::Covering);
         let kept = (0, Some(Range::new(0.0, 255.0 / 128.0)));
         assert_eq!(found(&rounded), kept);
     }

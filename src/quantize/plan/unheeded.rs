@@ -1,6 +1,7 @@
 //! What the settings say of a tensor that can't be done, with the reason.
 
 use super::{Form, Plan, RangeSource};
+use crate::calibrate::Method;
 use crate::graph::Model;
 use crate::quantize::settings::{Settings, TensorSettings};
 
@@ -40,7 +41,11 @@ impl Plan {
         };
         let constant = model.graph.initializers.contains(name);
         let of_method = || match (form, self.ranges.get(name)) {
-            _ if constant => Some("a constant reaches as far as its numbers do".to_string()),
+            (Form::Weight(_), _) if said.method == Some(Method::Mse) => None,
+            _ if constant => Some(
+                "a constant reaches as far as its numbers do, and a weight by `mse` less"
+                    .to_string(),
+            ),
             (Form::Shared(_), _) => {
                 let source = self.sources.get(name).map_or(name, String::as_str);
                 Some(format!("it shares the scale of the constant `{source}`"))

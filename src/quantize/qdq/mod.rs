@@ -48,7 +48,13 @@ pub fn quantize(
             && (!plan.like_onnx_runtime || is_fitted_there(weight))
         {
             let (input, bias, beta) = (input.scales[0], tensor.to_f32()?, planned.beta);
-            bias::raise_weight_scales(weight, input, &bias, beta, represented.power_of_two);
+            bias::raise_weight_scales(
+                weight,
+                input,
+                &bias,
+                beta,
+                represented.power_of_two.is_asked(),
+            );
         }
     }
     let compensation = Compensation::new(model, plan, ranges)?;

@@ -8,21 +8,20 @@ use super::{Scheme, Settings};
 const PARTS: [&str; 3] = ["activations", "weights", "blocks"];
 const LAYERS: [&str; 3] = ["by_operator", "by_name", "by_node"];
 
-/// Whether a key at the end of a path is said of weights and is for activations only, or the other way round: a weight reaches as
-/// far as its numbers do, and an activation has one scale.
-fn of_the_other_kind(path: &str) -> bool {
-    ["weights.method", "activations.per_channel"]
-        .iter()
-        .any(|idle| path.ends_with(idle))
+/// Whether what is said at the end of a path of weights is for activations only, or the other way round: a weight reaches as
+/// far as its numbers do, or where its error is least, and an activation has one scale.
+fn of_the_other_kind(path: &str, said: &Value) -> bool {
+    let method = path.ends_with("weights.method") && said != "mse";
+    method || path.ends_with("activations.per_channel")
 }
 
 /// Whether a key of the document, or of one of its parts, means something for a scheme.
-fn means_something(scheme: Scheme, key: &str) -> bool {
+fn means_something(scheme: Scheme, key: &str, said: &Value) -> bool {
     let always = ["scheme", "operators", "float"].contains(&key);
     always
         || match scheme {
             Scheme::Static => {
-                key != "keep_io" && !key.starts_with("blocks.") && !of_the_other_kind(key)
+                key != "keep_io" && !key.starts_with("blocks.") && !of_the_other_kind(key, said)
             }
             Scheme::Dynamic => [
                 "weights.type",
@@ -48,7 +47,7 @@ pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String
     let (said, usual) = (written(settings), written(&Settings::default()));
     let mut idle: Vec<String> = Vec::new();
     let mut ask = |key: String, said: &Value, usual: Option<&Value>| {
-        if Some(said) != usual && !means_something(settings.scheme, &key) {
+        if Some(said) != usual && !means_something(settings.scheme, &key, said) {
             idle.push(format!("`{key}`"));
         }
     };
@@ -118,11 +117,11 @@ mod tests {
         for (text, keys) in [
             (r#"{ "blocks": { "bits": 8 } }"#, "`blocks.bits`"),
             (
-                r#"{ "activations": { "per_channel": true, "method": "mse" }, "weights": { "method": "mse", "per_channel": false } }"#,
+                r#"{ "activations": { "per_channel": true, "method": "mse" }, "weights": { "method": "entropy", "per_channel": false } }"#,
                 "`activations.per_channel`, `weights.method`",
             ),
             (
-                r#"{ "by_operator": { "Conv": { "weights": { "method": "mse", "type": "u8" } } } }"#,
+                r#"{ "by_operator": { "Conv": { "weights": { "method": "minmax", "type": "u8" } } } }"#,
                 "`by_operator.Conv.weights.method`",
             ),
             (

@@ -10,6 +10,7 @@ mod guard;
 mod meaning;
 mod names;
 mod operators;
+mod powers;
 mod read;
 mod resolve;
 
@@ -21,6 +22,7 @@ pub use document::Document;
 pub use guard::GuardSettings;
 pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
+pub use powers::PowerOfTwo;
 pub use read::SettingsError;
 pub use resolve::target_of;
 pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
@@ -161,7 +163,7 @@ pub struct TensorSettings {
     pub reduce_range: Option<bool>,
     /// Only scales that are powers of two, for hardware that shifts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub power_of_two: Option<bool>,
+    pub power_of_two: Option<PowerOfTwo>,
     /// One scale for each output channel of a weight, instead of one for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_channel: Option<bool>,
@@ -171,7 +173,7 @@ pub struct TensorSettings {
     /// Of unsigned integers: zero is the lowest, or in the middle where there are negative values, and nowhere else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snap_zero: Option<bool>,
-    /// How the range of an activation is chosen.
+    /// How the range of an activation is chosen; of a weight `mse` or all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
     /// The range itself, in place of what a method would choose. Of a tensor only.

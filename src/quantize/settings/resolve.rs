@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::PowerOfTwo;
 use super::names::{hint, means};
 use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
@@ -9,7 +10,9 @@ use crate::calibrate::{Method, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::QuantizeError;
-use crate::quantize::scale::{Span, power_of_two, scale_and_zero_point, snapped, span};
+use crate::quantize::scale::{
+    Span, nearest_power_of_two, power_of_two, scale_and_zero_point, snapped, span,
+};
 
 /// How a tensor is represented in integers, everything said.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +23,7 @@ pub(in crate::quantize) struct Representation {
     /// `None` where nobody says: weights of a signed type are symmetric then, and nothing else.
     pub symmetric: Option<bool>,
     pub reduce_range: bool,
-    pub power_of_two: bool,
+    pub power_of_two: PowerOfTwo,
     pub per_channel: bool,
     pub minimum_range: f32,
     pub snap_zero: bool,
@@ -132,18 +135,24 @@ impl<'a> Layers<'a> {
 
     /// How activations are represented of which nothing else is known.
     pub(in crate::quantize) fn activations(&self) -> Representation {
-        self.in_general(ElementType::U8, &self.settings.activations)
+        let method = self.settings.method;
+        self.in_general(ElementType::U8, method, &self.settings.activations)
     }
 
     /// The same of weights.
     fn weights(&self) -> Representation {
-        self.in_general(ElementType::I8, &self.settings.weights)
+        self.in_general(ElementType::I8, None, &self.settings.weights)
     }
 
-    fn in_general(&self, element: ElementType, said: &TensorSettings) -> Representation {
+    fn in_general(
+        &self,
+        element: ElementType,
+        method: Option<Method>,
+        said: &TensorSettings,
+    ) -> Representation {
         Representation {
             typed: false,
-            ..Representation::new(element, self.settings.method).with(said)
+            ..Representation::new(element, method).with(said)
         }
     }
 
@@ -182,7 +191,7 @@ impl Representation {
             typed: false,
             symmetric: None,
             reduce_range: false,
-            power_of_two: false,
+            power_of_two: PowerOfTwo::No,
             per_channel: true,
             minimum_range: 0.0,
             snap_zero: false,
@@ -229,11 +238,13 @@ impl Representation {
             let max = max.max(0.0).max(min.min(0.0) + self.minimum_range);
             scale_and_zero_point(min, max, used, symmetric)
         };
-        if !self.power_of_two {
-            return (scale, zero_point);
-        }
+        let scale = match self.power_of_two {
+            PowerOfTwo::No => return (scale, zero_point),
+            // Zero keeps its integer, as in AMD Quark.
+            PowerOfTwo::Nearest => return (nearest_power_of_two(scale), zero_point),
+            PowerOfTwo::Covering => power_of_two(scale),
+        };
         // The zero point moves with the scale, so that the range stays where it was.
-        let scale = power_of_two(scale);
         if symmetric || snaps {
             return (scale, zero_point);
         }
@@ -254,7 +265,8 @@ impl Representation {
         let symmetric = self.is_symmetric(false);
         let used = span(self.element.data_type(), symmetric, self.reduce_range);
         Target {
-            power_of_two: self.power_of_two,
+            power_of_two: self.power_of_two.is_asked(),
+            nearest: self.power_of_two == PowerOfTwo::Nearest,
             ..Target::new(used.low, used.high, symmetric)
         }
     }
@@ -314,8 +326,9 @@ mod tests {
         represented.snap_zero = true;
         let used = span(ElementType::U8.data_type(), false, false);
         for (power_of_two, below, above) in [
-            (false, 1.0 / 127.0, 1.0 / 255.0),
-            (true, 1.0 / 64.0, 1.0 / 128.0),
+            (PowerOfTwo::No, 1.0 / 127.0, 1.0 / 255.0),
+            (PowerOfTwo::Covering, 1.0 / 64.0, 1.0 / 128.0),
+            (PowerOfTwo::Nearest, 1.0 / 128.0, 1.0 / 256.0),
         ] {
             represented.power_of_two = power_of_two;
             let found = |min, max| represented.scale_and_zero_point(min, max, used, false);
