@@ -237,7 +237,7 @@ fn loops_stay_as_they_are_and_the_choices_say_why() {
     for operator in ["If", "Loop", "Scan"] {
         let body = GraphProto {
             name: Some("body".into()),
-            node: vec![node("MatMul", &["folded", "w"], "taken")],
+            node: vec![node("MatMul", &["clamped", "w"], "taken")],
             output: vec![value("taken")],
             ..Default::default()
         };
@@ -248,14 +248,15 @@ fn loops_stay_as_they_are_and_the_choices_say_why() {
             g: Some(body),
             ..Default::default()
         }];
-        // The Relu is folded into the Conv: what the subgraph reads has the Conv as its maker now.
+        // No integers do the work of this Relu for the subgraph, so it isn't folded into the Conv.
         let nodes = vec![
             node("Conv", &["x", "w"], "a"),
-            node("Relu", &["a"], "folded"),
+            node("Relu", &["a"], "clamped"),
             inner.clone(),
         ];
         let quantized = done(&model(nodes, vec![constant("w", &[3, 3, 1, 1])], &["y"]));
         assert_eq!(maker(&quantized, "y").attribute, inner.attribute);
+        assert!(maker(&quantized, "clamped").is("Relu"));
         let choice = quantized.nodes.iter().find(|n| n.operator == operator);
         let reason = choice.and_then(|choice| choice.reason.as_deref());
         assert!(

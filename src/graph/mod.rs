@@ -243,6 +243,12 @@ impl Uses {
         self.consumers.get(value).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether a subgraph uses the value.
+    pub fn is_captured(&self, value: &str) -> bool {
+        let inside = |&(_, slot): &(usize, usize)| slot == usize::MAX;
+        self.consumers(value).iter().any(inside)
+    }
+
     /// Whether the value is an output of the graph.
     pub fn is_output(&self, value: &str) -> bool {
         self.outputs.contains(value)

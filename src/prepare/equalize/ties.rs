@@ -37,11 +37,7 @@ impl<'a> Ties<'a> {
             ties.add(value);
         }
         ports.into_iter().for_each(|port| ties.fix(port));
-        let captured = |value: &&str| {
-            uses.consumers(value)
-                .iter()
-                .any(|&(_, slot)| slot == usize::MAX)
-        };
+        let captured = |value: &&str| uses.is_captured(value);
         let inner: Vec<&str> = ties.begins.keys().copied().filter(captured).collect();
         inner.into_iter().for_each(|value| ties.fix(value));
         for (node, role) in graph.nodes.iter().zip(&roles) {

@@ -36,11 +36,6 @@ impl Values {
     pub(super) fn new(known: &Rewriter, reasons: &[Option<&'static str>], keep_io: bool) -> Values {
         let graph = &known.model.graph;
         let uses = &known.uses;
-        let captured = |name: &str| {
-            uses.consumers(name)
-                .iter()
-                .any(|&(_, slot)| slot == usize::MAX)
-        };
         let made = graph.nodes.iter().zip(reasons);
         let made = made.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
         let mut half = HashSet::new();
@@ -50,13 +45,13 @@ impl Values {
             } else {
                 reason.is_none()
             };
-            if wanted && !captured(name) {
+            if wanted && !uses.is_captured(name) {
                 half.insert(name.clone());
             }
         }
         if !keep_io {
             let inputs = graph.inputs.iter().filter_map(|v| v.name.clone());
-            half.extend(inputs.filter(|name| known.is_float(name) && !captured(name)));
+            half.extend(inputs.filter(|name| known.is_float(name) && !uses.is_captured(name)));
         }
         let halved = |name: &str| known.is_float(name) && only_halves(uses, reasons, name);
         let constants = graph.initializers.iter().filter_map(|t| t.name.clone());

@@ -84,6 +84,8 @@ impl Planner<'_> {
             || !exact
             || !alone
             || self.uses.is_output(input)
+            // A subgraph reads reals, which no integers have cut off.
+            || self.uses.is_captured(output)
             || self.nodes[index].float_output
             || !self.is_float(output)
         {
