@@ -6,6 +6,8 @@
 
 mod attribution;
 mod checks;
+mod control;
+mod execute;
 mod float;
 mod indices;
 mod integer;
@@ -14,6 +16,7 @@ mod observe;
 mod operators;
 mod outline;
 mod panics;
+mod parts;
 mod plan;
 mod run;
 mod share;
@@ -83,6 +86,19 @@ pub enum EngineError {
         found: String,
         /// What it should be.
         wanted: String,
+    },
+    /// Loops that make turn after turn.
+    #[error(
+        "{operator} (node `{node}`): all loops of the model have made {turns} turns in one run, and it is not at its end; check its \
+         condition and its trip count, and that the samples are what the model is made for"
+    )]
+    Endless {
+        /// Its operator.
+        operator: String,
+        /// The name a person knows it by.
+        node: String,
+        /// So many they may make.
+        turns: usize,
     },
     /// Shapes or types that contradict each other, or a form of an operator tract doesn't take.
     #[error(

@@ -30,6 +30,23 @@ pub struct Outline {
     pub work: Vec<u64>,
 }
 
+impl Outline {
+    /// That of a run that goes on with another. What was remembered stays; what goes from one to the other is counted there.
+    pub(super) fn then(self, next: Outline) -> Outline {
+        let behind = next.peak + self.remembered;
+        let (peak, remembered) = match behind > self.peak {
+            true => (behind, self.remembered + next.remembered),
+            false => (self.peak, self.remembered),
+        };
+        Outline {
+            peak,
+            remembered,
+            usual: self.usual.max(next.usual + self.remembered),
+            work: [self.work, next.work].concat(),
+        }
+    }
+}
+
 /// An element that is read or written takes about as long as so many multiplications in a product.
 const ELEMENT: u64 = 8;
 

@@ -11,7 +11,7 @@ use super::load::{Weights, load};
 use super::outline::{self, Outline};
 use super::panics::caught;
 use super::run::Engine;
-use super::steps::Regions;
+use super::steps::{self, Regions};
 use super::{EngineError, chain, float, share, typed, values, weights};
 use crate::graph::Model;
 use crate::tensor::Tensor;
@@ -25,6 +25,17 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// How many steps it takes.
+    pub(super) fn steps(&self) -> usize {
+        let regions = self.regions();
+        let places = steps::places(&self.run, regions);
+        let counted = places.keys().map(|&id| {
+            let inside = regions.of(&self.run.model().nodes[id]);
+            inside.map_or(1, <[usize]>::len)
+        });
+        counted.sum()
+    }
+
     pub(super) fn regions(&self) -> Regions<'_> {
         Regions {
             fused: &self.fused,
@@ -33,13 +44,17 @@ impl Plan {
     }
 }
 
-/// How samples of certain shapes run.
-pub struct Route(pub(super) Arc<Plan>);
+/// How samples of certain shapes run: the plan, or those of the parts of a model, each with the places of what it watches.
+pub struct Route(pub(super) Vec<(Arc<Plan>, Option<Vec<usize>>)>);
 
 impl Route {
     /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
     pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
-        outline::of_plan(&self.0.run, remembered)
+        let plans = self.0.iter().map(|(plan, slots)| {
+            let place = |slot: usize| slots.as_ref().map_or(slot, |slots| slots[slot]);
+            outline::of_plan(&plan.run, |slot| remembered(place(slot)))
+        });
+        plans.reduce(Outline::then).unwrap_or_default()
     }
 }
 

@@ -2,19 +2,15 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use tract_onnx::prelude::*;
-use tract_onnx::tract_core::plan;
-
-use super::integer::operator::Integers;
+use super::control::{self, Form};
+use super::execute::Run;
 use super::integer::{self, FusedNode};
-use super::observe::Observe;
-use super::panics::caught;
+use super::parts::{self, Parts};
 use super::plan::{Plan, Route};
-use super::steps::{self, Steps, Timing, Untimed};
-use super::{EngineError, Watched, chain, indices, values};
+use super::steps::{self, Steps, Timing};
+use super::{EngineError, Watched};
 use crate::graph::Model;
 use crate::tensor::Tensor;
 
@@ -35,11 +31,15 @@ pub struct Engine {
     pub(super) model: Model,
     pub(super) watched: Vec<Watched>,
     /// Watched values that are fed, not made: (slot, index of the input).
-    fed: Vec<(usize, usize)>,
+    pub(super) fed: Vec<(usize, usize)>,
     /// Whether convolutions are run by our kernels.
     pub(super) kernels: bool,
     /// Whether quantized nodes run on integers.
     pub(super) integers: bool,
+    /// So many graphs are around it.
+    depth: usize,
+    /// A model that holds graphs runs in parts.
+    parts: OnceLock<Parts>,
     pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
 }
 
@@ -79,8 +79,37 @@ impl Engine {
             // Natively tract has better ones, made for each processor.
             kernels: cfg!(target_family = "wasm"),
             integers: false,
+            depth: 0,
+            parts: OnceLock::new(),
             plans: Mutex::default(),
         }
+    }
+
+    /// The same engine, which runs its nodes in this form.
+    pub(super) fn in_form(self, form: Form) -> Engine {
+        Engine {
+            kernels: form.kernels,
+            integers: form.integers,
+            depth: form.depth,
+            ..self
+        }
+    }
+
+    /// The parts of a model that holds graphs; made once.
+    pub(super) fn parts(&self) -> Result<Option<&Parts>, EngineError> {
+        if !self.model.graph.nodes.iter().any(control::holds_graphs) {
+            return Ok(None);
+        }
+        if let Some(parts) = self.parts.get() {
+            return Ok(Some(parts));
+        }
+        let form = Form {
+            kernels: self.kernels,
+            integers: self.integers,
+            depth: self.depth,
+        };
+        let made = parts::cut(&self.model, &self.watched, form)?;
+        Ok(Some(self.parts.get_or_init(|| made)))
     }
 
     /// Runs convolutions by our float kernels, or all in tract: not by which is faster here.
@@ -110,15 +139,24 @@ impl Engine {
         mut see: impl FnMut(usize, &[f32], &[usize]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let see = |slot: usize, values: &[&[f32]], shape: &[usize]| see(slot, values[0], shape);
-        let untimed = (&HashMap::new(), &mut Untimed);
-        self.execute(inputs.into(), see, stop, untimed, None)
+        let mut see = |slot: usize, values: &[&[f32]], shape: &[usize]| see(slot, values[0], shape);
+        self.begin(inputs.into(), &mut see, &stop, None, None)
     }
 
     /// The nodes of a quantized model, those that run on integers and those that don't, for inputs of these
-    /// shapes.
+    /// shapes. A model that holds graphs is run to know what they make.
     pub fn fused(&self, inputs: &[Tensor]) -> Result<Vec<FusedNode>, EngineError> {
-        Ok(self.plan(inputs)?.fused.clone())
+        let Some(parts) = self.parts()? else {
+            return Ok(self.plan(inputs)?.fused.clone());
+        };
+        let mut all: Vec<FusedNode> = Vec::new();
+        self.look(parts, inputs, |part| {
+            let regions = all.iter().filter_map(|node| node.region);
+            let regions = regions.max().map_or(0, |last| last + 1);
+            all.extend(part.fused(regions)?);
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     /// Runs one sample with a clock for the steps inside integer regions.
@@ -128,8 +166,7 @@ impl Engine {
         clock: StepClock,
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let untimed = (&HashMap::new(), &mut Untimed);
-        self.execute(inputs.into(), |_, _, _| {}, stop, untimed, Some(clock))
+        self.begin(inputs.into(), &mut |_, _, _| {}, &stop, None, Some(clock))
     }
 
     /// The same; `see` is given a watched value followed by those beside it.
@@ -139,15 +176,24 @@ impl Engine {
         mut see: impl FnMut(usize, &[&[f32]]),
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let see = |slot: usize, values: &[&[f32]], _: &[usize]| see(slot, values);
-        let untimed = (&HashMap::new(), &mut Untimed);
-        self.execute(inputs.into(), see, stop, untimed, None)
+        let mut see = |slot: usize, values: &[&[f32]], _: &[usize]| see(slot, values);
+        self.begin(inputs.into(), &mut see, &stop, None, None)
     }
 
-    /// The steps that samples of these shapes take, in their order.
+    /// The steps that samples of these shapes take, in their order. A model that holds graphs is run to know what they make.
     pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
-        let plan = self.plan(inputs)?;
-        Ok(steps::of_plan(&plan.run, &self.model.graph, plan.regions()))
+        let graph = &self.model.graph;
+        let Some(parts) = self.parts()? else {
+            let plan = self.plan(inputs)?;
+            return Ok(steps::of_plan(&plan.run, graph, plan.regions()));
+        };
+        let mut all = Steps {
+            steps: Vec::new(),
+            layers: vec![None; graph.nodes.len()],
+            reasons: vec![None; graph.nodes.len()],
+        };
+        self.look(parts, inputs, |part| part.add_steps(&mut all))?;
+        Ok(all)
     }
 
     /// Runs one sample several times, as long as `again` says so; `timing` hears of every step.
@@ -158,11 +204,9 @@ impl Engine {
         mut again: impl FnMut(&mut T) -> bool,
         stop: impl Fn() -> bool,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let plan = self.plan(inputs)?;
-        let places = steps::places(&plan.run, plan.regions());
         loop {
             let outputs =
-                self.execute(inputs.into(), |_, _, _| {}, &stop, (&places, timing), None)?;
+                self.begin(inputs.into(), &mut |_, _, _| {}, &stop, Some(timing), None)?;
             if !again(timing) {
                 return Ok(outputs);
             }
@@ -171,7 +215,15 @@ impl Engine {
 
     /// How samples of these shapes will run. Makes the plan, if there is none for them yet.
     pub fn route(&self, inputs: &[Tensor]) -> Result<Route, EngineError> {
-        Ok(Route(self.plan(inputs)?))
+        let Some(parts) = self.parts()? else {
+            return Ok(Route(vec![(self.plan(inputs)?, None)]));
+        };
+        let mut plans = Vec::new();
+        self.look(parts, inputs, |part| {
+            plans.extend(part.plan()?);
+            Ok(())
+        })?;
+        Ok(Route(plans))
     }
 
     /// Runs one sample for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock.
@@ -206,111 +258,46 @@ impl Engine {
         Ok(Probe { share, ms })
     }
 
-    fn execute(
+    /// Looks at the parts of a model, which is run so far that each knows what it is given.
+    fn look(
+        &self,
+        parts: &Parts,
+        inputs: &[Tensor],
+        look: impl FnMut(&parts::Next) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let run = Run {
+            see: &mut |_, _, _| {},
+            stop: &|| false,
+            timing: None,
+            clock: None,
+            turns: &Cell::new(control::TURNS),
+        };
+        parts.each(inputs, run, look)
+    }
+
+    fn begin(
         &self,
         inputs: Cow<'_, [Tensor]>,
-        mut see: impl FnMut(usize, &[&[f32]], &[usize]),
-        stop: impl Fn() -> bool,
-        (places, timing): (&HashMap<usize, usize>, &mut impl Timing),
-        mut clock: Option<StepClock>,
+        see: &mut dyn FnMut(usize, &[&[f32]], &[usize]),
+        stop: &dyn Fn() -> bool,
+        timing: Option<&mut dyn Timing>,
+        clock: Option<StepClock>,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let run_error = |error: TractError| {
-            if error.root_cause().is::<Stop>() {
-                return EngineError::Stopped;
-            }
-            EngineError::Run {
-                detail: chain(&error),
-            }
+        let turns = Cell::new(control::TURNS);
+        // Borrowed anew, each for as long as the turns are there.
+        let run = Run {
+            see,
+            stop,
+            timing: match timing {
+                Some(timing) => Some(&mut *timing),
+                None => None,
+            },
+            clock: match clock {
+                Some(clock) => Some(&mut *clock),
+                None => None,
+            },
+            turns: &turns,
         };
-        let plan = self.plan(&inputs)?;
-        caught(|| {
-            for &(slot, index) in &self.fed {
-                let fed = inputs.get(index);
-                if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
-                    see(slot, &[values], tensor.shape());
-                }
-            }
-            let fed = values::fed(inputs).map_err(run_error)?;
-            let outputs = plan
-                .run
-                .spawn()
-                .and_then(|mut state| {
-                    state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
-                        if stop() {
-                            return Err(TractError::new(Stop));
-                        }
-                        if let Some(observer) = node.op_as::<Observe>() {
-                            let seen = inputs.iter().map(|input| input.cast_to::<f32>());
-                            let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
-                            let slices =
-                                seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
-                            let slices = slices.collect::<TractResult<TVec<_>>>()?;
-                            see(observer.slot, &slices, inputs[0].shape());
-                        }
-                        if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
-                            && let Some(steps) = plan.steps.get(region.place)
-                        {
-                            let mut clock = |step: usize| clock(steps[step]);
-                            return region.run(&inputs, Some(&mut clock));
-                        }
-                        indices::check(node, &inputs)?;
-                        let Some(&step) = places.get(&node.id) else {
-                            return plan::eval(context, op_state, node, inputs);
-                        };
-                        if let Some(region) = node.op_as::<Integers>() {
-                            return timed(region, &inputs, step, timing);
-                        }
-                        timing.begin(step);
-                        let outputs = plan::eval(context, op_state, node, inputs);
-                        timing.end(step);
-                        outputs
-                    })
-                })
-                .map_err(run_error)?;
-            // Behind the model's own are values that are watched only.
-            outputs
-                .iter()
-                .take(self.model.graph.outputs.len())
-                .map(values::from_tract)
-                .collect::<TractResult<_>>()
-                .map_err(run_error)
-        })
+        self.execute(inputs, run)
     }
 }
-
-/// Runs a region whose first step is `first`.
-fn timed(
-    region: &Integers,
-    inputs: &[TValue],
-    first: usize,
-    timing: &mut impl Timing,
-) -> TractResult<TVec<TValue>> {
-    // The clock hears which step an instruction was of when it is done: then the next begins.
-    let mut left = region.instructions();
-    timing.begin(first);
-    let outputs = region.run(
-        inputs,
-        Some(&mut |step| {
-            timing.end(first + step);
-            left = left.saturating_sub(1);
-            if left > 0 {
-                timing.begin(first + step);
-            }
-        }),
-    );
-    if left > 0 {
-        timing.end(first);
-    }
-    outputs
-}
-
-#[derive(Debug)]
-struct Stop;
-
-impl std::fmt::Display for Stop {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("stopped on request")
-    }
-}
-
-impl std::error::Error for Stop {}

@@ -81,15 +81,20 @@ pub trait Timing {
     fn end(&mut self, step: usize);
 }
 
-/// Hears nothing, at no cost.
-pub(super) struct Untimed;
+/// Hears of the steps of a part of a model, behind so many of other parts.
+pub(super) struct Offset<'a> {
+    pub(super) timing: &'a mut dyn Timing,
+    pub(super) steps: usize,
+}
 
-impl Timing for Untimed {
-    #[inline(always)]
-    fn begin(&mut self, _step: usize) {}
+impl Timing for Offset<'_> {
+    fn begin(&mut self, step: usize) {
+        self.timing.begin(self.steps + step);
+    }
 
-    #[inline(always)]
-    fn end(&mut self, _step: usize) {}
+    fn end(&mut self, step: usize) {
+        self.timing.end(self.steps + step);
+    }
 }
 
 /// The names under which tract is given the nodes of a graph: each once, so that what it makes of a
@@ -110,6 +115,7 @@ pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
 }
 
 /// The steps of a plan in the order they run.
+#[derive(Default)]
 pub struct Steps {
     /// The steps.
     pub steps: Vec<Step>,
@@ -129,7 +135,7 @@ pub(super) struct Regions<'a> {
 
 impl Regions<'_> {
     /// The steps of a region, if the node is one.
-    fn of(&self, node: &TypedNode) -> Option<&[usize]> {
+    pub(super) fn of(&self, node: &TypedNode) -> Option<&[usize]> {
         let region = node.op_as::<Integers>()?;
         self.steps.get(region.place).map(Vec::as_slice)
     }

@@ -107,6 +107,17 @@ impl NodeProto {
     }
 }
 
+impl GraphProto {
+    /// The values of the graph around it that it uses.
+    pub fn captured(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        capture(self, &HashSet::new(), &mut found);
+        found.sort();
+        found.dedup();
+        found
+    }
+}
+
 fn capture(graph: &GraphProto, outer: &HashSet<String>, found: &mut Vec<String>) {
     let mut known = outer.clone();
     known.extend(graph.input.iter().filter_map(|v| v.name.clone()));

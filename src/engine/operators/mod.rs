@@ -1,6 +1,7 @@
 //! Operators that tract has, but not as ONNX Runtime computes them: ours of tract's parts, registered in the place of tract's.
 
 mod celu;
+mod control;
 mod conv_transpose;
 mod pad;
 mod slice;
@@ -17,6 +18,9 @@ pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Celu", celu::build);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
+    for operator in ["If", "Loop", "Scan"] {
+        onnx.op_register.insert(operator, control::build);
+    }
     onnx.op_register.insert("Pad", pad::build);
     onnx.op_register.insert("Slice", slice::build);
 }

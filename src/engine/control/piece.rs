@@ -1,0 +1,210 @@
+//! A piece of a model that runs by itself: the body of a loop, or what lies between two of them.
+//!
+//! What types and shapes it is given is known when the run comes to it. Its engine is made then, and keeps plans for the shapes it
+//! has met.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::execute::Run;
+use super::super::run::Engine;
+use super::super::{EngineError, Watched};
+use crate::graph::{Dim, Model, TensorType};
+use crate::onnx::schema::{TensorProto, ValueInfoProto};
+use crate::prepare::prepare;
+use crate::tensor::{Tensor, Values};
+
+/// How the nodes of a piece run.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Form {
+    pub(in crate::engine) kernels: bool,
+    pub(in crate::engine) integers: bool,
+    /// So many graphs are around it.
+    pub(in crate::engine) depth: usize,
+}
+
+/// So many engines are kept for integers that a piece is given.
+const ENGINES: usize = 4;
+
+/// Lists of more integers are values, not sizes, axes or ends.
+const TOLD: usize = 64;
+
+/// An engine, and the integers that are constants of it, by their places among the inputs.
+type Told = (Vec<(usize, Tensor)>, Arc<Engine>);
+
+pub(in crate::engine) struct Piece {
+    model: Model,
+    /// What it is given, by name.
+    pub(in crate::engine) inputs: Vec<String>,
+    /// What it makes, by name.
+    pub(in crate::engine) outputs: Vec<String>,
+    watched: Vec<Watched>,
+    form: Form,
+    /// Whether it has to be prepared.
+    raw: bool,
+    /// Whether it is planned with the integers it is given, which may be sizes of what it makes.
+    tells: AtomicBool,
+    engines: Mutex<Vec<Told>>,
+}
+
+impl Piece {
+    /// A piece of a prepared model, watching some of its values. What integers it is given was computed once for given shapes in
+    /// most models: they are constants of its plans.
+    pub(in crate::engine) fn prepared(
+        model: Model,
+        inputs: Vec<String>,
+        watched: Vec<Watched>,
+        form: Form,
+    ) -> Piece {
+        Piece::new(model, inputs, watched, form, false)
+    }
+
+    /// The body of a node. It is given a number that counts its turns, so integers are constants only where there is no plan
+    /// without them.
+    pub(super) fn body(model: Model, inputs: Vec<String>, form: Form) -> Piece {
+        Piece::new(model, inputs, Vec::new(), form, true)
+    }
+
+    fn new(
+        mut model: Model,
+        inputs: Vec<String>,
+        watched: Vec<Watched>,
+        form: Form,
+        raw: bool,
+    ) -> Piece {
+        let outputs = std::mem::take(&mut model.graph.outputs);
+        let outputs: Vec<String> = outputs.into_iter().filter_map(|o| o.name).collect();
+        for name in &outputs {
+            let known = model
+                .graph
+                .outputs
+                .iter()
+                .any(|o| o.name.as_ref() == Some(name));
+            // What is handed through goes past the engine.
+            if !known && !inputs.contains(name) {
+                model.graph.outputs.push(ValueInfoProto {
+                    name: Some(name.clone()),
+                    ..ValueInfoProto::default()
+                });
+            }
+        }
+        Piece {
+            model,
+            inputs,
+            outputs,
+            watched,
+            form,
+            raw,
+            tells: AtomicBool::new(!raw),
+            engines: Mutex::default(),
+        }
+    }
+
+    /// What it makes of these, in the order of its outputs.
+    pub(in crate::engine) fn run(
+        &self,
+        inputs: Vec<Tensor>,
+        mut run: Run,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let place = |name: &String| self.inputs.iter().position(|input| input == name);
+        let through = self
+            .outputs
+            .iter()
+            .map(|name| inputs.get(place(name)?).cloned());
+        let through: Vec<Option<Tensor>> = through.collect();
+        let made = match self.idle() {
+            true => Vec::new(),
+            false => self.made(inputs, &mut run)?,
+        };
+        let names = self.model.graph.outputs.iter();
+        let made: Vec<(Option<&str>, Tensor)> =
+            names.map(|o| o.name.as_deref()).zip(made).collect();
+        let named = |name: &String| made.iter().find(|(made, _)| *made == Some(name));
+        let outputs = self.outputs.iter().zip(through);
+        let outputs = outputs
+            .map(|(name, through)| through.or_else(|| Some(named(name)?.1.clone())))
+            .collect::<Option<_>>();
+        outputs.ok_or_else(|| EngineError::Run {
+            detail: "a part of the model made fewer values than it has outputs".to_owned(),
+        })
+    }
+
+    /// Whether there is nothing to compute or to see.
+    pub(in crate::engine) fn idle(&self) -> bool {
+        self.model.graph.outputs.is_empty() && self.watched.is_empty()
+    }
+
+    fn made(&self, inputs: Vec<Tensor>, run: &mut Run) -> Result<Vec<Tensor>, EngineError> {
+        if self.tells.load(Ordering::Relaxed) || !inputs.iter().any(told) {
+            let (engine, fed) = self.engine(inputs)?;
+            return engine.execute(Cow::Owned(fed), run.again());
+        }
+        let (engine, fed) = self.engine(inputs.clone())?;
+        match engine.execute(Cow::Owned(fed), run.again()) {
+            Err(
+                EngineError::Plan { .. } | EngineError::Run { .. } | EngineError::Panicked { .. },
+            ) => {
+                self.tells.store(true, Ordering::Relaxed);
+                self.made(inputs, run)
+            }
+            made => made,
+        }
+    }
+
+    /// The engine that runs it for these inputs, and what of them is fed.
+    pub(in crate::engine) fn engine(
+        &self,
+        inputs: Vec<Tensor>,
+    ) -> Result<(Arc<Engine>, Vec<Tensor>), EngineError> {
+        let tells = self.tells.load(Ordering::Relaxed);
+        let inputs = inputs.into_iter().enumerate();
+        let (known, fed): (Vec<_>, Vec<_>) = inputs.partition(|(_, input)| tells && told(input));
+        // An engine is only pushed once whole, so a poisoned lock still guards whole engines.
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = engines.iter().find(|(there, _)| *there == known);
+        let engine = match found {
+            Some((_, engine)) => Arc::clone(engine),
+            None => {
+                let engine = Arc::new(self.engine_of(&known, &fed)?);
+                if engines.len() == ENGINES {
+                    engines.remove(0);
+                }
+                engines.push((known, Arc::clone(&engine)));
+                engine
+            }
+        };
+        Ok((engine, fed.into_iter().map(|(_, input)| input).collect()))
+    }
+
+    fn engine_of(
+        &self,
+        known: &[(usize, Tensor)],
+        fed: &[(usize, Tensor)],
+    ) -> Result<Engine, EngineError> {
+        let mut model = self.model.clone();
+        for (place, tensor) in known {
+            let constant = TensorProto::from_tensor(&self.inputs[*place], tensor);
+            model.graph.initializers.insert(constant);
+        }
+        let port = |(place, tensor): &(usize, Tensor)| {
+            let shape = Some(vec![Dim::Unknown; tensor.shape().len()]);
+            let element = tensor.element_type();
+            ValueInfoProto::of(&self.inputs[*place], &TensorType { element, shape })
+        };
+        model.graph.inputs = fed.iter().map(port).collect();
+        if self.raw {
+            let prepared = prepare(model).map_err(|error| EngineError::Plan {
+                detail: error.to_string(),
+            })?;
+            model = prepared.model;
+        }
+        Ok(Engine::watching(model, self.watched.clone()).in_form(self.form))
+    }
+}
+
+/// Whether a value may be sizes, axes or ends.
+fn told(tensor: &Tensor) -> bool {
+    let integers = matches!(tensor.values(), Values::I64(_) | Values::I32(_));
+    integers && tensor.shape().len() < 2 && tensor.values().len() <= TOLD
+}

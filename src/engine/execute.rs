@@ -1,0 +1,184 @@
+//! A run: each operator of a plan in its turn, and who hears of it.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::plan;
+
+use super::integer::operator::Integers;
+use super::observe::Observe;
+use super::panics::caught;
+use super::run::{Engine, StepClock};
+use super::steps::{self, Timing};
+use super::{EngineError, chain, indices, values};
+use crate::tensor::Tensor;
+
+/// What goes with a run.
+pub(super) struct Run<'a> {
+    /// Hears of watched values.
+    pub(super) see: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
+    /// Asked before every operator.
+    pub(super) stop: &'a dyn Fn() -> bool,
+    pub(super) timing: Option<&'a mut dyn Timing>,
+    /// Hears of the steps of integer regions, by their places in the list of what is fused.
+    pub(super) clock: Option<StepClock<'a>>,
+    /// So many turns loops may still make.
+    pub(super) turns: &'a Cell<usize>,
+}
+
+impl Run<'_> {
+    /// The same run, for another part of it.
+    pub(super) fn again(&mut self) -> Run<'_> {
+        Run {
+            see: self.see,
+            stop: self.stop,
+            timing: match &mut self.timing {
+                Some(timing) => Some(&mut **timing),
+                None => None,
+            },
+            clock: match &mut self.clock {
+                Some(clock) => Some(&mut **clock),
+                None => None,
+            },
+            turns: self.turns,
+        }
+    }
+
+    /// The run of a graph inside a node, which is one step.
+    pub(super) fn inside<'a>(
+        &'a mut self,
+        unseen: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
+    ) -> Run<'a> {
+        Run {
+            see: unseen,
+            stop: self.stop,
+            timing: None,
+            clock: None,
+            turns: self.turns,
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn execute(
+        &self,
+        inputs: Cow<'_, [Tensor]>,
+        run: Run,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        if let Some(parts) = self.parts()? {
+            return parts.run(inputs, run);
+        }
+        let Run {
+            see,
+            stop,
+            mut timing,
+            mut clock,
+            ..
+        } = run;
+        let run_error = |error: TractError| {
+            if error.root_cause().is::<Stop>() {
+                return EngineError::Stopped;
+            }
+            EngineError::Run {
+                detail: chain(&error),
+            }
+        };
+        let plan = self.plan(&inputs)?;
+        let places = match timing {
+            Some(_) => steps::places(&plan.run, plan.regions()),
+            None => HashMap::new(),
+        };
+        caught(|| {
+            for &(slot, index) in &self.fed {
+                let fed = inputs.get(index);
+                if let Some((tensor, values)) = fed.and_then(|t| Some((t, t.as_f32()?))) {
+                    see(slot, &[values], tensor.shape());
+                }
+            }
+            let fed = values::fed(inputs).map_err(run_error)?;
+            let outputs = plan
+                .run
+                .spawn()
+                .and_then(|mut state| {
+                    state.run_plan_with_eval(fed, |context, op_state, node, inputs| {
+                        if stop() {
+                            return Err(TractError::new(Stop));
+                        }
+                        if let Some(observer) = node.op_as::<Observe>() {
+                            let seen = inputs.iter().map(|input| input.cast_to::<f32>());
+                            let seen: TVec<_> = seen.collect::<TractResult<_>>()?;
+                            let slices =
+                                seen.iter().map(|s| s.try_as_plain_ram()?.as_slice::<f32>());
+                            let slices = slices.collect::<TractResult<TVec<_>>>()?;
+                            see(observer.slot, &slices, inputs[0].shape());
+                        }
+                        if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
+                            && let Some(steps) = plan.steps.get(region.place)
+                        {
+                            let mut clock = |step: usize| clock(steps[step]);
+                            return region.run(&inputs, Some(&mut clock));
+                        }
+                        indices::check(node, &inputs)?;
+                        let step = places.get(&node.id);
+                        let (Some(&step), Some(timing)) = (step, &mut timing) else {
+                            return plan::eval(context, op_state, node, inputs);
+                        };
+                        if let Some(region) = node.op_as::<Integers>() {
+                            return timed(region, &inputs, step, *timing);
+                        }
+                        timing.begin(step);
+                        let outputs = plan::eval(context, op_state, node, inputs);
+                        timing.end(step);
+                        outputs
+                    })
+                })
+                .map_err(run_error)?;
+            // Behind the model's own are values that are watched only.
+            outputs
+                .iter()
+                .take(self.model.graph.outputs.len())
+                .map(values::from_tract)
+                .collect::<TractResult<_>>()
+                .map_err(run_error)
+        })
+    }
+}
+
+/// Runs a region whose first step is `first`.
+fn timed(
+    region: &Integers,
+    inputs: &[TValue],
+    first: usize,
+    timing: &mut dyn Timing,
+) -> TractResult<TVec<TValue>> {
+    // The clock hears which step an instruction was of when it is done: then the next begins.
+    let mut left = region.instructions();
+    timing.begin(first);
+    let outputs = region.run(
+        inputs,
+        Some(&mut |step| {
+            timing.end(first + step);
+            left = left.saturating_sub(1);
+            if left > 0 {
+                timing.begin(first + step);
+            }
+        }),
+    );
+    if left > 0 {
+        timing.end(first);
+    }
+    outputs
+}
+
+#[derive(Debug)]
+struct Stop;
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("stopped on request")
+    }
+}
+
+impl std::error::Error for Stop {}

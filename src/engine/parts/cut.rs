@@ -1,0 +1,293 @@
+//! Where a model is cut, and what goes from part to part.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::super::control::{Control, Form, Piece, holds_graphs};
+use super::super::{EngineError, Watched};
+use super::{End, Part, Parts};
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{NodeProto, ValueInfoProto};
+
+/// The parts of a prepared model that holds such nodes, with the values that are watched.
+pub(in crate::engine) fn cut(
+    model: &Model,
+    watched: &[Watched],
+    form: Form,
+) -> Result<Parts, EngineError> {
+    let cut = Cut::new(model, watched);
+    let parts = (0..=cut.ends.len()).map(|place| cut.part(place, form));
+    let names = |ports: &[ValueInfoProto]| ports.iter().filter_map(|v| v.name.clone()).collect();
+    Ok(Parts {
+        parts: parts.collect::<Result<_, _>>()?,
+        inputs: names(&model.graph.inputs),
+        outputs: names(&model.graph.outputs),
+    })
+}
+
+struct Cut<'a> {
+    model: &'a Model,
+    uses: Uses,
+    /// The nodes that hold graphs, in order: each ends a part.
+    ends: Vec<usize>,
+    /// The parts that compute each node.
+    homes: Vec<BTreeSet<usize>>,
+    /// What is watched, by the part that shows it.
+    watched: Vec<Vec<(usize, &'a Watched)>>,
+    /// What the nodes of each part read and don't make, and what is watched there.
+    inputs: Vec<Vec<String>>,
+    /// What the end of each part reads.
+    reads: Vec<Vec<String>>,
+    /// The last part that reads a value; what goes out is read for ever.
+    last: HashMap<String, usize>,
+}
+
+impl<'a> Cut<'a> {
+    fn new(model: &'a Model, watched: &'a [Watched]) -> Cut<'a> {
+        let graph = &model.graph;
+        let nodes = graph.nodes.iter().enumerate();
+        let ends: Vec<usize> = nodes
+            .filter(|(_, n)| holds_graphs(n))
+            .map(|(i, _)| i)
+            .collect();
+        let mut cut = Cut {
+            model,
+            uses: graph.uses(),
+            homes: Vec::new(),
+            watched: vec![Vec::new(); ends.len() + 1],
+            inputs: Vec::new(),
+            reads: Vec::new(),
+            last: HashMap::new(),
+            ends,
+        };
+        cut.homes = cut.homes(watched);
+        for (slot, one) in watched.iter().enumerate() {
+            let part = all_of(one).map(|name| cut.made_in(name)).max().unwrap_or(0);
+            cut.watched[part].push((slot, one));
+        }
+        cut.reads = cut.ends.iter().map(|&end| cut.reads_of(end)).collect();
+        cut.inputs = (0..=cut.ends.len())
+            .map(|part| cut.inputs_of(part))
+            .collect();
+        for (part, names) in cut.inputs.iter().enumerate() {
+            let read = cut.reads.get(part).into_iter().flatten();
+            let seen = cut.watched[part].iter().flat_map(|(_, one)| all_of(one));
+            for name in names.iter().chain(read).chain(seen) {
+                cut.last.insert(name.clone(), part);
+            }
+        }
+        for output in graph.outputs.iter().filter_map(|o| o.name.clone()) {
+            cut.last.insert(output, usize::MAX);
+        }
+        cut
+    }
+
+    fn node(&self, place: usize) -> &'a NodeProto {
+        &self.model.graph.nodes[place]
+    }
+
+    /// As late as can be. What is computed from constants, and reals that integers stand for, each part computes that reads it: it
+    /// becomes weights and integers of what follows.
+    fn homes(&self, watched: &[Watched]) -> Vec<BTreeSet<usize>> {
+        let count = self.model.graph.nodes.len();
+        let watched: HashSet<&str> = watched
+            .iter()
+            .flat_map(all_of)
+            .map(String::as_str)
+            .collect();
+        let constant = self.constant();
+        let is_constant = |name: &String| {
+            self.model.graph.initializers.contains(name) || constant.contains(name.as_str())
+        };
+        let mut homes = vec![BTreeSet::new(); count];
+        for place in (0..count).rev() {
+            if let Some(part) = self.ends.iter().position(|&end| end == place) {
+                homes[place].insert(part);
+                continue;
+            }
+            let node = self.node(place);
+            let readers = node
+                .output
+                .iter()
+                .flat_map(|name| self.uses.consumers(name));
+            let mut parts: BTreeSet<usize> = readers.flat_map(|&(r, _)| homes[r].clone()).collect();
+            let goes_out = |name: &String| self.uses.is_output(name);
+            if parts.is_empty() || node.output.iter().any(goes_out) {
+                parts.insert(self.ends.len());
+            }
+            let seen = node
+                .output
+                .iter()
+                .any(|name| watched.contains(name.as_str()));
+            let again = node.output.first().is_some_and(is_constant)
+                || (node.is("DequantizeLinear") && node.input.iter().skip(1).all(is_constant));
+            if seen || !again {
+                parts = parts.into_iter().take(1).collect();
+            }
+            homes[place] = parts;
+        }
+        homes
+    }
+
+    /// What is computed from constants only.
+    fn constant(&self) -> HashSet<&'a str> {
+        let mut found: HashSet<&str> = HashSet::new();
+        for node in &self.model.graph.nodes {
+            let known = |name: &String| {
+                name.is_empty()
+                    || self.model.graph.initializers.contains(name)
+                    || found.contains(name.as_str())
+            };
+            let operator = node.op_type.as_deref().unwrap_or_default();
+            let random = ["Random", "Bernoulli", "Multinomial"]
+                .iter()
+                .any(|start| operator.starts_with(start));
+            if !random && !holds_graphs(node) && node.input.iter().all(known) {
+                found.extend(node.output.iter().map(String::as_str));
+            }
+        }
+        found
+    }
+
+    /// The part that makes a value, the first of several; what an end makes is there in the next.
+    fn made_in(&self, name: &str) -> usize {
+        let Some(maker) = self.uses.producer(name) else {
+            return 0;
+        };
+        let part = self.homes[maker].first().copied().unwrap_or(0);
+        part + usize::from(self.ends.contains(&maker))
+    }
+
+    fn nodes_of(&self, part: usize) -> Vec<usize> {
+        let count = self.model.graph.nodes.len();
+        let here = |place: &usize| self.homes[*place].contains(&part) && !self.ends.contains(place);
+        (0..count).filter(here).collect()
+    }
+
+    fn made_by(&self, nodes: &[usize]) -> HashSet<&'a str> {
+        let outputs = nodes.iter().flat_map(|&place| &self.node(place).output);
+        outputs.map(String::as_str).collect()
+    }
+
+    fn inputs_of(&self, part: usize) -> Vec<String> {
+        let nodes = self.nodes_of(part);
+        let made = self.made_by(&nodes);
+        let watched = self.watched[part].iter().map(|(_, one)| *one);
+        let watched = watched.filter(|one| is_inside(one, &made)).flat_map(all_of);
+        let read = nodes.iter().flat_map(|&place| &self.node(place).input);
+        let given: BTreeSet<&String> = read
+            .chain(watched)
+            .filter(|name| !name.is_empty() && !made.contains(name.as_str()))
+            .filter(|name| !self.model.graph.initializers.contains(name))
+            .collect();
+        given.into_iter().cloned().collect()
+    }
+
+    /// The inputs of a node and what its graphs take; they have the constants themselves.
+    fn reads_of(&self, end: usize) -> Vec<String> {
+        let node = self.node(end);
+        let inputs = node.input.iter().filter(|name| !name.is_empty()).cloned();
+        let constant = |name: &String| self.model.graph.initializers.contains(name);
+        let captured = node.captured().into_iter().filter(|name| !constant(name));
+        let all: BTreeSet<String> = inputs.chain(captured).collect();
+        all.into_iter().collect()
+    }
+
+    /// What others than the nodes of a part read of what it makes.
+    fn outputs_of(&self, part: usize, made: &HashSet<&str>) -> Vec<String> {
+        let constant = |name: &String| self.model.graph.initializers.contains(name);
+        let goes_out = self
+            .model
+            .graph
+            .outputs
+            .iter()
+            .filter_map(|o| o.name.as_ref());
+        let goes_out: BTreeSet<&String> = goes_out.collect();
+        let mut wanted: BTreeSet<&String> = self.inputs[part + 1..].iter().flatten().collect();
+        wanted.extend(self.reads[part.min(self.ends.len())..].iter().flatten());
+        wanted.extend(&goes_out);
+        // Constants are handed over where they are wanted as such.
+        let own = self.reads.get(part).into_iter().flatten();
+        let mut own: BTreeSet<&String> = own.collect();
+        if part == self.ends.len() {
+            own.extend(&goes_out);
+        }
+        wanted
+            .into_iter()
+            .filter(|&name| made.contains(name.as_str()) || (own.contains(name) && constant(name)))
+            .cloned()
+            .collect()
+    }
+
+    fn part(&self, part: usize, form: Form) -> Result<Part, EngineError> {
+        let nodes = self.nodes_of(part);
+        let made = self.made_by(&nodes);
+        let outputs = self.outputs_of(part, &made);
+        let mut model = self.model.clone();
+        let graph = &mut model.graph;
+        graph.nodes = nodes
+            .iter()
+            .map(|&place| self.node(place).clone())
+            .collect();
+        let read: HashSet<&str> = nodes
+            .iter()
+            .flat_map(|&place| &self.node(place).input)
+            .chain(&outputs)
+            .map(String::as_str)
+            .collect();
+        graph
+            .initializers
+            .retain(|tensor| read.contains(tensor.title()));
+        graph.outputs = outputs
+            .iter()
+            .map(|name| ValueInfoProto {
+                name: Some(name.clone()),
+                ..ValueInfoProto::default()
+            })
+            .collect();
+        graph.value_info.clear();
+        let watched = self.watched[part].iter();
+        let (inside, before): (Vec<_>, Vec<_>) =
+            watched.partition(|(_, one)| is_inside(one, &made));
+        let here = |(_, one): &&(usize, &Watched)| (*one).clone();
+        let end = self
+            .ends
+            .get(part)
+            .map(|&place| -> Result<End, EngineError> {
+                let node = self.node(place);
+                Ok(End {
+                    place,
+                    node: node.clone(),
+                    integers: form.integers,
+                    control: Control::new(self.model, node, form)?,
+                    reads: self.reads[part].clone(),
+                })
+            });
+        let freed = self.last.iter().filter(|&(_, &last)| last == part);
+        Ok(Part {
+            piece: Piece::prepared(
+                model,
+                self.inputs[part].clone(),
+                inside.iter().map(here).collect(),
+                form,
+            ),
+            nodes,
+            slots: inside.iter().map(|(slot, _)| *slot).collect(),
+            seen: before
+                .iter()
+                .map(|(slot, one)| (*slot, (*one).clone()))
+                .collect(),
+            end: end.transpose()?,
+            freed: freed.map(|(name, _)| name.clone()).collect(),
+        })
+    }
+}
+
+/// A watched value and those beside it.
+fn all_of(one: &Watched) -> impl Iterator<Item = &String> {
+    std::iter::once(&one.value).chain(&one.beside)
+}
+
+/// Whether any of what is watched is made by these nodes; else it is there before them.
+fn is_inside(one: &Watched, made: &HashSet<&str>) -> bool {
+    all_of(one).any(|name| made.contains(name.as_str()))
+}

@@ -1,0 +1,124 @@
+"""If, Loop and Scan against ONNX Runtime: in floats, quantized with samples, and on integers."""
+
+import control_models
+import judge
+import numpy as np
+import onnx
+import pytest
+from run_model import attempt, run_all
+
+NAMES = list(control_models.MODELS)
+# Weights and activations of eight bits on layers this small; what a body reads in other reals than it should is below 10.
+GOOD = 25.0
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A function from a model's name to its file and its samples."""
+
+    def make(name):
+        model, samples = control_models.MODELS[name]()
+        onnx.save(model, tmp_path / "model.onnx")
+        return tmp_path / "model.onnx", samples
+
+    return make
+
+
+def equal(found, expected, **bounds):
+    for one, other in zip(found, expected, strict=True):
+        for output, values in other.items():
+            assert one[output].shape == values.shape, output
+            np.testing.assert_allclose(one[output], values, **bounds)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("name", NAMES)
+def test_floats_are_those_of_onnx_runtime(name, threads, made, tmp_path):
+    path, samples = made(name)
+    expected = judge.run(path, samples, optimize=False)
+    found, _ = run_all(path, samples, tmp_path, "--float", "--threads", threads)
+    equal(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", [(), ("--format", "qoperator"), ("--equalize",), ("--method", "ort-percentile")])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_lies_around_is_quantized_with_samples(name, form, made, program, tmp_path):
+    path, samples = made(name)
+    prepared, quantized = judge.quantize(program, tmp_path, path, samples, *form)
+    before, after = onnx.load(prepared), onnx.load(quantized)
+    held = [[node for node in model.graph.node if node.op_type in ("If", "Loop", "Scan")] for model in (before, after)]
+    assert held[0]
+    for one, other in zip(*held, strict=True):
+        assert [a.SerializeToString() for a in one.attribute] == [a.SerializeToString() for a in other.attribute]
+    integers = [node for node in after.graph.node if "QuantizeLinear" in node.op_type or node.op_type.startswith("QLinear")]
+    assert integers
+    expected, found = judge.run(path, samples), judge.run(quantized, samples)
+    for output, values in expected[0].items():
+        if values.dtype == np.float32 and values.size:
+            assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_quantized_runs_on_integers(name, made, program, tmp_path):
+    path, samples = made(name)
+    _, quantized = judge.quantize(program, tmp_path, path, samples)
+    expected = judge.run(quantized, samples, optimize=False)
+    found, told = run_all(quantized, samples, tmp_path)
+    for output, values in expected[0].items():
+        assert all(one[output].shape == other[output].shape for one, other in zip(found, expected, strict=True))
+        if values.dtype == np.float32 and values.size:
+            assert judge.sqnr([one[output] for one in expected], [one[output] for one in found]) > GOOD, output
+        elif values.size:
+            equal([{output: one[output]} for one in found], [{output: one[output]} for one in expected])
+    products = [node for node in told["nodes"] if node["operator"] in ("Conv", "MatMul")]
+    assert products and all(node["region"] is not None for node in products), products
+    held = [node for node in told["nodes"] if node["operator"] in ("If", "Loop", "Scan")]
+    assert held and all(node["reason"] for node in held)
+
+
+def loop(body, given="x", turns="n", condition="go", made="y"):
+    return control_models.model(f"""rows (float[N,6] x) => (float[] y) {{
+      n = Constant <value = int64 {{3}}> ()
+      go = Constant <value = bool {{1}}> ()
+      {made} = Loop <body = turn {body}> ({turns or '""'}, {condition or '""'}, {given})
+    }}""")
+
+
+STEP = "(int64 i, bool c, float[] v) => (bool c2, float[] v2)"
+BAD = {
+    "a Loop that never ends": (loop(f"{STEP} {{ v2 = Neg(v) c2 = Identity(c) }}", turns=""), ("Endless", "Loop", "1000000")),
+    "a Loop that grows without end": (loop(f"{STEP} {{ v2 = Concat <axis=0> (v, v) c2 = Identity(c) }}", turns=""), ("what a turn carries into the next", "elements")),
+    "a body of fewer inputs": (loop("(int64 i, bool c) => (bool c2, float[] v2) { v2 = Neg(x) c2 = Identity(c) }"), ("inputs",)),
+    "a body of more outputs": (
+        loop("(int64 i, bool c, float[] v) => (bool c2, float[] v2, float[] k) { v2 = Neg(v) k = Neg(v) c2 = Identity(c) }"),
+        ("outputs",)),
+    "a condition of floats": (loop(f"{STEP} {{ v2 = Neg(v) c2 = Neg(v) }}"), ("condition", "one truth value")),
+    "a trip count of floats": (loop(f"{STEP} {{ v2 = Neg(v) c2 = Identity(c) }}", turns="x"), ("trip count", "integer")),
+    "what is kept of another shape each turn": (
+        loop("(int64 i, bool c, float[] v) => (bool c2, float[] v2, float[] k) { v2 = Concat <axis=0> (v, v) k = Neg(v) c2 = Identity(c) }",
+             made="l, y"), ("type and shape in all turns",)),
+    "an operator that nobody knows": (loop(f"{STEP} {{ v2 = Frobnicate(v) c2 = Identity(c) }}"), ("Frobnicate",)),
+    "shapes that don't fit": (loop(f"{STEP} {{ w = Transpose(v) s = Add(v, w) v2 = Neg(s) c2 = Identity(c) }}"), ("broadcast",)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_makes_no_sense_is_an_error_in_words(name, tmp_path):
+    model, words = BAD[name]
+    onnx.save(model, tmp_path / "model.onnx")
+    done, _ = attempt(tmp_path / "model.onnx", {"x": control_models.floats(2, 6)}, tmp_path, "--float")
+    assert done.returncode == 1
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_graphs_in_graphs_have_an_end(tmp_path):
+    text = "p = Neg(x)"
+    for depth in range(20):
+        text = f"""c{depth} = Constant <value = bool {{1}}> ()
+          p = If <then_branch = a () => (float[] p) {{ {text} }}, else_branch = b () => (float[] q) {{ q = Abs(x) }}> (c{depth})"""
+    model = control_models.model(f"rows (float[N,6] x) => (float[] y) {{ {text} y = Neg(p) }}")
+    onnx.save(model, tmp_path / "model.onnx")
+    done, _ = attempt(tmp_path / "model.onnx", {"x": control_models.floats(2, 6)}, tmp_path, "--float")
+    assert done.returncode == 1
+    assert "16 graphs deep" in done.stderr, done.stderr
