@@ -43,14 +43,6 @@ pub(super) struct Combined {
 
 /// Builds it; both models are prepared, and of the same opset.
 pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, CompareError> {
-    for model in [float, quantized] {
-        let inner = |n: &&NodeProto| n.subgraphs().next().is_some();
-        if let Some(node) = model.graph.nodes.iter().find(inner) {
-            return Err(CompareError::Subgraphs {
-                node: node.title().to_string(),
-            });
-        }
-    }
     let simulated = simulate(quantized);
     let mut builder = Builder::new(float, &simulated);
     builder.quantized();
@@ -132,6 +124,12 @@ impl<'a> Builder<'a> {
             for input in copy.input.iter_mut().filter(|i| !i.is_empty()) {
                 *input = self.accumulated(input);
             }
+            let captured = node.captured().into_iter();
+            let renamed = captured.map(|name| {
+                let own = self.accumulated(&name);
+                (name, own)
+            });
+            copy.replace_captured(&renamed.collect());
             for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
                 *output = format!("q/{output}");
             }
@@ -209,6 +207,12 @@ impl<'a> Builder<'a> {
                 *input = self.of_floats(input, rounds);
             }
         }
+        let captured = node.captured().into_iter();
+        let renamed = captured.map(|name| {
+            let own = self.of_floats(&name, rounds);
+            (name, own)
+        });
+        copy.replace_captured(&renamed.collect());
         self.out.graph.nodes.push(copy);
     }
 

@@ -31,11 +31,6 @@ use warnings::Inputs;
 #[allow(missing_docs)]
 pub enum CompareError {
     #[error(
-        "node `{node}` holds a graph of its own (If, Loop or Scan), inside which values can't be compared; compare the \
-         outputs with `octet run` on both models"
-    )]
-    Subgraphs { node: String },
-    #[error(
         "the two models have no value in common by name: give the float model that the quantized one was made from"
     )]
     NothingInCommon,

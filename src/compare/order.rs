@@ -27,8 +27,11 @@ pub(super) fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<Nod
                 open.pop();
                 continue;
             }
-            let before = nodes[node].input.iter();
-            let before: Vec<usize> = before
+            let captured = nodes[node].captured();
+            let before: Vec<usize> = nodes[node]
+                .input
+                .iter()
+                .chain(&captured)
                 .filter_map(|name| makers.get(name).copied())
                 .filter(|&maker| !placed[maker])
                 .collect();

@@ -154,6 +154,17 @@ impl Graph {
     }
 }
 
+impl NodeProto {
+    /// Lets its subgraphs use other values of the graph around them.
+    pub fn replace_captured(&mut self, renamed: &HashMap<String, String>) {
+        for attribute in &mut self.attribute {
+            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+                rename_inside(graph, &|name| renamed.get(name).cloned(), &HashSet::new());
+            }
+        }
+    }
+}
+
 /// Renames what a node uses, down into its subgraphs as far as they don't define the name anew.
 fn rename(node: &mut NodeProto, new: &impl Fn(&str) -> Option<String>, hidden: &HashSet<String>) {
     let fresh = |name: &str| {

@@ -1,4 +1,7 @@
-"""If, Loop and Scan against ONNX Runtime: in floats, quantized with samples, and on integers."""
+"""If, Loop and Scan against ONNX Runtime: in floats, quantized with samples, compared, and on integers."""
+
+import json
+import subprocess
 
 import control_models
 import judge
@@ -74,6 +77,23 @@ def test_what_is_quantized_runs_on_integers(name, made, program, tmp_path):
     assert products and all(node["region"] is not None for node in products), products
     held = [node for node in told["nodes"] if node["operator"] in ("If", "Loop", "Scan")]
     assert held and all(node["reason"] for node in held)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_layers_around_are_compared_and_timed(name, made, program, tmp_path):
+    path, samples = made(name)
+    _, quantized = judge.quantize(program, tmp_path, path, samples)
+    folder = judge.save_samples(tmp_path / "samples", samples)
+    done = subprocess.run(
+        [program, "compare", path, quantized, "--data", folder, "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    # The graph inside is computed of the same values there, so what it adds is little, and what comes out is as with ONNX Runtime.
+    held = [layer for layer in told["layers"] if layer["operator"] in ("If", "Loop", "Scan")]
+    assert held and all(layer["added"]["sqnr"] > GOOD for layer in held), held
+    assert all(output["apart"]["sqnr"] > GOOD for output in told["outputs"]), told["outputs"]
+    done = subprocess.run([program, "run", quantized, "--input", folder / "000.npz"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def loop(body, given="x", turns="n", condition="go", made="y"):
