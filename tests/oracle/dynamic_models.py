@@ -179,18 +179,77 @@ def no_reals(p):
     p.output("y", TensorProto.INT64)
 
 
-def not_constant(p):
-    """A product of two measured values."""
-    a, b = measured(p, p.input("a", [3, 12])), measured(p, p.input("b", [12, 5]))
-    scaled(p, p.node("MatMulInteger", [a[0], b[0], a[2], b[2]]), (a[1], b[1]), "y")
+def of_two(left, right, known=False):
+    """A product of two measured values, as a dynamic model has where both factors of MatMul are quantized; or the same of bytes."""
+
+    def build(p):
+        if known:
+            a, b = (p.input(name, shape, kind) for name, shape, kind in [("a", left, U8), ("b", right, I8)])
+            p.node("MatMulInteger", [a, b, p.constant(np.uint8(77)), p.constant(np.int8(-9))], "y")
+            return p.output("y", INT32)
+        a, b = measured(p, p.input("a", left)), measured(p, p.input("b", right))
+        scaled(p, p.node("MatMulInteger", [a[0], b[0], a[2], b[2]]), (a[1], b[1]), "y")
+        p.output("y")
+
+    return build
+
+
+def by_columns(left, right):
+    """Bytes with a zero point for each column, that are no constant."""
+
+    def build(p):
+        a, b = (p.input(name, shape, kind) for name, shape, kind in [("a", left, U8), ("b", right, I8)])
+        zeros = np.arange(right[-1]).astype(np.int8)
+        # As many axes as the bytes, where these are a stack.
+        zeros = p.constant(np.tile(zeros, [*right[:-2], 1, 1]) if len(right) > 2 else zeros)
+        p.node("MatMulInteger", [a, b, p.constant(np.uint8(77)), zeros], "y")
+        p.output("y", INT32)
+
+    return build
+
+
+def by_measured(p):
+    """A zero point of one value is known, that of the other is measured; one scale is left out."""
+    a, b = p.input("a", [4, 9], I8), measured(p, p.input("b", [9, 5]))
+    sums = p.node("MatMulInteger", [a, b[0], p.constant(np.int8(5)), b[2]])
+    p.node("Mul", [b[1], p.node("Cast", [sums], to=FLOAT)], "y")
     p.output("y")
 
 
-def stack(p):
-    """A stack of weights."""
-    q, scale, point = measured(p, p.input("x", [3, 4, 12]))
-    sums = p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, [3, 12, 8])), point])
-    scaled(p, sums, (scale, p.constant(np.float32(0.01))), "y")
+def attention(p):
+    """Both products of an attention, of values that are measured."""
+    q, k, v = (measured(p, p.input(name, shape)) for name, shape in [("q", [2, 3, 5, 8]), ("k", [2, 3, 8, 5]), ("v", [2, 3, 5, 8])])
+    scores = scaled(p, p.node("MatMulInteger", [q[0], k[0], q[2], k[2]]), (q[1], k[1]))
+    weights = measured(p, p.node("Relu", [scores]))
+    scaled(p, p.node("MatMulInteger", [weights[0], v[0], weights[2], v[2]]), (weights[1], v[1]), "y")
+    p.output("y")
+
+
+def constant(right, zero=0):
+    """A stack of weights, or a vector."""
+
+    def build(p):
+        q, scale, point = measured(p, p.input("x", [3, 4, 12]))
+        sums = p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, right)), point, p.constant(np.int8(zero))])
+        y = scaled(p, sums, (scale, p.constant(np.float32(0.01))))
+        p.node("Add", [y, p.constant(np.float32([0.7]))], "y")
+        p.output("y")
+
+    return build
+
+
+def constant_first(p):
+    q, scale, point = measured(p, p.input("x", [2, 12, 5]))
+    sums = p.node("MatMulInteger", [p.constant(bytes_of(p, np.uint8, [7, 12])), q, p.constant(np.uint8(200)), point])
+    scaled(p, sums, (p.constant(np.float32(0.01)), scale), "y")
+    p.output("y")
+
+
+def vector_first(p):
+    q, scale, point = measured(p, p.input("x", [12]))
+    sums = p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, [12, 8])), point])
+    own = p.constant((0.001 + 0.01 * p.random.random(8)).astype(np.float32))
+    scaled(p, sums, (scale, own), "y")
     p.output("y")
 
 
@@ -232,6 +291,19 @@ MODELS = {
     "odd scales": (odd_scales, ("Cast", "Mul")),
     "static": (static, ()),
     "no reals": (no_reals, ("Cast",)),
-    "not constant": (not_constant, ("Cast", "MatMulInteger", "Mul")),
-    "stack": (stack, ("Cast", "MatMulInteger", "Mul")),
+    "of two": (of_two([3, 12], [12, 5]), ()),
+    "of two stacks": (of_two([2, 1, 3, 70], [3, 70, 5]), ()),
+    "of matrix and vector": (of_two([4, 12], [12]), ()),
+    "of vector and matrix": (of_two([12], [12, 5]), ()),
+    "of two vectors": (of_two([12], [12]), ()),
+    "of bytes": (of_two([2, 9, 33], [33, 10], True), ()),
+    "of bytes and vector": (of_two([2, 9, 33], [33], True), ()),
+    "of bytes by columns": (by_columns([2, 9, 33], [33, 10]), ("MatMulInteger",)),
+    "of a vector by columns": (by_columns([33], [2, 33, 10]), ("MatMulInteger",)),
+    "of bytes and measured": (by_measured, ()),
+    "attention": (attention, ()),
+    "stack": (constant([3, 12, 8]), ()),
+    "constant vector": (constant([12], 3), ()),
+    "constant first": (constant_first, ()),
+    "vector first": (vector_first, ()),
 }  # fmt: skip

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import operator_models
 import pair_models
+import product_models
 import pytest
 import same_models
 import spread_models
@@ -24,8 +25,7 @@ from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 # Operators without an integer form: they run in float, between integers, and say so.
 FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK", "Where"}
 FLOAT_NAMES = {
-    "Conv:3-D", "Conv:weight as input", "Gemm:both transposed", "MatMul:vector",
-    "Pad:filled", "Resize:cubic",
+    "Conv:3-D", "Conv:weight as input", "Gemm:both transposed", "Pad:filled", "Resize:cubic",
 }  # fmt: skip
 # Those with an input: a table of constants alone has nothing to run.
 NAMES = [name for name in operator_models.MODELS if not name.endswith(":table")]
@@ -162,6 +162,22 @@ def test_pairs_that_change_nothing_may_be_left_out(name, tmp_path):
     assert {node["operator"] for node in floats(nodes)} == set(spread_models.MODELS[name][1]), floats(nodes)
     written = [title for node in nodes for title in node["fused"] if "_as_moved" in title or "_before_rounding" in title]
     assert not written, "nodes that the file doesn't have are named"
+
+
+@pytest.mark.parametrize("name", product_models.MODELS)
+def test_a_product_of_values_or_with_a_vector_runs_on_integers_and_may_end_in_floats(name, tmp_path):
+    build, expected = product_models.MODELS[name]
+    pairs = Pairs(seed=sum(name.encode()), opset=21)
+    build(pairs)
+    model = pairs.model()
+    nodes = check(model, tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
+    if name != "attention" and model.graph.node[-1].op_type in ("MatMul", "Identity"):
+        # The sums are exact, so what they make in floats is it to the last bits.
+        sample = noise(model)
+        (exact,) = judge.run(tmp_path / "checked.onnx", [sample], optimize=False)
+        found, _ = run(tmp_path / "checked.onnx", sample, tmp_path)
+        assert np.abs(found["y"] - exact["y"]).max() < 1e-6 * max(np.abs(exact["y"]).max(), 1)
 
 
 @pytest.mark.parametrize("name", edge_models.MODELS)

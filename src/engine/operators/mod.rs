@@ -3,6 +3,7 @@
 mod celu;
 mod control;
 mod conv_transpose;
+mod matmul_integer;
 mod pad;
 mod slice;
 
@@ -21,6 +22,8 @@ pub(super) fn register(onnx: &mut Onnx) {
     for operator in ["If", "Loop", "Scan"] {
         onnx.op_register.insert(operator, control::build);
     }
+    onnx.op_register
+        .insert("MatMulInteger", matmul_integer::build);
     onnx.op_register.insert("Pad", pad::build);
     onnx.op_register.insert("Slice", slice::build);
 }

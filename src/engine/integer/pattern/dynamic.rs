@@ -4,10 +4,11 @@
 //! step, and so do an Add of a constant and a Relu or Clip behind them; where they aren't there, the sums come out.
 
 use super::Matcher;
-use super::network::{Kind, Operand, Operation, Scaled, Sums, Value};
+use super::network::{Kind, Multiplier, Operand, Operation, Scaled, Sums, Value};
 use super::reader::{Reader, Reason};
+use super::stacks::stacks;
 use super::weighted::{self, slot, slot_out};
-use crate::engine::integer::quantization::SIGN;
+use crate::engine::integer::quantization::{Quantization, SIGN};
 use crate::onnx::schema::{DataType, NodeProto};
 
 impl Reader<'_> {
@@ -22,6 +23,26 @@ impl Reader<'_> {
             _ => return Err(format!("its input {name} is not known to be bytes")),
         };
         Ok((Operand::Bytes(name.to_owned()), signed))
+    }
+
+    /// The same, or those of a constant.
+    fn bytes_or_constant(&self, name: &str) -> Result<(Operand, bool), Reason> {
+        let Some(tensor) = self.constant(name) else {
+            return self.bytes(name);
+        };
+        let signed = match tensor.element() {
+            Ok(DataType::Uint8) => false,
+            Ok(DataType::Int8) => true,
+            _ => return Err(format!("its input {name} is no constant of bytes")),
+        };
+        // What they mean stands with the product.
+        let quantization = Quantization {
+            scale: 1.0,
+            zero_point: 0,
+            signed,
+        };
+        let found = self.quantized(name, tensor, quantization);
+        Ok((Operand::Constant(found?), signed))
     }
 
     /// The zero point of bytes, where it is known or where it comes from.
@@ -48,8 +69,14 @@ impl Reader<'_> {
         }
     }
 
-    /// A constant's numbers beside the channels along `axis` of a shape: one a channel, or one for all.
-    pub(super) fn beside(&self, name: &str, shape: &[usize], axis: usize) -> Option<Vec<f32>> {
+    /// A constant's numbers beside the channels along `axis` of a shape, if it has any: one a channel, or one for all.
+    pub(super) fn beside(
+        &self,
+        name: &str,
+        shape: &[usize],
+        axis: impl Into<Option<usize>>,
+    ) -> Option<Vec<f32>> {
+        let axis = axis.into();
         let (sizes, values) = self.reals(name)?;
         let missing = shape.len().checked_sub(sizes.len())?;
         let mut along = vec![1; missing];
@@ -57,8 +84,9 @@ impl Reader<'_> {
         let alone = along
             .iter()
             .enumerate()
-            .all(|(at, &size)| size == 1 || at == axis);
-        let fits = alone && matches!(values.len(), n if n == 1 || Some(&n) == shape.get(axis));
+            .all(|(at, &size)| size == 1 || Some(at) == axis);
+        let channels = axis.and_then(|axis| shape.get(axis));
+        let fits = alone && (values.len() == 1 || Some(&values.len()) == channels);
         let sound = values.iter().all(|value| value.is_finite());
         (fits && sound).then_some(values)
     }
@@ -70,6 +98,67 @@ impl Reader<'_> {
                 .shape(name)
                 .is_ok_and(|shape| shape.iter().product::<usize>() == 1)
             && self.uses.producer(name).is_none_or(|maker| maker < index)
+    }
+}
+
+/// The factors of a product of bytes: what the first is multiplied by, what is read, and the zero point of the first where that is
+/// known.
+struct Factors {
+    by: Multiplier,
+    inputs: Vec<Operand>,
+    zero_point: Option<u8>,
+}
+
+impl Reader<'_> {
+    /// Those of a ConvInteger.
+    fn image_and_weights(&self, node: &NodeProto) -> Result<Factors, Reason> {
+        let (operand, signed) = self.bytes(slot(node, 0)?)?;
+        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        let weights = self.plain_weights(slot(node, 1)?, node.input_at(3), 0)?;
+        let groups = weighted::groups(node)?;
+        let (window, _) = weighted::window(node, self, &weights.shape, groups)?;
+        Ok(Factors {
+            by: Multiplier::Image(weights, window, groups),
+            inputs: std::iter::once(operand).chain(measured).collect(),
+            zero_point,
+        })
+    }
+
+    /// Those of a MatMulInteger that makes this shape.
+    fn two_factors(&self, node: &NodeProto, made: &[usize]) -> Result<Factors, Reason> {
+        let (left, right) = (slot(node, 0)?, slot(node, 1)?);
+        let (rows, columns) = (self.shape(left)?, self.shape(right)?);
+        let constant = self.constant(right).is_some() && columns.len() <= 2;
+        let (operand, signed) = match constant {
+            true => self.bytes(left)?,
+            false => self.bytes_or_constant(left)?,
+        };
+        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        if constant {
+            let weights = self.plain_weights(right, node.input_at(3), 1)?;
+            let [depth, count] = [weights.shape[0], weights.shape[1]];
+            // A vector has no columns that come out.
+            let last = Some(&count).filter(|_| columns.len() == 2);
+            if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
+                return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
+            }
+            return Ok(Factors {
+                by: Multiplier::Matrix(weights),
+                inputs: std::iter::once(operand).chain(measured).collect(),
+                zero_point,
+            });
+        }
+        let (other, signed) = self.bytes_or_constant(right)?;
+        let (zero, more) = self.zero_of(node.input_at(3), signed)?;
+        Ok(Factors {
+            by: Multiplier::Bytes(stacks(&rows, &columns, made)?, zero),
+            inputs: [operand, other]
+                .into_iter()
+                .chain(measured)
+                .chain(more)
+                .collect(),
+            zero_point,
+        })
     }
 }
 
@@ -106,66 +195,50 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// MatMulInteger and ConvInteger with constant weights.
+    /// MatMulInteger, and ConvInteger with constant weights.
     pub(super) fn sums(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let (input, weight, output) = (slot(node, 0)?, slot(node, 1)?, slot_out(node)?);
-        let reader = &self.reader;
-        let (shape, made) = (reader.shape(input)?, reader.shape(output)?);
-        let (operand, signed) = reader.bytes(input)?;
-        let (zero_point, measured) = reader.zero_of(node.input_at(2), signed)?;
-        let convolves = node.is("ConvInteger");
-        let weights = reader.plain_weights(weight, node.input_at(3), usize::from(!convolves))?;
-        let (window, axis) = match convolves {
-            true => {
-                let groups = weighted::groups(node)?;
-                let (window, _) = weighted::window(node, reader, &weights.shape, groups)?;
-                (Some((window, groups)), 1)
-            }
-            false => {
-                let &[depth, columns] = weights.shape.as_slice() else {
-                    return Err(format!("its weight has the shape {:?}", weights.shape));
-                };
-                if shape.len() < 2 {
-                    return Err("its first factor is a vector".into());
-                }
-                if shape.last() != Some(&depth) || made.last() != Some(&columns) {
-                    return Err(format!(
-                        "its factors {shape:?} and {:?} don't fit",
-                        weights.shape
-                    ));
-                }
-                (None, made.len() - 1)
-            }
+        let output = slot_out(node)?;
+        let made = self.reader.shape(output)?;
+        let Factors {
+            by,
+            mut inputs,
+            zero_point,
+        } = match node.is("ConvInteger") {
+            true => self.reader.image_and_weights(node)?,
+            false => self.reader.two_factors(node, &made)?,
         };
-        let columns = made[axis];
+        let axis = match &by {
+            Multiplier::Image(..) => Some(1),
+            // The result of a product with a vector has no columns.
+            _ if self.reader.shape(slot(node, 1)?)?.len() == 1 => None,
+            _ => made.len().checked_sub(1),
+        };
         let end = self.scaled(index, output, (&made, axis));
         let (reals, real, nodes) = match end {
             Some((scaled, real, nodes)) => (Some(scaled), real, nodes),
             None => (None, output.to_owned(), Vec::new()),
         };
-        let mut inputs = vec![operand];
-        inputs.extend(measured);
-        let scale = reals.as_ref().and_then(|reals| reals.scale.clone());
         let kind = if reals.is_some() {
             Kind::Float
         } else {
             Kind::Sum
         };
-        self.value(input, &shape, Kind::Byte { signed });
-        for operand in &inputs[1..] {
-            let name = operand.value().unwrap_or_default().to_owned();
-            self.value(&name, &[], Kind::Byte { signed });
+        for operand in &inputs {
+            let Some(name) = operand.value() else {
+                continue;
+            };
+            let signed = self.reader.element(name) == Some(DataType::Int8);
+            let (name, shape) = (name.to_owned(), self.reader.shape(name)?);
+            self.value(&name, &shape, Kind::Byte { signed });
         }
-        if let Some(scale) = scale {
-            self.value(&scale, &[], Kind::Float);
-            inputs.push(Operand::Floats(scale));
+        for scale in reals.iter().flat_map(|reals| &reals.scales) {
+            self.value(scale, &[], Kind::Float);
+            inputs.push(Operand::Floats(scale.clone()));
         }
         self.value(&real, &made, kind);
-        debug_assert!(reals.as_ref().is_none_or(|r| r.factors.len() == columns));
         let sums = Sums {
-            weights,
-            window,
+            by,
             zero_point,
             reals,
         };
@@ -186,15 +259,16 @@ impl Matcher<'_> {
         &self,
         index: usize,
         sums: &str,
-        (shape, axis): (&[usize], usize),
+        (shape, axis): (&[usize], Option<usize>),
     ) -> Option<(Scaled, String, Vec<usize>)> {
+        let count = axis.map_or(1, |axis| shape[axis]);
         let cast = self.reader.only_reader(sums)?;
         let node = self.free(cast)?;
         if !node.is("Cast") || node.int("to") != Some(DataType::Float as i64) {
             return None;
         }
         let (product, other) = self.partner(node.output.first()?, "Mul")?;
-        let (factors, scale, maker) = self.factors(other, index, (shape, axis))?;
+        let (factors, scales, maker) = self.factors(other, index, (shape, axis))?;
         let mut real = self.node(product).output.first()?;
         let mut nodes = vec![cast, product];
         nodes.extend(maker);
@@ -207,7 +281,7 @@ impl Matcher<'_> {
             && let Some(found) = self.reader.beside(other, shape, axis)
             && self.reader.shape(sum).is_ok_and(|found| found == shape)
         {
-            bias = columns(found, shape[axis]);
+            bias = columns(found, count);
             nodes.push(add);
             real = sum;
         }
@@ -218,42 +292,47 @@ impl Matcher<'_> {
             real = self.node(clamp).output.first()?;
         }
         let scaled = Scaled {
-            factors: columns(factors, shape[axis]),
+            factors: columns(factors, count),
             bias,
-            scale,
+            scales,
             bounds: clamp.map(|(_, bounds)| bounds),
         };
         Some((scaled, real.clone(), nodes))
     }
 
-    /// A factor of sums: a constant, a number, or the product of both; then the node that makes it, if nobody else needs that.
+    /// A factor of sums: a constant, a number, or the product of both or of two numbers; then the node that makes it, if nobody else
+    /// needs that.
     fn factors(
         &self,
         name: &str,
         index: usize,
-        (shape, axis): (&[usize], usize),
-    ) -> Option<(Vec<f32>, Option<String>, Option<usize>)> {
+        (shape, axis): (&[usize], Option<usize>),
+    ) -> Option<(Vec<f32>, Vec<String>, Option<usize>)> {
         let reader = &self.reader;
         if let Some(factors) = reader.beside(name, shape, axis) {
-            return Some((factors, None, None));
+            return Some((factors, Vec::new(), None));
         }
+        let number =
+            |name: &str| reader.is_number_before(name, index) && reader.constant(name).is_none();
         let maker = reader.uses.producer(name);
         if let Some(at) = maker
             && let Some(node) = self.free(at).filter(|node| node.is("Mul"))
             && let [left, right] = node.input.as_slice()
         {
-            for (number, constant) in [(left, right), (right, left)] {
-                if reader.is_number_before(number, index)
-                    && reader.constant(number).is_none()
+            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_kept(name);
+            let maker = Some(at).filter(|_| alone);
+            for (scale, constant) in [(left, right), (right, left)] {
+                if number(scale)
                     && let Some(factors) = reader.beside(constant, shape, axis)
                 {
-                    let alone = reader.uses.consumers(name).len() == 1 && !reader.is_kept(name);
-                    return Some((factors, Some(number.clone()), Some(at).filter(|_| alone)));
+                    return Some((factors, vec![scale.clone()], maker));
                 }
             }
+            if number(left) && number(right) {
+                return Some((vec![1.0], vec![left.clone(), right.clone()], maker));
+            }
         }
-        let number = reader.is_number_before(name, index);
-        number.then(|| (vec![1.0], Some(name.to_owned()), None))
+        number(name).then(|| (vec![1.0], vec![name.to_owned()], None))
     }
 
     /// A node of ONNX's own that nothing stands for yet.

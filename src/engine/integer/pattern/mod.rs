@@ -17,8 +17,10 @@ mod resize;
 mod room;
 mod select;
 mod softmax;
+mod stacks;
 mod tables;
 mod weighted;
+mod weights;
 mod wide;
 mod windows;
 
@@ -26,7 +28,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) use moving::order;
 pub(super) use network::{
-    Binary, Constant, Kind, Network, Operand, Operation, Step, Sums, Value, Weights,
+    Binary, Constant, Kind, Multiplier, Network, Operand, Operation, Stacks, Step, Sums, Value,
+    Weights,
 };
 pub(super) use windows::plane;
 

@@ -124,14 +124,31 @@ pub(in super::super) struct Weights {
     pub(in super::super) zero_points: Vec<i8>,
 }
 
-/// A product of bytes with weights. Its inputs are the bytes, their zero point unless that is known, and their scale if that
-/// is multiplied.
+/// Which matrices of two values are multiplied.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct Stacks {
+    /// Of each product, the places of its matrices in both values.
+    pub(in super::super) places: Vec<[usize; 2]>,
+    /// [rows, depth] times [depth, columns].
+    pub(in super::super) sizes: [usize; 3],
+}
+
+/// What bytes are multiplied by. The scales are among the factors of what comes out.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) enum Multiplier {
+    /// A constant, [depth, columns].
+    Matrix(Weights),
+    /// A convolution's weights, its window and its groups.
+    Image(Weights, Window, usize),
+    /// Other bytes, with their zero point where that is known.
+    Bytes(Stacks, Option<u8>),
+}
+
+/// A product of bytes with weights or other bytes. Its inputs are the bytes of one factor or of both, the zero points that are not
+/// known, and the scales that are multiplied.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Sums {
-    /// [depth, columns], or those of a convolution. Their scales are among the factors.
-    pub(in super::super) weights: Weights,
-    /// A convolution's window and groups.
-    pub(in super::super) window: Option<(Window, usize)>,
+    pub(in super::super) by: Multiplier,
     pub(in super::super) zero_point: Option<u8>,
     /// What makes reals of the sums; sums come out where nothing does.
     pub(in super::super) reals: Option<Scaled>,
@@ -144,8 +161,8 @@ pub(in super::super) struct Scaled {
     pub(in super::super) factors: Vec<f32>,
     /// One a column, or none at all.
     pub(in super::super) bias: Vec<f32>,
-    /// The scale that multiplies the factors, if only a run tells it.
-    pub(in super::super) scale: Option<String>,
+    /// Scales that multiply the factors and only a run tells: none, one, or those of two values.
+    pub(in super::super) scales: Vec<String>,
     /// Those of a Relu or Clip.
     pub(in super::super) bounds: Option<[f32; 2]>,
 }
@@ -179,7 +196,7 @@ pub(in super::super) enum Operation {
         factor: f32,
     },
     /// A product of two values, matrix by matrix.
-    Pair,
+    Pair(Stacks),
     /// Floats to integers over the range they have in this run: the integers, and beside them their scale and zero point.
     Measure,
     /// A product of bytes of which only a run tells what they mean.
@@ -271,9 +288,11 @@ impl Operation {
             Operation::Convolution { groups, .. } if *groups > 1 => "grouped convolution",
             Operation::Convolution { .. } => "convolution",
             Operation::Product { .. } => "product with weights",
-            Operation::Pair => "product of two values",
+            Operation::Pair(_) => "product of two values",
             Operation::Measure => "quantize by its own range",
-            Operation::Sums(sums) if sums.window.is_some() => "convolution by a measured range",
+            Operation::Sums(sums) if matches!(sums.by, Multiplier::Image(..)) => {
+                "convolution by a measured range"
+            }
             Operation::Sums(_) => "product by a measured range",
             Operation::Binary(_) => "arithmetic of two values",
             Operation::Reals(_) => "arithmetic on 16 bits",

@@ -14,14 +14,10 @@ impl Matcher<'_> {
             false => weighted::convolution(node, &self.reader)?,
         };
         let mut output = weighted::slot_out(node)?;
-        let pair = matches!(operation, Operation::Pair);
         let mut end = match self.end(output) {
-            End::Floats(reason) if !pair => self.wide_end(output).unwrap_or(End::Floats(reason)),
+            End::Floats(reason) => self.wide_end(output).unwrap_or(End::Floats(reason)),
             end => end,
         };
-        if let (End::Floats(reason), Operation::Pair) = (&end, &operation) {
-            return Err(reason.clone());
-        }
         let mut added = None;
         if matches!(end, End::Floats(_)) {
             added = self.added(output, &mut operation, &inputs);
@@ -42,11 +38,11 @@ impl Matcher<'_> {
     pub(super) fn is_product(&self, name: &str) -> bool {
         let mut steps = self.network.steps.iter();
         steps.any(|step| {
-            let weighted = matches!(
+            let product = matches!(
                 step.operation,
-                Operation::Convolution { .. } | Operation::Product { .. }
+                Operation::Convolution { .. } | Operation::Product { .. } | Operation::Pair(_)
             );
-            weighted && step.output == name && step.quantization.is_none() && step.wide.is_none()
+            product && step.output == name && step.quantization.is_none() && step.wide.is_none()
         })
     }
 
@@ -65,6 +61,10 @@ impl Matcher<'_> {
         let (add, other) = self.partner(real, "Add").filter(|_| bias.is_empty())?;
         let shape = self.reader.shape(real).ok()?;
         let columns = shape.len().checked_sub(1)?;
+        // Behind a product with a vector the last axis is that of the rows.
+        if shape[columns] != weights.shape[usize::from(!*columns_first)] {
+            return None;
+        }
         self.reader.beside(other, &shape, columns)?;
         let sum = self.node(add).output.first()?;
         if self.reader.shape(sum).ok()? != shape || matches!(self.end(sum), End::Floats(_)) {

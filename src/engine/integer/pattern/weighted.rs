@@ -3,6 +3,7 @@
 use super::super::quantization::Quantization;
 use super::network::{Operand, Operation, Weights};
 use super::reader::{Reader, Reason};
+use super::stacks::stacks;
 use super::{room, windows};
 use crate::onnx::schema::NodeProto;
 use octet_kernels::int8::Window;
@@ -94,6 +95,9 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
     let operand = reader.operand_or_wide(input)?;
     let rows = reader.shape(input)?;
     let weights = reader.weights(real, usize::from(!columns_first))?;
+    if reader.shape(real)?.len() != 2 {
+        return Err("its second factor is no matrix".into());
+    }
     let &[a, b] = weights.shape.as_slice() else {
         return Err(format!("its weight has the shape {:?}", weights.shape));
     };
@@ -129,8 +133,8 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
     let (left, right) = (slot(node, 0)?, slot(node, 1)?);
     let first = reader.operand_or_wide(left)?;
     let (rows, shape) = (reader.shape(left)?, reader.shape(right)?);
-    if shape.len() == 2 && !rows.is_empty() && reader.weights(right, 1).is_ok() {
-        let weights = reader.weights(right, 1)?;
+    let matrix = matches!(shape.len(), 1 | 2) && !rows.is_empty();
+    if let Some(weights) = reader.weights(right, 1).ok().filter(|_| matrix) {
         if rows.last() != Some(&weights.shape[0]) {
             return Err(format!("its factors {rows:?} and {shape:?} don't fit"));
         }
@@ -149,25 +153,9 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
             "it is a product of two values with 16 bits, which has no integer form here".into(),
         );
     }
-    let (a, b) = (rows.len(), shape.len());
-    if a < 2 || b < 2 || rows[a - 1] != shape[b - 2] {
-        return Err(format!(
-            "its factors {rows:?} and {shape:?} are no matrices that fit"
-        ));
-    }
-    // Stacks of matrices: as many on both sides, or one on one side.
-    let (stack, other) = (many_of(&rows[..a - 2]), many_of(&shape[..b - 2]));
-    let many = |stack: &[usize]| stack.iter().product::<usize>();
-    if stack != other && many(stack) != 1 && many(other) != 1 {
-        return Err(format!(
-            "its stacks of matrices {stack:?} and {other:?} differ"
-        ));
-    }
-    if rows[a - 1] == 0 {
-        return Err("it sums up nothing".into());
-    }
-    room::of_pair(&first, &second, rows[a - 1])?;
-    Ok((Operation::Pair, vec![first, second]))
+    let stacks = stacks(&rows, &shape, &reader.shape(slot_out(node)?)?)?;
+    room::of_pair(&first, &second, stacks.sizes[1])?;
+    Ok((Operation::Pair(stacks), vec![first, second]))
 }
 
 /// Sizes without the ones before them, which change nothing.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use octet_kernels::int8::{Error, Layout as MatrixLayout};
 
 use super::compile::{Compiler, MISSING};
-use super::instruction::{Element, Measured, PARTS, Work};
+use super::instruction::{By, Element, Measured, PARTS, Work};
 use super::layout::Layout;
-use crate::engine::integer::pattern::{Step, Sums};
+use crate::engine::integer::pattern::{Multiplier, Step, Sums};
 
 impl<'a> Compiler<'a> {
     /// Floats to integers over their own range, with scale and zero point beside them.
@@ -43,16 +43,16 @@ impl<'a> Compiler<'a> {
     ) -> Result<(), Error> {
         let (first, others) = step.inputs.split_first().ok_or(MISSING)?;
         let shape = self.shape_of(first)?;
-        let (weighted, layout) = match &sums.window {
-            Some((window, groups)) => {
-                let how = (window, *groups, false);
-                let weighted = self.images(&sums.weights, how, [shape, output])?;
-                (weighted, Layout::ChannelsLast)
+        let (by, layout) = match &sums.by {
+            Multiplier::Image(weights, window, groups) => {
+                let weighted = self.images(weights, (window, *groups, false), [shape, output])?;
+                (By::Weights(weighted), Layout::ChannelsLast)
             }
-            None => {
-                let lying = MatrixLayout::DepthFirst;
-                (self.rows(&sums.weights, lying, shape)?, Layout::Plain)
+            Multiplier::Matrix(weights) => {
+                let weighted = self.rows(weights, MatrixLayout::DepthFirst, shape)?;
+                (By::Weights(weighted), Layout::Plain)
             }
+            Multiplier::Bytes(stacks, zero) => (By::Bytes(stacks.clone(), *zero), Layout::Plain),
         };
         let mut sources = vec![self.operand(first, layout)?];
         for operand in others {
@@ -61,9 +61,9 @@ impl<'a> Compiler<'a> {
         let reals = sums.reals.as_ref();
         let bias = reals.map(|reals| &reals.bias[..]).unwrap_or_default();
         let measured = Measured {
-            weighted,
+            by,
             zero_point: sums.zero_point,
-            scaled: reals.is_some_and(|reals| reals.scale.is_some()),
+            scales: reals.map_or(0, |reals| reals.scales.len()),
             factors: reals.map(|reals| reals.factors.clone()).unwrap_or_default(),
             bias: (!bias.is_empty()).then(|| Arc::from(bias)),
         };

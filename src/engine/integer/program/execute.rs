@@ -93,6 +93,14 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 None => product(weighted, given, bias, (output, epilogue), floats),
             }
         }
+        Work::Pair {
+            stacks,
+            zero_points,
+            epilogue,
+        } => {
+            let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+            pair(stacks, given, *zero_points, (output, epilogue), floats)
+        }
         Work::WideProduct(product) => stripes::to_floats(product, inputs, output),
         Work::Measured(work) => measured(work, inputs, output, floats),
         Work::Ends => {
@@ -176,7 +184,14 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
             Ok(())
         }
-        Work::Pair { .. } => pair(work, bytes_of(inputs, 0)?, bytes_of(inputs, 1)?, output),
+        Work::Pair {
+            stacks,
+            zero_points,
+            epilogue,
+        } => {
+            let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+            pair(stacks, given, *zero_points, (output, epilogue), requantized)
+        }
         Work::Add { sides, factors, to } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |[a, b], output| {

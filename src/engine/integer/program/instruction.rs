@@ -7,6 +7,8 @@ use octet_kernels::int8::{
     Table, Target, TransposedWeights, Way, Weights, WideTable, Window,
 };
 
+use crate::engine::integer::pattern::Stacks;
+
 /// Where an instruction reads from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
@@ -72,13 +74,20 @@ pub(super) enum Weighted {
     Convolution(Box<Convolution>),
 }
 
-/// A product of bytes of which only a run tells what they mean. It reads the bytes, their zero point unless it is known, and
-/// a scale if there is one.
+/// What bytes are multiplied by.
+pub(super) enum By {
+    Weights(Weighted),
+    /// Other bytes, with their zero point where that is known.
+    Bytes(Stacks, Option<u8>),
+}
+
+/// A product of bytes of which only a run tells what they mean. It reads the bytes of one factor or of both, the zero points that
+/// are not known, and so many scales.
 pub(super) struct Measured {
-    pub(super) weighted: Weighted,
+    pub(super) by: By,
     pub(super) zero_point: Option<u8>,
-    pub(super) scaled: bool,
-    /// Of each column, without that scale.
+    pub(super) scales: usize,
+    /// Of each column, without these scales.
     pub(super) factors: Vec<f32>,
     pub(super) bias: Option<Arc<[f32]>>,
 }
@@ -197,15 +206,11 @@ pub(super) enum Work {
     /// The same of 16-bit integers, from both their bytes.
     WideProduct(Box<WideProduct>),
     Measured(Box<Measured>),
-    /// Products of stacks of matrices: [rows, depth] times [depth, columns].
+    /// Products of the matrices of two values.
     Pair {
-        stacks: usize,
-        /// Whether each side has a matrix for each, or one for all.
-        stacked: [bool; 2],
-        sizes: [usize; 3],
+        stacks: Stacks,
         zero_points: [u8; 2],
-        factor: f32,
-        to: Target,
+        epilogue: Epilogue,
     },
     Add {
         sides: [Side; 2],
@@ -279,7 +284,10 @@ impl Work {
         Some(match self {
             Work::Product { weighted, .. } => weighted.form(),
             Work::WideProduct(product) => product.weighted.form(),
-            Work::Measured(measured) => measured.weighted.form(),
+            Work::Measured(measured) => match &measured.by {
+                By::Weights(weighted) => weighted.form(),
+                By::Bytes(..) => Form::best().name().to_owned(),
+            },
             Work::Pair { .. } => Form::best().name().to_owned(),
             _ => return None,
         })

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
 
-use super::instruction::{Epilogue, Kernel, Measured, Weighted, Work};
+use super::instruction::{By, Epilogue, Kernel, Measured, Weighted};
 use super::slices::{Slice, bytes_of, floats_of, one, view};
 use super::threads::{cost_of_product, share};
+use crate::engine::integer::pattern::Stacks;
 use crate::engine::integer::quantization::SIGN;
 
 pub(super) fn requantized<'a>(
@@ -61,29 +62,50 @@ pub(super) fn product<T: Send>(
     })
 }
 
-/// The same where zero point and scale are among the inputs.
+/// The same where zero points and scales are among the inputs.
 pub(super) fn measured<T: Send>(
     measured: &Measured,
     inputs: &[Slice],
     output: &mut [T],
     sink: Written<T>,
 ) -> Result<(), Error> {
-    let zero_point = match measured.zero_point {
-        Some(zero_point) => zero_point,
-        None => one(bytes_of(inputs, 1)?)?,
+    let mut behind = match measured.by {
+        By::Weights(_) => 1,
+        By::Bytes(..) => 2,
     };
-    let scale = match measured.scaled {
-        true => one(floats_of(inputs, inputs.len() - 1)?)?,
-        false => 1.0,
+    let mut zero_point = |known: Option<u8>| match known {
+        Some(known) => Ok(known),
+        None => {
+            behind += 1;
+            one(bytes_of(inputs, behind - 1)?)
+        }
     };
+    let zero = zero_point(measured.zero_point)?;
+    let other = match measured.by {
+        By::Weights(_) => 0,
+        By::Bytes(_, known) => zero_point(known)?,
+    };
+    let mut scale = 1.0;
+    for at in inputs.len() - measured.scales..inputs.len() {
+        scale *= one(floats_of(inputs, at)?)?;
+    }
     let epilogue = Epilogue {
         factors: measured.factors.iter().map(|own| scale * own).collect(),
         bias: measured.bias.clone(),
         to: None,
         snap: None,
     };
-    let given = (bytes_of(inputs, 0)?, zero_point);
-    product(&measured.weighted, given, None, (output, &epilogue), sink)
+    let (given, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
+    match &measured.by {
+        By::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
+        By::Bytes(stacks, _) => pair(
+            stacks,
+            [given, bytes_of(inputs, 1)?],
+            [zero, other],
+            output,
+            sink,
+        ),
+    }
 }
 
 /// Rows of a product, as it is cut among threads: rows of a matrix, or of an image's pixels.
@@ -195,63 +217,44 @@ impl Weighted {
     }
 }
 
-pub(super) fn pair(work: &Work, left: &[u8], right: &[u8], output: &mut [u8]) -> Result<(), Error> {
-    let Work::Pair {
-        stacks,
-        stacked,
-        sizes,
-        zero_points,
-        factor,
-        to,
-    } = work
-    else {
-        return Err(Error::Zero {
-            what: "the pair of factors",
-        });
-    };
-    let [rows, depth, columns] = *sizes;
-    let factors = vec![*factor; columns];
+/// Products of the matrices of two values.
+pub(super) fn pair<T: Send>(
+    stacks: &Stacks,
+    [left, right]: [&[u8]; 2],
+    zero_points: [u8; 2],
+    (output, epilogue): (&mut [T], &Epilogue),
+    sink: Written<T>,
+) -> Result<(), Error> {
+    let [rows, depth, columns] = stacks.sizes;
     // The second factor takes the place of weights, which are signed.
     let zeros = vec![(zero_points[1] ^ SIGN) as i8; columns];
     let each = rows * columns;
-    share(
-        output,
-        each,
-        cost_of_product(stacks * each * depth),
-        |part, output| {
-            for (stack, output) in part.zip(output.chunks_exact_mut(each.max(1))) {
-                let of = |on: bool, size: usize| if on { stack * size } else { 0 };
-                let (a, b) = (
-                    of(stacked[0], rows * depth),
-                    of(stacked[1], depth * columns),
-                );
-                let signed: Vec<i8> = right[b..b + depth * columns]
-                    .iter()
-                    .map(|&v| (v ^ SIGN) as i8)
-                    .collect();
-                let form = kernels::Form::best();
-                let weights =
-                    Weights::pack(form, &signed, Layout::DepthFirst, [depth, columns], &zeros)?;
-                let rows = Rows {
-                    values: &left[a..a + rows * depth],
-                    count: rows,
-                    stride: depth,
-                    zero_point: zero_points[0],
-                };
-                let by = Requantize {
-                    multipliers: &factors,
-                    zero_point: to.zero_point,
-                    low: to.low,
-                    high: to.high,
-                };
-                let sink = Output::Requantized {
-                    values: output,
-                    stride: columns,
-                    by,
-                };
-                kernels::gemm(&rows, &weights, None, sink)?;
-            }
-            Ok(())
-        },
-    )
+    let cost = cost_of_product(stacks.places.len() * each * depth);
+    share(output, each, cost, |part, output| {
+        let places = stacks.places.get(part).unwrap_or_default();
+        for (&[a, b], output) in places.iter().zip(output.chunks_exact_mut(each.max(1))) {
+            let signed: Vec<i8> = matrix(right, b, depth * columns)
+                .iter()
+                .map(|&v| (v ^ SIGN) as i8)
+                .collect();
+            let form = kernels::Form::best();
+            let weights =
+                Weights::pack(form, &signed, Layout::DepthFirst, [depth, columns], &zeros)?;
+            let rows = Rows {
+                values: matrix(left, a, rows * depth),
+                count: rows,
+                stride: depth,
+                zero_point: zero_points[0],
+            };
+            kernels::gemm(&rows, &weights, None, sink(output, columns, epilogue))?;
+        }
+        Ok(())
+    })
+}
+
+/// One of the matrices that lie one behind the other; nothing where there are fewer.
+fn matrix(values: &[u8], place: usize, size: usize) -> &[u8] {
+    values
+        .get(place * size..(place + 1) * size)
+        .unwrap_or_default()
 }

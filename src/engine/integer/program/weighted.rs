@@ -11,7 +11,7 @@ use super::instruction::{
 };
 use super::layout::{Layout, coincide};
 use super::steps::plane_of;
-use crate::engine::integer::pattern::{Operand, Operation, Step, Weights};
+use crate::engine::integer::pattern::{Operand, Operation, Stacks, Step, Weights};
 
 impl<'a> Compiler<'a> {
     pub(super) fn product(
@@ -262,11 +262,15 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    pub(super) fn pair(&mut self, step: &'a Step, output: &'a [usize]) -> Result<(), Error> {
+    pub(super) fn pair(
+        &mut self,
+        step: &'a Step,
+        stacks: &Stacks,
+        output: &'a [usize],
+    ) -> Result<(), Error> {
         let [left, right] = &step.inputs[..] else {
             return Err(MISSING);
         };
-        let (a, b) = (self.shape_of(left)?, self.shape_of(right)?);
         let sources = vec![
             self.operand(left, Layout::Plain)?,
             self.operand(right, Layout::Plain)?,
@@ -275,18 +279,21 @@ impl<'a> Compiler<'a> {
             left.quantization().ok_or(MISSING)?,
             right.quantization().ok_or(MISSING)?,
         );
-        let to = step.quantization.ok_or(MISSING)?;
-        let stack = |shape: &[usize]| shape[..shape.len() - 2].iter().product::<usize>();
-        let [rows, depth] = [a[a.len() - 2], a[a.len() - 1]];
-        let work = Work::Pair {
-            stacks: stack(a).max(stack(b)),
-            stacked: [stack(a) > 1, stack(b) > 1],
-            sizes: [rows, depth, b[b.len() - 1]],
-            zero_points: [of_left.zero_point, of_right.zero_point],
-            factor: ratio(&[of_left.scale, of_right.scale], to.scale),
-            to: target(to, step.bounds),
+        let factors = Factors {
+            scales: &[of_right.scale],
+            other: 1.0,
+            columns: stacks.sizes[2],
         };
-        let made = self.bytes(work, sources, output);
+        let to = step.quantization.map(|to| target(to, step.bounds));
+        let work = Work::Pair {
+            stacks: stacks.clone(),
+            zero_points: [of_left.zero_point, of_right.zero_point],
+            epilogue: factors.epilogue(step, &[of_left.scale], to),
+        };
+        let mut made = self.add(work, sources, element_of(step), output);
+        if let Some(wide) = step.wide {
+            made = self.add(Work::Snap(wide.grid), vec![made], Element::Float, output);
+        }
         self.put(step, Layout::Plain, made);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::layout::Layout;
-use crate::engine::integer::pattern::{Network, Operand, Operation};
+use crate::engine::integer::pattern::{Multiplier, Network, Operand, Operation};
 use crate::engine::integer::region::Region;
 
 /// The layout in which the readers of each value would like it, asked from the last step on.
@@ -21,7 +21,9 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             | Operation::AveragePool { .. }
             | Operation::Resize { .. }
             | Operation::Blocks { .. } => Layout::ChannelsLast,
-            Operation::Sums(sums) if sums.window.is_some() => Layout::ChannelsLast,
+            Operation::Sums(sums) if matches!(sums.by, Multiplier::Image(..)) => {
+                Layout::ChannelsLast
+            }
             Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
             Operation::Softmax { axes } if *axes == (1..2) => Layout::ChannelsLast,
             Operation::Table(_)
