@@ -117,6 +117,9 @@ MODELS = {
     "Resize to fit": (resized([1, 3, 8, 6], "half_pixel", "floor", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_larger"), ()),
     "Resize to cover in all axes": (resized([1, 3, 8, 6], "half_pixel", sizes=[1, 3, 20, 20], keep_aspect_ratio_policy="not_smaller"), ()),
     "ConvTranspose to a size": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15]), ()),
+    # A pooling that pads by itself looks at no pads.
+    "MaxPool with two ways to pad": (of_one("MaxPool", [1, 3, 7, 8], kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], auto_pad="SAME_LOWER"), ()),
+    "AveragePool with two ways to pad": (of_one("AveragePool", [1, 3, 7, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], auto_pad="VALID"), ()),
     "ConvTranspose to a size, VALID": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15], auto_pad="VALID"), ()),
     "ConvTranspose to a size and more": (transposed([1, 1, 7, 11], [1, 1, 2, 2], strides=[3, 3], output_padding=[1, 2], output_shape=[20, 32]), ()),
     "ConvTranspose, a size for each group": (transposed([1, 4, 8, 8], [4, 2, 3, 3], group=2, per_channel=False, strides=[2, 2], output_padding=[1, 1], output_shape=[16, 16]), ()),

@@ -110,6 +110,15 @@ fn a_window_that_makes_no_sense_is_refused_by_what_is_wrong_with_it() {
         assert!(error.contains("group"), "{error}");
     }
     assert!(refused(text("Conv", "auto_pad", "FOO"), PICTURE, &weight()).contains("FOO"));
+    let both = |operator| {
+        ints(operator, &[("kernel_shape", &[3, 3]), ("pads", &[0; 4])])
+            .with(AttributeProto::text("auto_pad", "VALID"))
+    };
+    for operator in ["Conv", "ConvTranspose", "ConvInteger"] {
+        let error = refused(both(operator), PICTURE, &weight());
+        assert!(error.contains("pads"), "{operator}: {error}");
+    }
+    taken(both("MaxPool"), PICTURE, &[]);
     let small = refused(node("Conv"), &[1, 4, 2, 6], &weight());
     assert!(small.contains("reaching over 3"), "{small}");
     // Of 57 GB.

@@ -15,6 +15,7 @@ impl Checked<'_> {
             "MaxPool" | "AveragePool" | "LpPool" => None,
             _ => return Ok(()),
         };
+        let convolves = weight.is_some();
         let weight = weight.and_then(|slot| self.input(slot));
         let weight = weight.and_then(Known::sizes);
         let given = self.node.ints("kernel_shape");
@@ -60,6 +61,15 @@ impl Checked<'_> {
             let known = ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"];
             let wanted = format!("one of {known:?}");
             ensure(known.contains(&pad), "auto_pad", pad, wanted)?;
+            // ONNX allows only one of both. ONNX Runtime refuses such a convolution, even with pads of 0; a pooling goes by the name.
+            if let Some(pads) = self
+                .node
+                .ints("pads")
+                .filter(|_| convolves && pad != "NOTSET")
+            {
+                let wanted = format!("left out, or auto_pad: {pad} pads by itself");
+                refuse("pads", pads, wanted)?;
+            }
         }
         if let Some(weight) = &weight {
             self.groups(operator, weight)?;
