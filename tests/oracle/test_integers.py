@@ -7,6 +7,7 @@ models may differ by is in test_whole_models.
 import json
 
 import edge_models
+import few_models
 import judge
 import numpy as np
 import onnx
@@ -178,6 +179,22 @@ def test_a_product_of_values_or_with_a_vector_runs_on_integers_and_may_end_in_fl
         (exact,) = judge.run(tmp_path / "checked.onnx", [sample], optimize=False)
         found, _ = run(tmp_path / "checked.onnx", sample, tmp_path)
         assert np.abs(found["y"] - exact["y"]).max() < 1e-6 * max(np.abs(exact["y"]).max(), 1)
+
+
+@pytest.mark.parametrize("form", ["of 4 bits", "clipped", "clipped to 7 bits"])
+@pytest.mark.parametrize("name", few_models.MODELS)
+def test_integers_of_few_bits_run_as_eight(name, form, tmp_path):
+    build, expected = few_models.MODELS[name]
+    pairs = few_models.Few(sum(name.encode()), form == "of 4 bits", 7 if "7" in form else 4)
+    build(pairs)
+    nodes = check(pairs.model(), tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
+    # And in float, as they say.
+    path = tmp_path / "checked.onnx"
+    sample = noise(pairs.model())
+    found, _ = run(path, sample, tmp_path, "--float")
+    for output, values in judge.run(path, [sample], optimize=False)[0].items():
+        assert np.abs(found[output] - values).max() < (0.09 if name == "network" else 1e-5)
 
 
 @pytest.mark.parametrize("name", edge_models.MODELS)

@@ -7,38 +7,13 @@ use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 /// of integers then, like those of other files.
 pub(super) fn fold_quantized(model: &mut Model, watched: &[String]) {
     fold_with(model, watched, quantized);
+    fold_with(model, watched, clipped);
 }
 
 /// Gives every DequantizeLinear of a constant its result as a float constant, so that weights of any integer
 /// type reach the engine.
 pub(super) fn fold(model: &mut Model, watched: &[String]) {
     fold_with(model, watched, dequantized);
-}
-
-/// Gives integers of fewer bits than the engine knows eight: the same numbers, where all that reads them is a DequantizeLinear.
-pub(super) fn widen(model: &mut Model) {
-    let graph = &mut model.graph;
-    let uses = graph.uses();
-    let wide = |tensor: &TensorProto| {
-        let element = match tensor.element().ok()? {
-            DataType::Int4 | DataType::Int2 => DataType::Int8,
-            DataType::Uint4 | DataType::Uint2 => DataType::Uint8,
-            _ => return None,
-        };
-        let name = tensor.title();
-        let read = |&(reader, _): &(usize, usize)| graph.nodes[reader].is("DequantizeLinear");
-        if uses.is_output(name) || !uses.consumers(name).iter().all(read) {
-            return None;
-        }
-        let values = tensor.to_i64().ok()?;
-        let bytes: Vec<u8> = values.into_iter().map(|value| value as u8).collect();
-        let shape = tensor.shape().ok()?;
-        Some(TensorProto::from_raw(name, element, &shape, bytes.into()))
-    };
-    let made: Vec<TensorProto> = graph.initializers.iter().filter_map(wide).collect();
-    for tensor in made {
-        graph.initializers.insert(tensor);
-    }
 }
 
 fn fold_with(
@@ -152,6 +127,25 @@ pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto
     let name = node.output.first()?;
     (values.len() == shape.iter().product::<usize>())
         .then(|| TensorProto::from_f32(name, &shape, &values))
+}
+
+/// The same of a Clip of bytes.
+fn clipped(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
+    let constant = |slot: usize| graph.initializers.get(node.input_at(slot)?);
+    let tensor = constant(0).filter(|_| node.is("Clip"))?;
+    let element = tensor.element().ok()?;
+    if !matches!(element, DataType::Uint8 | DataType::Int8) {
+        return None;
+    }
+    let bound = |slot: usize, none: i64| match node.input_at(slot) {
+        Some(_) => constant(slot)?.to_i64().ok()?.first().copied(),
+        None => Some(none),
+    };
+    let (low, high) = (bound(1, i64::MIN)?, bound(2, i64::MAX)?);
+    let values = tensor.to_i64().ok()?.into_iter();
+    let bytes: Vec<u8> = values.map(|value| value.max(low).min(high) as u8).collect();
+    let (name, shape) = (node.output.first()?, tensor.shape().ok()?);
+    Some(TensorProto::from_raw(name, element, &shape, bytes.into()))
 }
 
 /// The same of a QuantizeLinear that makes eight bits.

@@ -7,6 +7,7 @@
 pub(super) mod blocks;
 mod constants;
 mod expand;
+mod few;
 pub(super) mod linear;
 pub(super) mod operator;
 mod pattern;
@@ -113,6 +114,7 @@ pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     let mut model = model.clone();
     let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
+    few::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
     constants::fold(&mut model, watched);
     let programs = Vec::new();
@@ -130,7 +132,7 @@ pub(super) fn fuse(
     let mut model = given.clone();
     let blocks = blocks::replace(&mut model);
     expand::expand(&mut model);
-    constants::widen(&mut model);
+    few::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
     spread::spread(&mut model, watched);
     let types = super::infer_types_of(&model, inputs)?;

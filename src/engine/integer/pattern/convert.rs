@@ -55,6 +55,10 @@ impl Matcher<'_> {
         let integers = if quantizes { output } else { input };
         let quantization = self.reader.quantization(node, integers)?;
         let reals = if quantizes { input } else { output };
+        let (output, bounds, clip) = match quantizes {
+            true => self.clipped(output, quantization),
+            false => (output.to_owned(), [0, 255], None),
+        };
         match self.reader.element(reals) {
             Some(crate::onnx::schema::DataType::Float) => {}
             _ => return Err(format!("{reals} is not known to be 32-bit floats")),
@@ -72,7 +76,7 @@ impl Matcher<'_> {
             kind,
         };
         self.network.values.insert(input.to_owned(), value(from));
-        self.network.values.insert(output.to_owned(), value(to));
+        self.network.values.insert(output.clone(), value(to));
         let (operation, operand) = match quantizes {
             true => (Operation::Quantize, Operand::Floats(input.to_owned())),
             false => (
@@ -80,7 +84,9 @@ impl Matcher<'_> {
                 Operand::Integers(input.to_owned(), quantization),
             ),
         };
-        let step = self.step(vec![index], operation, vec![operand], output);
+        let nodes = std::iter::once(index).chain(clip).collect();
+        let step = self.step(nodes, operation, vec![operand], &output);
+        step.bounds = bounds;
         step.quantization = quantizes.then_some(quantization);
         Ok(())
     }

@@ -24,18 +24,45 @@ pub(super) enum End {
 }
 
 impl Matcher<'_> {
-    /// The QuantizeLinear that alone reads a real value.
+    /// The QuantizeLinear that alone reads a real value, and a Clip of its integers.
     pub(super) fn quantizer(&self, real: &str) -> Option<End> {
         let reader = self.reader.only_reader(real)?;
         let node = self.node(reader);
         let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
         let quantization = self.reader.quantization(node, output).ok()?;
+        let (output, bounds, clip) = self.clipped(output, quantization);
         Some(End::Integers {
-            output: output.clone(),
+            output,
             quantization,
-            bounds: [0, 255],
-            nodes: vec![reader],
+            bounds,
+            nodes: std::iter::once(reader).chain(clip).collect(),
         })
+    }
+
+    /// Integers behind the Clip that alone reads them, if there is one: of fewer bits than their type has, as Brevitas writes them.
+    /// Their name, the bounds in the unsigned form, and the Clip.
+    pub(super) fn clipped(
+        &self,
+        integers: &str,
+        quantization: Quantization,
+    ) -> (String, [u8; 2], Option<usize>) {
+        let clip = || {
+            let reader = self.reader.only_reader(integers)?;
+            let clip = self.free(reader).filter(|node| node.is("Clip"))?;
+            let bound = |slot: usize, none: i64| match clip.input_at(slot) {
+                Some(name) => {
+                    let values = self.reader.constant(name)?.to_i64().ok()?;
+                    values.first().copied().filter(|_| values.len() == 1)
+                }
+                None => Some(none),
+            };
+            let first = if quantization.signed { -128 } else { 0 };
+            // Integers of either sign are counted from the least of their type.
+            let place = |integer: i64| (integer - first).clamp(0, 255) as u8;
+            let bounds = [place(bound(1, first)?), place(bound(2, first + 255)?)];
+            Some((clip.output.first()?.clone(), bounds, Some(reader)))
+        };
+        clip().unwrap_or_else(|| (integers.to_owned(), [0, 255], None))
     }
 
     /// The Relu or Clip that alone reads a real value, and the reals it lets through.
@@ -61,7 +88,7 @@ impl Matcher<'_> {
 
     /// Where a real value goes, past a Relu or Clip.
     pub(super) fn end(&self, real: &str) -> End {
-        if let Some(end) = self.quantizer(real) {
+        if let Some(end) = self.clamped_quantizer(real) {
             return end;
         }
         let floats = |reason: &str| End::Floats(reason.to_owned());
@@ -77,37 +104,44 @@ impl Matcher<'_> {
                 _ => floats("its result is read in float, or by several nodes"),
             };
         };
-        let clamp = self.node(reader);
-        let title = clamp.title();
-        if clamp.is("QuantizeLinear") {
-            let output = clamp.output.first().map_or("", String::as_str);
-            return match self.reader.quantization(clamp, output) {
+        let node = self.node(reader);
+        let title = node.title();
+        if node.is("QuantizeLinear") {
+            let output = node.output.first().map_or("", String::as_str);
+            return match self.reader.quantization(node, output) {
                 Err(reason) => End::Floats(format!("its result is no eight-bit integer: {reason}")),
                 Ok(_) => floats("its result is quantized in a way that is not known"),
             };
         }
-        let limits = self.clamp_behind(real).map(|(_, limits)| limits);
-        let next = clamp.output.first().and_then(|name| self.quantizer(name));
-        match (limits, next) {
-            // Rounding keeps order, so clamping before it and after it are the same.
-            (
-                Some([low, high]),
-                Some(End::Integers {
-                    output,
-                    quantization,
-                    mut nodes,
-                    ..
-                }),
-            ) => {
-                nodes.push(reader);
-                End::Integers {
-                    output,
-                    quantization,
-                    bounds: [quantization.integer(low), quantization.integer(high)],
-                    nodes,
-                }
-            }
-            _ => End::Floats(format!("its result is read in float by {title}")),
+        End::Floats(format!("its result is read in float by {title}"))
+    }
+
+    /// The QuantizeLinear behind a row of Relu and Clip. Rounding keeps order, so clamping before it and after it are the same.
+    fn clamped_quantizer(&self, real: &str) -> Option<End> {
+        let (mut value, mut clamps) = (real, Vec::new());
+        let [mut least, mut greatest] = [f32::NEG_INFINITY, f32::INFINITY];
+        while let Some((clamp, [low, high])) = self.clamp_behind(value) {
+            least = least.max(low).min(high);
+            greatest = greatest.max(low).min(high);
+            clamps.push(clamp);
+            value = self.node(clamp).output.first()?;
         }
+        let End::Integers {
+            output,
+            quantization,
+            bounds: [low, high],
+            mut nodes,
+        } = self.quantizer(value)?
+        else {
+            return None;
+        };
+        nodes.extend(clamps);
+        let bound = |real: f32| quantization.integer(real).clamp(low, high.max(low));
+        Some(End::Integers {
+            output,
+            quantization,
+            bounds: [bound(least), bound(greatest)],
+            nodes,
+        })
     }
 }

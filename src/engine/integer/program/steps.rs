@@ -254,7 +254,7 @@ impl<'a> Compiler<'a> {
             false => (Work::Quantize(to), lies),
         };
         let made = self.bytes(work, sources, output);
-        self.put(step, layout, made);
+        self.bounded(step, layout, made, output);
         Ok(())
     }
 }

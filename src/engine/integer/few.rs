@@ -1,0 +1,103 @@
+//! Integers of fewer bits than the engine knows, as eight: the same numbers. What is quantized to them is clipped behind its
+//! QuantizeLinear, which is the form in which other tools write it.
+
+use std::collections::HashSet;
+
+use crate::graph::{Graph, Model, Steps};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// The eight-bit type that holds these integers, the least of them and the greatest; `None` for what has eight bits or more.
+fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
+    Some(match element {
+        DataType::Int4 => (DataType::Int8, [-8, 7]),
+        DataType::Int2 => (DataType::Int8, [-2, 1]),
+        DataType::Uint4 => (DataType::Uint8, [0, 15]),
+        DataType::Uint2 => (DataType::Uint8, [0, 3]),
+        _ => return None,
+    })
+}
+
+/// Gives them eight bits, where QuantizeLinear and DequantizeLinear alone read and make them.
+pub(super) fn widen(model: &mut Model) {
+    let graph = &mut model.graph;
+    let few: Vec<(usize, DataType)> = (graph.nodes.iter().enumerate())
+        .filter_map(|(index, node)| Some((index, made(graph, node)?)))
+        .collect();
+    let quantizers: HashSet<usize> = few.iter().map(|(index, _)| *index).collect();
+    let uses = graph.uses();
+    let wide = |tensor: &TensorProto| {
+        let (element, _) = widened(tensor.element().ok()?)?;
+        let name = tensor.title();
+        let read = |&(reader, slot): &(usize, usize)| {
+            graph.nodes[reader].is("DequantizeLinear") || slot == 2 && quantizers.contains(&reader)
+        };
+        if uses.is_output(name) || !uses.consumers(name).iter().all(read) {
+            return None;
+        }
+        let values = tensor.to_i64().ok()?;
+        let bytes: Vec<u8> = values.into_iter().map(|value| value as u8).collect();
+        let shape = tensor.shape().ok()?;
+        Some(TensorProto::from_raw(name, element, &shape, bytes.into()))
+    };
+    let constants: Vec<TensorProto> = graph.initializers.iter().filter_map(wide).collect();
+    for tensor in constants {
+        graph.initializers.insert(tensor);
+    }
+    if !few.is_empty() {
+        clip(graph, &few);
+    }
+}
+
+/// The type of few bits that a QuantizeLinear makes for DequantizeLinear only.
+fn made(graph: &Graph, node: &NodeProto) -> Option<DataType> {
+    let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
+    let element = match node.input_at(2) {
+        Some(name) => graph.initializers.get(name)?.element().ok()?,
+        None => DataType::try_from(i32::try_from(node.int("output_dtype")?).ok()?).ok()?,
+    };
+    widened(element)?;
+    let uses = graph.uses();
+    let mut readers = uses.consumers(output).iter();
+    let closed = !uses.is_output(output)
+        && readers.all(|&(reader, _)| graph.nodes[reader].is("DequantizeLinear"));
+    closed.then_some(element)
+}
+
+/// Puts a Clip behind each of these QuantizeLinear.
+fn clip(graph: &mut Graph, few: &[(usize, DataType)]) {
+    let mut steps = Steps::new(graph.names());
+    let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
+    for (index, mut node) in nodes {
+        let found = few.iter().find(|(at, _)| *at == index);
+        let range = found.and_then(|&(_, element)| widened(element));
+        let (Some((element, ends)), Some(output)) = (range, node.output.first().cloned()) else {
+            steps.nodes.push(node);
+            continue;
+        };
+        let all = steps.names.fresh(&format!("{output}_of_eight_bits"));
+        let mut constant = |word: &str, value: i64| {
+            let name = steps.names.fresh(&format!("{output}_{word}"));
+            let bytes = vec![value as u8].into();
+            let tensor = TensorProto::from_raw(&name, element, &[], bytes);
+            steps.constants.push(tensor);
+            name
+        };
+        if node.input_at(2).is_none() {
+            let zero = constant("zero_point", 0);
+            node.input.truncate(2);
+            node.input.push(zero);
+        }
+        let [low, high] = [constant("least", ends[0]), constant("greatest", ends[1])];
+        node.take("output_dtype");
+        // What has no name is known by its output.
+        node.name = Some(node.title().to_owned());
+        node.output[0] = all.clone();
+        steps.nodes.push(node);
+        let name = steps.names.fresh(&format!("{output}_Clip"));
+        let inputs = [all.as_str(), &low, &high];
+        steps
+            .nodes
+            .push(NodeProto::new("Clip", &name, &inputs, &[&output]));
+    }
+    steps.into_graph(graph);
+}
