@@ -17,6 +17,7 @@ mod operators;
 mod outline;
 mod panics;
 mod parts;
+mod pixels;
 mod plan;
 mod run;
 mod share;

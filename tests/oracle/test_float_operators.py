@@ -4,6 +4,7 @@ import judge
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from pair_models import Pairs
 from run_model import attempt, run
 
@@ -196,3 +197,34 @@ def test_what_makes_no_sense_is_refused_in_words_by_the_node(name, tmp_path):
         assert done.returncode == 1, done.stdout
         assert 'node: "the node"' in done.stderr, done.stderr
         assert name.split()[0] in done.stderr, done.stderr
+
+
+def test_a_nearest_resize_takes_the_pixels_that_onnx_runtime_takes(tmp_path):
+    """Of many odd amounts, where the last bits of a position decide. Each pixel says where it is."""
+    random = np.random.default_rng(0)
+    nodes, inputs, outputs, constants, sample = [], [], [], [], {}
+    for index in range(1200):
+        size = int(random.integers(2, 60))
+        # Tenths and sevenths, and parts of nothing in particular.
+        scale = [random.integers(7, 30) / 10, random.integers(4, 20) / 7, random.uniform(0.7, 3)][index % 3]
+        attributes = {
+            "coordinate_transformation_mode": str(random.choice(["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"])),
+            "nearest_mode": str(random.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])),
+        }
+        given = ["", numpy_helper.from_array(np.array([1, 1, 1, int(size * scale)]), f"s{index}")]
+        if index % 2:
+            given = [numpy_helper.from_array(np.array([1, 1, 1, scale], np.float32), f"s{index}")]
+        constants += [tensor for tensor in given if tensor]
+        names = [f"x{size}", "", *(tensor and tensor.name for tensor in given)]
+        nodes.append(helper.make_node("Resize", names, [f"y{index}"], mode="nearest", **attributes))
+        outputs.append(helper.make_tensor_value_info(f"y{index}", TensorProto.FLOAT, None))
+        if f"x{size}" not in sample:
+            sample[f"x{size}"] = np.arange(2 * size, dtype=np.float32).reshape(1, 1, 2, size)
+            inputs.append(helper.make_tensor_value_info(f"x{size}", TensorProto.FLOAT, [1, 1, 2, size]))
+    graph = helper.make_graph(nodes, "resizes", inputs, outputs, constants)
+    path = tmp_path / "resizes.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
+    (expected,) = judge.run(path, [sample], optimize=False)
+    found, _ = run(path, sample, tmp_path)
+    other = [name for name, values in expected.items() if not np.array_equal(found[name], values)]
+    assert not other, other

@@ -5,6 +5,7 @@ mod control;
 mod conv_transpose;
 mod matmul_integer;
 mod pad;
+mod resize;
 mod slice;
 
 use tract_onnx::Onnx;
@@ -25,6 +26,7 @@ pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register
         .insert("MatMulInteger", matmul_integer::build);
     onnx.op_register.insert("Pad", pad::build);
+    resize::register(onnx);
     onnx.op_register.insert("Slice", slice::build);
 }
 

@@ -155,3 +155,23 @@ fn a_slice_takes_what_there_is_of_what_it_asks_for() {
     );
     assert_eq!(shape, [0, 3]);
 }
+
+/// What ONNX Runtime 1.31 takes; tract's takes 7 in the place of 8.
+#[test]
+fn a_nearest_resize_takes_onnx_runtimes_pixels() {
+    let resize = [
+        ("coordinate_transformation_mode", "align_corners"),
+        ("nearest_mode", "floor"),
+    ];
+    let resize = resize
+        .into_iter()
+        .fold(node("Resize"), |node, (name, value)| {
+            node.with(AttributeProto::text(name, value))
+        });
+    let values: Vec<f32> = (0..28u8).map(f32::from).collect();
+    let beside = [Nothing, Floats(&[2], &[1.0, 0.4])];
+    let (shape, found) = made(resize, &[1, 28], &values, &beside);
+    assert_eq!(shape, [1, 11]);
+    let expected = [0, 2, 5, 8, 10, 13, 16, 18, 21, 24, 27u8];
+    assert_eq!(found, expected.map(f32::from));
+}

@@ -5,7 +5,7 @@ use super::error::{Error, at_least, finite, product};
 use super::shape::Image;
 
 /// How a pixel of the output is found in the input: ONNX's coordinate_transformation_mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coordinates {
     /// Pixels are squares, their middles are compared.
     HalfPixel,
@@ -18,7 +18,7 @@ pub enum Coordinates {
 }
 
 /// How the nearest pixel is rounded: ONNX's nearest_mode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Nearest {
     /// Halves down.
     RoundPreferFloor,
