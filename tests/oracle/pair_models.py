@@ -229,6 +229,22 @@ def sixteen_transformer(p):
     p.output("y")
 
 
+def sixteen_moved(p):
+    """What only moves 16 bits, from a convolution on to another and to 8 bits."""
+    wide = lambda value: p.pair(value, 0.0004, 30000, np.uint16)
+    x = wide(p.node("Conv", [p.pair(p.input("x", [2, 3, 6, 6])), p.weight([8, 3, 3, 3])], pads=[1, 1, 1, 1]))
+    x = wide(p.node("Resize", [x, "", p.constant(np.array([1, 1, 1.5, 2], np.float32))], coordinate_transformation_mode="asymmetric", nearest_mode="floor"))
+    a, b = p.node("Split", [x], ["a", "b"], axis=1, num_outputs=2)
+    a = wide(p.node("Slice", [wide(a), *(p.constant(np.array(v)) for v in ([8], [0], [2], [-1]))]))
+    b = wide(p.node("Gather", [wide(b), p.constant(np.array([7, 0, 3, 3, 1, 0, 2, 8]))], axis=2))
+    b = wide(p.node("Transpose", [wide(p.node("Transpose", [b], perm=[0, 2, 3, 1]))], perm=[0, 3, 1, 2]))
+    y = wide(p.node("Add", [a, b]))
+    p.pair(p.node("Conv", [y, p.weight([5, 4, 1, 1])]), 0.05, 100, output="y")
+    p.output("y")
+    p.pair(p.node("Transpose", [y], perm=[1, 3, 0, 2]), 0.1, 90, output="z")
+    p.output("z")
+
+
 def squeeze_excite(p):
     x = p.pair(p.input("x", [2, 8, 6, 6]))
     s = p.pair(p.node("GlobalAveragePool", [x]))
@@ -341,5 +357,6 @@ MODELS = {
     "16 bits depthwise": (sixteen_depthwise, ("CumSum",)),
     "16 bits hard swish": (sixteen_hard_swish, ()),
     "16 bits transformer": (sixteen_transformer, ()),
+    "16 bits moved": (sixteen_moved, ()),
     "weights in blocks": (blocks_of_weights, ("MatMul",)),
 }  # fmt: skip

@@ -157,10 +157,7 @@ impl<'a> Matcher<'a> {
             }
             _ => moving::operation(node, &self.reader)?,
         };
-        let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
-        if inputs.iter().any(wide) || matches!(end, End::Wide { .. }) {
-            moving::on_reals(&operation, inputs.iter().all(wide))?;
-        }
+        moving::fits_reals(&operation, &inputs, &end)?;
         self.push(index, operation, inputs, output, end)
     }
 
@@ -190,7 +187,7 @@ impl<'a> Matcher<'a> {
 
     fn split(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
-        let operand = self.reader.operand(weighted::slot(node, 0)?)?;
+        let operand = self.reader.operand_or_wide(weighted::slot(node, 0)?)?;
         let mut start = 0;
         let mut parts = Vec::new();
         for name in node.output.iter().filter(|name| !name.is_empty()) {
@@ -199,10 +196,12 @@ impl<'a> Matcher<'a> {
             if self.reader.uses.consumers(name).is_empty() && !self.reader.is_kept(name) {
                 continue;
             }
-            match self.end(name) {
-                End::Floats(reason) => return Err(reason),
-                end => parts.push((name, operation, end)),
-            }
+            let end = match self.end(name) {
+                End::Floats(reason) => self.wide_end(name).ok_or(reason)?,
+                end => end,
+            };
+            moving::fits_reals(&operation, std::slice::from_ref(&operand), &end)?;
+            parts.push((name, operation, end));
         }
         for (name, operation, end) in parts {
             self.push(index, operation, vec![operand.clone()], name, end)?;

@@ -2,6 +2,7 @@
 
 use octet_kernels::int8::BlockOrder;
 
+use super::end::End;
 use super::network::{Constant, Operand, Operation};
 use super::reader::{Reader, Reason, is_row};
 use super::resize::resize;
@@ -61,10 +62,23 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
     Ok((operation, vec![operand]))
 }
 
-/// What can be done with reals of 16 bits; `all` says whether all that goes in are such.
-pub(super) fn on_reals(operation: &Operation, all: bool) -> Result<(), Reason> {
+/// Fails where a value has 16 bits, and this can't be done with their reals.
+pub(super) fn fits_reals(
+    operation: &Operation,
+    inputs: &[Operand],
+    end: &End,
+) -> Result<(), Reason> {
+    let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
+    if !inputs.iter().any(wide) && !matches!(end, End::Wide { .. }) {
+        return Ok(());
+    }
+    let all = inputs.iter().all(wide);
     let known = match operation {
-        Operation::MaxPool(_) | Operation::Reshape => all,
+        Operation::MaxPool(_) | Operation::Reshape | Operation::Transpose(_) => all,
+        // A filling is a byte.
+        Operation::Select { positions, .. } => {
+            all && positions.iter().flatten().all(Option::is_some)
+        }
         Operation::Mean { .. } | Operation::Normalize { .. } => true,
         _ => false,
     };

@@ -136,12 +136,7 @@ impl<'a> Compiler<'a> {
                     false => Layout::Plain,
                 };
                 let source = self.operand(first, layout)?;
-                let order = layout.order(shape.len());
-                let work = Work::Select {
-                    sizes: layout.sizes(shape),
-                    positions: order.iter().map(|&axis| positions[axis].clone()).collect(),
-                    fill: *fill,
-                };
+                let work = select(shape, positions, *fill, layout);
                 let made = self.bytes(work, vec![source], output);
                 self.kept(step, first, layout, made, output)?;
             }
@@ -256,6 +251,21 @@ impl<'a> Compiler<'a> {
         let made = self.bytes(work, sources, output);
         self.bounded(step, layout, made, output);
         Ok(())
+    }
+}
+
+/// Positions of each axis, in a layout.
+pub(super) fn select(
+    shape: &[usize],
+    positions: &[Vec<Option<usize>>],
+    fill: u8,
+    layout: Layout,
+) -> Work {
+    let order = layout.order(shape.len()).into_iter();
+    Work::Select {
+        sizes: layout.sizes(shape),
+        positions: order.map(|axis| positions[axis].clone()).collect(),
+        fill,
     }
 }
 

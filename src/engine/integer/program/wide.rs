@@ -134,6 +134,18 @@ impl<'a> Compiler<'a> {
                 self.ended(step, Layout::Plain, source, output);
                 return Ok(());
             }
+            Operation::Transpose(order) => {
+                let (sizes, order) = (shape.to_vec(), order.clone());
+                (Layout::Plain, Work::Permute { sizes, order })
+            }
+            Operation::Select { positions, .. } => {
+                // A Gather may make other axes.
+                let layout = match shape.len() == output.len() {
+                    true => self.lies(first, wish),
+                    false => Layout::Plain,
+                };
+                (layout, super::steps::select(shape, positions, 0, layout))
+            }
             Operation::MaxPool(window) => {
                 let planes = [plane_of(shape), plane_of(output)];
                 let work = Work::MaxPoolOfReals(window.clone(), planes);
@@ -214,6 +226,12 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
                 kernels::to_channels_last(from, apart, size, to, size[0])
             })
         }
+        Work::Permute { sizes, order } => {
+            kernels::permute(floats_of(inputs, 0)?, sizes, order, output)
+        }
+        Work::Select {
+            sizes, positions, ..
+        } => kernels::select(floats_of(inputs, 0)?, sizes, positions, 0.0, output),
         Work::Snap(grid) => {
             let reals = floats_of(inputs, 0)?;
             share(output, 1, length, |part, output| {
