@@ -16,8 +16,8 @@ pub(crate) use steps::Steps;
 use std::collections::{HashMap, HashSet};
 
 use crate::onnx::schema::{
-    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    TypeValue, ValueInfoProto,
+    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    SparseTensorProto, TensorProto, TypeValue, ValueInfoProto,
 };
 
 /// What is wrong with a graph that was read.
@@ -268,6 +268,11 @@ impl Graph {
         let constants = self.initializers.iter();
         let constants = constants.filter_map(|t| Some((t.name.as_deref()?, t.element().ok()?)));
         values.chain(constants).collect()
+    }
+
+    /// The constants that name only what is not zero, to change.
+    pub(crate) fn sparse_mut(&mut self) -> &mut [SparseTensorProto] {
+        &mut self.rest.sparse_initializer
     }
 
     /// Who makes and who uses each value now.

@@ -3,6 +3,7 @@
 //! Tensor bytes are shared with the file they were read from, and with the one that is written, never copied.
 
 pub mod external;
+pub(crate) mod half;
 mod numbers;
 mod read;
 mod scan;

@@ -24,9 +24,10 @@ impl TensorProto {
                 Some(raw) => little(raw, |b| f64::from_le_bytes(b) as f32),
                 None => self.double_data.iter().map(|&v| v as f32).collect(),
             }),
-            DataType::Float16 => Ok(halves(widen_half)),
-            DataType::Bfloat16 => Ok(halves(|v| f32::from_bits(u32::from(v) << 16))),
-            given => Err(self.unsupported(given, "floats")),
+            given => match given.widen() {
+                Some(widen) => Ok(halves(widen)),
+                None => Err(self.unsupported(given, "floats")),
+            },
         }
     }
 
@@ -116,7 +117,7 @@ impl TensorProto {
         Ok(halves.map(value).take(self.element_count()?).collect())
     }
 
-    fn present(&self) -> Result<(), TensorError> {
+    pub(super) fn present(&self) -> Result<(), TensorError> {
         if self.is_external() {
             return Err(TensorError::External {
                 tensor: self.title().to_owned(),
@@ -182,18 +183,4 @@ fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T
         .iter()
         .map(|&chunk| number(chunk))
         .collect()
-}
-
-/// IEEE half precision to single, exactly.
-fn widen_half(half: u16) -> f32 {
-    let sign = u32::from(half & 0x8000) << 16;
-    let magnitude = u32::from(half & 0x7fff);
-    // Move exponent and fraction into place, then correct the exponent's bias (127 - 15 = 112) by
-    // a multiplication, which also normalises subnormals; infinities and NaNs need the full exponent.
-    let widened = if magnitude >= 0x7c00 {
-        f32::from_bits(magnitude << 13 | 0x7f80_0000)
-    } else {
-        f32::from_bits(magnitude << 13) * f32::from_bits((112 + 127) << 23)
-    };
-    f32::from_bits(widened.to_bits() | sign)
 }

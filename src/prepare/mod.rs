@@ -1,6 +1,6 @@
 //! Float to float: a model of any age and writing becomes one that the later stages can count on.
 //!
-//! After [`prepare`]: every constant is an initializer and none is an input; the opset is at least
+//! After [`prepare`]: no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
 //! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
 //! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
 //! was inferred anew. Outputs keep their names and values.
@@ -10,11 +10,13 @@ mod constants;
 pub mod equalize;
 mod fold;
 mod fused;
+mod half;
 mod identity;
 mod opset;
 mod shapes;
 
 pub use fused::is_fused;
+pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};
 pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, position};
 
@@ -38,6 +40,16 @@ pub enum PrepareError {
         to: i64,
         reason: String,
     },
+    #[error(
+        "node {node} reads the bits of numbers in a model of float16 or bfloat16, which it can't once these are float32; export the model \
+         in float32"
+    )]
+    HalfBits { node: String },
+    #[error(
+        "the model's input or output {value} holds tensors of float16 or bfloat16 in a sequence or the like, which can't be made of float32 \
+         there; export the model in float32"
+    )]
+    HalfPort { value: String },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -49,11 +61,14 @@ pub struct Prepared {
     pub model: Model,
     /// A sentence for each pass that changed something.
     pub done: Vec<String>,
+    /// What was of 16 bits and is float32 now.
+    pub half: Half,
 }
 
 /// Runs every pass.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
-    let mut done = Vec::new();
+    let half = Half::raise(&mut model)?;
+    let mut done: Vec<String> = half.said().into_iter().collect();
     let from = model.opset();
     raise_opset(&mut model, OPSET)?;
     if model.opset() != from {
@@ -105,5 +120,5 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "nodes that nothing uses removed",
     );
     shapes::annotate(graph);
-    Ok(Prepared { model, done })
+    Ok(Prepared { model, done, half })
 }

@@ -226,7 +226,8 @@ impl<'a> Rewriter<'a> {
 
     fn finish(self) -> Result<Quantized, QuantizeError> {
         if self.choices.iter().all(|choice| !choice.quantized) {
-            return Err(nothing(self.model, self.heaviest_reason()));
+            let reason = self.heaviest_reason();
+            return Err(QuantizeError::Nothing { reason });
         }
         let mut out = self.model.clone();
         let before = &self.uses;
@@ -260,24 +261,6 @@ impl<'a> Rewriter<'a> {
             guarded: 0,
         })
     }
-}
-
-/// That nothing becomes integers, for this reason if not for one that all of the model has.
-pub(super) fn nothing(model: &Model, reason: String) -> QuantizeError {
-    let bytes = |element: DataType| -> usize {
-        let constants = model.graph.initializers.iter();
-        let of_it = constants.filter(|tensor| tensor.element().ok() == Some(element));
-        of_it.filter_map(|tensor| tensor.byte_len().ok()).sum()
-    };
-    let half = bytes(DataType::Float16);
-    let reason = if half > bytes(DataType::Float) {
-        "its weights are float16 already, and only those of float32 are changed; export it in float32 first (it comes out \
-         no larger than from float16)"
-            .to_owned()
-    } else {
-        reason
-    };
-    QuantizeError::Nothing { reason }
 }
 
 /// That every node the settings name is there; else the error says which name is like it.

@@ -1,8 +1,8 @@
 //! Bringing an array to the element type its input wants.
 //!
 //! A type is converted only where no value changes its meaning: between integer types if every value
-//! fits, and between floats. Integers never become floats by themselves, since pixels would then be
-//! fed unnormalised.
+//! fits, and between floats; those for an input of 16 bits are rounded to its type and held as float32.
+//! Integers never become floats by themselves, since pixels would then be fed unnormalised.
 
 use super::error::type_name;
 use super::{Array, InputSpec, Problem};
@@ -35,6 +35,10 @@ pub(super) fn convert(
     let converted = match (array.tensor.values(), wanted) {
         (Values::F64(v), DataType::Float) => Values::F32(v.iter().map(|&x| x as f32).collect()),
         (Values::F32(v), DataType::Double) => Values::F64(v.iter().map(|&x| x.into()).collect()),
+        (Values::F32(v), half) if half.is_half() => halves(v.iter().copied(), array, input)?,
+        (Values::F64(v), half) if half.is_half() => {
+            halves(v.iter().map(|&x| x as f32), array, input)?
+        }
         (values, _) => match (whole_numbers(values), is_whole(wanted)) {
             (Some(numbers), true) => numbers_as(wanted, &numbers).map_err(|at| Problem::Unfit {
                 array: array.name.clone(),
@@ -50,10 +54,13 @@ pub(super) fn convert(
                     input: input.name.clone(),
                     wanted: type_name(wanted),
                     next: match wanted {
-                        DataType::Float16 | DataType::Bfloat16 | DataType::String => {
+                        DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
                         }
-                        DataType::Float | DataType::Double => {
+                        DataType::Float
+                        | DataType::Double
+                        | DataType::Float16
+                        | DataType::Bfloat16 => {
                             "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
                         }
                         _ => "save the array in that type",
@@ -62,11 +69,37 @@ pub(super) fn convert(
             }
         },
     };
-    note();
+    if array.stored != type_name(wanted) {
+        note();
+    }
     if let Some(tensor) = Tensor::new(shape, converted) {
         array.tensor = tensor;
     }
     Ok(())
+}
+
+/// The numbers that an input of 16 bits is fed with, as float32: each rounded as who feeds the model has to.
+fn halves(
+    numbers: impl Iterator<Item = f32>,
+    array: &Array,
+    input: &InputSpec,
+) -> Result<Values, Problem> {
+    let wanted = input.element;
+    let one = |(at, given): (usize, f32)| {
+        let rounded = wanted.rounded(given);
+        match given.is_finite() && rounded.is_infinite() {
+            false => Ok(rounded),
+            true => Err(Problem::Unfit {
+                array: array.name.clone(),
+                value: given.to_string(),
+                index: index_text(at, array.tensor.shape()),
+                input: input.name.clone(),
+                wanted: type_name(wanted),
+            }),
+        }
+    };
+    let rounded = numbers.enumerate().map(one).collect::<Result<_, _>>()?;
+    Ok(Values::F32(rounded))
 }
 
 fn is_whole(element: DataType) -> bool {
@@ -171,6 +204,22 @@ mod tests {
                 Err("is uint8, but the model's input \"x\" wants float32"),
             ),
             (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
+            (
+                Values::F32(vec![0.1]),
+                DataType::Float16,
+                Ok(Values::F32(vec![0.099_975_586])),
+            ),
+            (
+                Values::F64(vec![-0.1]),
+                DataType::Bfloat16,
+                Ok(Values::F32(vec![-0.100_097_656])),
+            ),
+            (
+                Values::F32(vec![7e4]),
+                DataType::Float16,
+                Err("70000 at index [0], which is no float16"),
+            ),
+            (Values::U8(vec![9]), DataType::Float16, Err("wants float16")),
         ];
         for (given, wanted, result) in cases {
             let input = InputSpec {

@@ -56,7 +56,7 @@ pub(super) fn read(
         pixels.iter_mut().for_each(|p| p.reverse());
     }
     let (stored, values) = match input.element {
-        DataType::Float | DataType::Double => {
+        DataType::Float | DataType::Double | DataType::Float16 | DataType::Bfloat16 => {
             let ImageSettings {
                 scale, mean, std, ..
             } = settings;
@@ -128,7 +128,13 @@ fn place(file: &str, input: &InputSpec, settings: &ImageSettings) -> Result<Plac
     };
     if !matches!(
         input.element,
-        DataType::Float | DataType::Double | DataType::Uint8 | DataType::Int32 | DataType::Int64
+        DataType::Float
+            | DataType::Double
+            | DataType::Float16
+            | DataType::Bfloat16
+            | DataType::Uint8
+            | DataType::Int32
+            | DataType::Int64
     ) {
         let why = format!(
             "the model's input {:?} wants {}",

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::{Array, LARGEST_ARRAY, Problem};
+use crate::onnx::half::widen_half;
 use crate::tensor::{Tensor, Values};
 
 const CUT: &str = "copy or save it again";
@@ -208,30 +209,12 @@ fn values(code: u8, size: usize, bytes: &[u8]) -> (&'static str, Values) {
                 .as_chunks()
                 .0
                 .iter()
-                .map(|b| half_to_f32(u16::from_le_bytes(*b)));
+                .map(|b| widen_half(u16::from_le_bytes(*b)));
             ("float16", Values::F32(halves.collect()))
         }
         (_, 4) => ("float32", read!(F32, f32)),
         _ => ("float64", read!(F64, f64)),
     }
-}
-
-/// The value of an IEEE half; every one is exact in `f32`.
-fn half_to_f32(half: u16) -> f32 {
-    let sign = u32::from(half & 0x8000) << 16;
-    let magnitude = u32::from(half & 0x7fff);
-    if magnitude < 0x0400 {
-        // Zero and subnormals: that many times 2^-24.
-        let value = magnitude as f32 * (1.0 / 16_777_216.0);
-        return f32::from_bits(value.to_bits() | sign);
-    }
-    // Exponents are biased by 15 here and by 127 there; all ones stay all ones.
-    let bias = if magnitude >= 0x7c00 {
-        255 - 31
-    } else {
-        127 - 15
-    };
-    f32::from_bits(sign | ((magnitude << 13) + (bias << 23)))
 }
 
 #[cfg(test)]
@@ -365,10 +348,10 @@ pub(super) mod tests {
             (0xfbff, -65504.0),
             (0x7c00, f32::INFINITY),
         ] {
-            assert_eq!(half_to_f32(half), value, "{half:04x}");
+            assert_eq!(widen_half(half), value, "{half:04x}");
         }
-        assert!(half_to_f32(0x7e00).is_nan());
-        assert_eq!(half_to_f32(0x8000).to_bits(), (-0.0f32).to_bits());
+        assert!(widen_half(0x7e00).is_nan());
+        assert_eq!(widen_half(0x8000).to_bits(), (-0.0f32).to_bits());
     }
 
     #[test]

@@ -72,7 +72,9 @@ fn one<'a>(
         false => (random.next() >> 57) % rows,
     };
     let values = match input.element {
-        DataType::Float => Values::F32((0..count).map(|_| random.normal()).collect()),
+        float if float == DataType::Float || float.is_half() => {
+            Values::F32((0..count).map(|_| float.rounded(random.normal())).collect())
+        }
         DataType::Double => Values::F64((0..count).map(|_| random.normal().into()).collect()),
         DataType::Int8 => Values::I8((0..count).map(|_| whole() as i8).collect()),
         DataType::Int16 => Values::I16((0..count).map(|_| whole() as i16).collect()),

@@ -132,6 +132,15 @@ impl Card {
                 "This model is quantized already; use the float model it was made from.".into(),
             );
         }
+        let half = graph.initializers.iter().find_map(|tensor| {
+            let element = tensor.element().ok()?;
+            element.is_half().then_some(element.name())
+        });
+        if let Some(half) = half {
+            warnings.push(format!(
+                "It has weights of {half}: they are raised to float32 first, without a change."
+            ));
+        }
         if graph.nodes.iter().any(|n| n.subgraphs().next().is_some()) {
             warnings.push("It has subgraphs (If, Loop or Scan); they are left as they are.".into());
         }

@@ -37,7 +37,7 @@ pub use export::Export;
 pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
 use ready::Ready;
-use release::release;
+use release::{release, release_halves};
 use report::Report;
 pub use running::{Profile, Runner};
 pub use source::{Checksum, Source, hexadecimal};
@@ -243,9 +243,11 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrated)?;
         self.profiler.begin("Post-process");
         let mut model = quantized.model;
+        let restored = ready.half.restore(&mut model);
         model.graph.value_info = declared_again(&model.graph, &ready.declared);
         let file = onnx::pieces(&model.to_proto());
         self.profiler.end();
+        restored.map_err(quantize::QuantizeError::from)?;
         let file = file?;
         self.profiler.finish();
         let summary = Summary {
@@ -273,6 +275,8 @@ impl Session {
         });
         let mut quantized = quantize::apply(model, settings, ranges)?;
         quantized.notes.extend(self.said_of_channels(settings));
+        let half = self.prepared.as_ref().and_then(|ready| ready.half.said());
+        quantized.notes.extend(half);
         Ok(quantized)
     }
 
@@ -299,6 +303,7 @@ impl Session {
         self.profiler.begin("Pre-process");
         let (ready, peak) = memory::peak_of(|| {
             let mut ready = Ready::new(&self.header)?;
+            release_halves(&mut self.header);
             release(&mut self.file.bytes, &mut self.header, &mut ready.model)?;
             Ok::<_, Error>(ready)
         });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::Error;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{Half, Prepared, prepare};
 use crate::{engine, engine::EngineError, quantize};
 
 /// The prepared model with a type for every value, and the types of those values whose type the file
@@ -14,6 +14,8 @@ pub(super) struct Ready {
     pub(super) model: Model,
     pub(super) declared: Vec<ValueInfoProto>,
     pub(super) done: Vec<String>,
+    /// What of the file has 16 bits.
+    pub(super) half: Half,
     /// Whether the engine knows no types of it, since it can't run it.
     pub(super) unknown: bool,
     /// The most that was allocated while it was prepared.
@@ -25,7 +27,11 @@ impl Ready {
         let model = Model::from_proto(header.clone())?;
         // Before the engine sees operators that only quantized models have.
         quantize::refuse_quantized(&model)?;
-        let Prepared { mut model, done } = prepare(model)?;
+        let Prepared {
+            mut model,
+            done,
+            half,
+        } = prepare(model)?;
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
             true => Some(BTreeMap::new()),
@@ -47,6 +53,7 @@ impl Ready {
             model,
             declared,
             done,
+            half,
             unknown,
             peak: 0,
         })

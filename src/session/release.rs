@@ -10,7 +10,7 @@ use prost::Message;
 use super::Error;
 use crate::graph::Model;
 use crate::onnx::ReadError;
-use crate::onnx::schema::ModelProto;
+use crate::onnx::schema::{DataType, ModelProto};
 
 /// Less than this share of a file isn't worth the work.
 const WORTH: usize = 8;
@@ -65,6 +65,16 @@ pub(super) fn release(
         model.graph.initializers.insert(tensor);
     }
     Ok(())
+}
+
+/// Lets go of the floats of 16 bits in `header`: whoever made float32 of them doesn't read them again. Those in files beside the model
+/// would stay there else.
+pub(super) fn release_halves(header: &mut ModelProto) {
+    for tensor in header.graph.iter_mut().flat_map(|g| &mut g.initializer) {
+        if tensor.element().is_ok_and(DataType::is_half) {
+            tensor.raw_data = None;
+        }
+    }
 }
 
 /// The same without weights and in memory of its own: texts of attributes are slices of the file, too.

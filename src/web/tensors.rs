@@ -30,6 +30,13 @@ pub(super) fn from_js(given: &Array, inputs: &[InputSpec]) -> Result<Vec<Tensor>
                     input.name
                 ))
             })?;
+            let values = match values {
+                // As whoever feeds the model has to round them.
+                Values::F32(floats) if input.element.is_half() => {
+                    Values::F32(floats.into_iter().map(|x| input.element.rounded(x)).collect())
+                }
+                other => other,
+            };
             let shape = Array::from(&Reflect::get(&found, &"shape".into())?);
             let shape: Vec<usize> = shape.iter().map(|d| d.as_f64().unwrap_or(0.0) as usize).collect();
             let (count, wanted) = (values.len(), format!("{shape:?}"));

@@ -1,6 +1,5 @@
 //! What the schemes refuse, and in which words.
 
-use octet::onnx::schema::*;
 use octet::quantize::*;
 
 use super::SCHEMES;
@@ -62,19 +61,5 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
             .unwrap_err()
             .to_string();
         assert!(error.contains(word), "{error}");
-    }
-}
-
-#[test]
-fn a_model_of_halves_is_refused_for_what_it_is() {
-    let weight = TensorProto::from_raw("w", DataType::Float16, &[8, 8], vec![0; 128].into());
-    let model = model(vec![node("MatMul", &["x", "w"], "y")], vec![weight], &["y"]);
-    let refused = [
-        quantize_weights(&model, &WeightSettings::default()),
-        quantize_dynamic(&model, &DynamicSettings::default()),
-    ];
-    for refused in refused {
-        let said = refused.unwrap_err().to_string();
-        assert!(said.contains("its weights are float16 already"), "{said}");
     }
 }

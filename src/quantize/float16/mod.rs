@@ -62,6 +62,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
             info.set_element(DataType::Float16);
         }
     }
+    graph.value_info.extend(values.declared);
     quantized.notes = values.notes;
     Ok(quantized)
 }

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::numbers::{LARGEST, SMALLEST, halves};
 use super::reported;
-use crate::graph::Uses;
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::graph::{TensorType, Uses};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto, ValueInfoProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
 
 /// How exact a float is.
@@ -21,12 +21,23 @@ pub(super) enum Precision {
     Half,
 }
 
+impl Precision {
+    fn element(self) -> DataType {
+        match self {
+            Precision::Single => DataType::Float,
+            Precision::Half => DataType::Float16,
+        }
+    }
+}
+
 /// The float values of a graph.
 pub(super) struct Values {
     /// Values and constants that are float16 under their own names.
     half: HashSet<String>,
     /// The name of the other form, where it was made.
     other: HashMap<String, String>,
+    /// The types of what nodes make under other names.
+    pub(super) declared: Vec<ValueInfoProto>,
     /// What a person should know of the constants.
     pub(super) notes: Vec<String>,
 }
@@ -59,6 +70,7 @@ impl Values {
         Values {
             half,
             other: HashMap::new(),
+            declared: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -113,6 +125,11 @@ impl Values {
         }
         let other = graph.fresh(&format!("{name}_{}", suffix(precision)));
         casts.push(cast(graph, &other, name, wanted));
+        let kind = TensorType {
+            element: precision.element(),
+            shape: None,
+        };
+        self.declared.push(ValueInfoProto::of(&other, &kind));
         self.other.insert(name.to_owned(), other.clone());
         other
     }
@@ -181,10 +198,7 @@ fn suffix(precision: Precision) -> &'static str {
 }
 
 fn cast(graph: &mut Rewriter, from: &str, to: &str, precision: Precision) -> NodeProto {
-    let element = match precision {
-        Precision::Single => DataType::Float,
-        Precision::Half => DataType::Float16,
-    };
+    let element = precision.element();
     let title = graph.fresh(&format!("{to}_Cast"));
     NodeProto::new("Cast", &title, &[from], &[to]).with(AttributeProto::int("to", element as i64))
 }

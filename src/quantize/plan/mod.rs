@@ -17,7 +17,6 @@ use rayon::prelude::*;
 use super::composed::{Composed, composed};
 use super::operators::is_quantized_operator;
 use super::ranges::Ranges;
-use super::rewrite::nothing;
 use super::settings::{Layers, Operators, Representation, Rounding};
 use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
@@ -131,7 +130,7 @@ impl Plan {
                 .next()
                 .unwrap_or("it has no nodes")
                 .to_string();
-            return Err(nothing(model, reason));
+            return Err(QuantizeError::Nothing { reason });
         }
         Ok(plan)
     }

@@ -1,0 +1,37 @@
+//! The types that values are declared with, sequences and the like among them.
+
+use super::Raiser;
+use crate::onnx::schema::{DataType, TypeProto, TypeValue, ValueInfoProto};
+
+impl Raiser {
+    pub(super) fn values(&mut self, values: &mut [ValueInfoProto]) {
+        for value in values {
+            self.value(value);
+        }
+    }
+
+    /// Whether the value was of halves.
+    pub(super) fn value(&mut self, value: &mut ValueInfoProto) -> bool {
+        value.r#type.as_mut().is_some_and(|kind| self.kind(kind))
+    }
+
+    /// Whether the type was of halves.
+    pub(super) fn kind(&mut self, kind: &mut TypeProto) -> bool {
+        let inner = match &mut kind.value {
+            Some(TypeValue::TensorType(tensor) | TypeValue::SparseTensorType(tensor)) => {
+                let given = tensor.elem_type.and_then(|t| DataType::try_from(t).ok());
+                let Some(element) = given.filter(|given| given.is_half()) else {
+                    return false;
+                };
+                tensor.elem_type = Some(DataType::Float as i32);
+                self.saw(element);
+                return true;
+            }
+            Some(TypeValue::SequenceType(sequence)) => sequence.elem_type.as_mut(),
+            Some(TypeValue::OptionalType(optional)) => optional.elem_type.as_mut(),
+            Some(TypeValue::MapType(map)) => map.value_type.as_mut(),
+            Some(TypeValue::OpaqueType(_)) | None => None,
+        };
+        inner.is_some_and(|kind| self.kind(kind))
+    }
+}

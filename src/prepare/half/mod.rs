@@ -1,0 +1,247 @@
+//! A model of halves, floats of 16 bits (float16 or bfloat16), becomes the same in float32 before anything else is done to it: weights,
+//! types, and what nodes say of the types they make, in subgraphs and functions, too.
+//!
+//! No constant changes, for each half is a float32. What nodes compute is no longer rounded to halves: ONNX Runtime's processor code does
+//! nearly the same, which runs most such nodes in float32 and leaves out the Casts between them. So is what a Cast to halves makes: a float
+//! stays as it was, beyond 65504 too, where it would have become infinite; an integer is exact up to 2^24 instead of 2^11.
+//!
+//! What is fed and what comes out keep their types for who uses the model: [`Half::restore`] gives them back.
+
+mod kinds;
+mod ports;
+mod weights;
+
+use super::PrepareError;
+use crate::graph::{Graph, MICROSOFT, Model, tensor_type_of};
+use crate::onnx::schema::{
+    AttributeProto, DataType, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
+};
+use crate::onnx::tensor::TensorError;
+
+/// The attributes that name an element type, of ONNX's own operators.
+const TYPES: [&str; 6] = [
+    "dtype",
+    "output_dtype",
+    "output_datatype",
+    "precision",
+    "softmax_precision",
+    "stash_type",
+];
+
+/// What of a model was halves.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Half {
+    /// Their type; `None` where there were none.
+    element: Option<DataType>,
+    /// How many constants there were, in subgraphs and attributes, too.
+    constants: usize,
+    /// The inputs and their types.
+    inputs: Vec<(String, DataType)>,
+    /// The outputs and their types.
+    outputs: Vec<(String, DataType)>,
+}
+
+impl Half {
+    /// Raises the model.
+    pub(super) fn raise(model: &mut Model) -> Result<Half, PrepareError> {
+        let graph = &model.graph;
+        let is_fed = |value: &&ValueInfoProto| {
+            let name = value.name.as_deref().unwrap_or_default();
+            !graph.initializers.contains(name)
+        };
+        let mut raiser = Raiser {
+            half: Half {
+                inputs: ports(graph.inputs.iter().filter(is_fed)),
+                outputs: ports(graph.outputs.iter()),
+                ..Half::default()
+            },
+            reads_bits: None,
+        };
+        raiser.main(&mut model.graph)?;
+        for function in &mut model.header_mut().functions {
+            raiser.attributes(&mut function.attribute_proto)?;
+            raiser.nodes(&mut function.node)?;
+            raiser.values(&mut function.value_info);
+        }
+        let half = raiser.half;
+        match raiser.reads_bits {
+            Some(node) if half.element.is_some() => Err(PrepareError::HalfBits { node }),
+            _ => Ok(half),
+        }
+    }
+
+    /// What was done, in a sentence.
+    pub fn said(&self) -> Option<String> {
+        let element = self.element?.name();
+        let raised = match self.constants {
+            0 => format!("Values of {element} are float32 now"),
+            1 => format!("Raised from {element} to float32, 1 constant without a change"),
+            many => format!("Raised from {element} to float32, {many} constants without a change"),
+        };
+        let count = self.inputs.len() + self.outputs.len();
+        Some(match count {
+            0 => raised,
+            _ => format!("{raised}; inputs and outputs keep their types in what is written"),
+        })
+    }
+}
+
+/// The values that are tensors of halves.
+fn ports<'a>(values: impl Iterator<Item = &'a ValueInfoProto>) -> Vec<(String, DataType)> {
+    let halves = values.filter_map(|value| {
+        let element = tensor_type_of(value)?.element;
+        element.is_half().then_some((value.name.clone()?, element))
+    });
+    halves.collect()
+}
+
+struct Raiser {
+    half: Half,
+    /// A node that reads the bits of a number of 16 bits.
+    reads_bits: Option<String>,
+}
+
+impl Raiser {
+    fn main(&mut self, graph: &mut Graph) -> Result<(), PrepareError> {
+        for value in graph.inputs.iter_mut().chain(&mut graph.outputs) {
+            if self.value(value) && tensor_type_of(value).is_none() {
+                let value = value.name.clone().unwrap_or_default();
+                return Err(PrepareError::HalfPort { value });
+            }
+        }
+        self.values(&mut graph.value_info);
+        // One after the other, so that at most one of them is there twice beside the file.
+        let names = graph.initializers.iter().filter_map(|t| t.name.clone());
+        for name in names.collect::<Vec<_>>() {
+            let widened = match graph.initializers.get(&name) {
+                Some(tensor) => self.widened(tensor)?,
+                None => None,
+            };
+            if let Some(tensor) = widened {
+                graph.initializers.insert(tensor);
+            }
+        }
+        self.sparse(graph.sparse_mut())?;
+        self.nodes(&mut graph.nodes)
+    }
+
+    fn inner(&mut self, graph: &mut GraphProto) -> Result<(), PrepareError> {
+        self.values(&mut graph.input);
+        self.values(&mut graph.output);
+        self.values(&mut graph.value_info);
+        self.tensors(&mut graph.initializer)?;
+        self.sparse(&mut graph.sparse_initializer)?;
+        self.nodes(&mut graph.node)
+    }
+
+    fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<(), PrepareError> {
+        for node in nodes {
+            self.types_made(node);
+            self.attributes(&mut node.attribute)?;
+        }
+        Ok(())
+    }
+
+    /// Has a node make float32 where it says that it makes halves.
+    fn types_made(&mut self, node: &mut NodeProto) {
+        let own = matches!(
+            node.domain.as_deref(),
+            None | Some("" | "ai.onnx" | MICROSOFT)
+        );
+        if !own {
+            return;
+        }
+        let (cast, bits) = (node.is("Cast"), node.is("BitCast"));
+        if bits {
+            let to = node
+                .int("to")
+                .and_then(|to| DataType::try_from(to as i32).ok());
+            // Both sides have as many bits.
+            if to.is_none_or(|to| to.bits() == Some(16)) {
+                self.reads_bits = Some(node.title().to_owned());
+            }
+            return;
+        }
+        for attribute in &mut node.attribute {
+            let key = attribute.name.as_deref().unwrap_or_default();
+            if !(TYPES.contains(&key) || cast && key == "to") {
+                continue;
+            }
+            // Before opset 6 the type was a name.
+            let named = attribute.s.as_deref().and_then(half_named);
+            let given = attribute.i.and_then(|i| DataType::try_from(i as i32).ok());
+            if let Some(element) = given.filter(|given| given.is_half()) {
+                attribute.i = Some(DataType::Float as i64);
+                self.saw(element);
+            } else if let Some(element) = named {
+                attribute.s = Some("FLOAT".into());
+                self.saw(element);
+            }
+        }
+    }
+
+    fn attributes(&mut self, attributes: &mut [AttributeProto]) -> Result<(), PrepareError> {
+        for attribute in attributes {
+            let tensors = attribute.t.iter_mut().chain(&mut attribute.tensors);
+            for tensor in tensors {
+                self.tensor(tensor)?;
+            }
+            let sparse = attribute.sparse_tensor.iter_mut();
+            for tensor in sparse.chain(&mut attribute.sparse_tensors) {
+                self.sparse(std::slice::from_mut(tensor))?;
+            }
+            for kind in attribute.tp.iter_mut().chain(&mut attribute.type_protos) {
+                self.kind(kind);
+            }
+            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+                self.inner(graph)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sparse(&mut self, tensors: &mut [SparseTensorProto]) -> Result<(), TensorError> {
+        let values = tensors
+            .iter_mut()
+            .filter_map(|sparse| sparse.values.as_mut());
+        for tensor in values {
+            self.tensor(tensor)?;
+        }
+        Ok(())
+    }
+
+    fn tensors(&mut self, tensors: &mut [TensorProto]) -> Result<(), TensorError> {
+        tensors
+            .iter_mut()
+            .try_for_each(|tensor| self.tensor(tensor))
+    }
+
+    fn tensor(&mut self, tensor: &mut TensorProto) -> Result<(), TensorError> {
+        if let Some(widened) = self.widened(tensor)? {
+            *tensor = widened;
+        }
+        Ok(())
+    }
+
+    fn widened(&mut self, tensor: &TensorProto) -> Result<Option<TensorProto>, TensorError> {
+        let widened = tensor.widened()?;
+        if widened.is_some() {
+            self.half.constants += 1;
+            self.saw(tensor.element()?);
+        }
+        Ok(widened)
+    }
+
+    fn saw(&mut self, element: DataType) {
+        self.half.element.get_or_insert(element);
+    }
+}
+
+fn half_named(name: &[u8]) -> Option<DataType> {
+    let is = |element: &str| name.eq_ignore_ascii_case(element.as_bytes());
+    match () {
+        () if is("FLOAT16") => Some(DataType::Float16),
+        () if is("BFLOAT16") => Some(DataType::Bfloat16),
+        () => None,
+    }
+}
