@@ -117,12 +117,18 @@ impl Graph {
     /// Takes out what nothing uses: nodes, constants, and notes on values that are gone. Returns
     /// how many nodes went.
     pub fn sweep(&mut self) -> usize {
+        self.sweep_around(&[])
+    }
+
+    /// The same, but for what makes these values, which are looked at from outside.
+    pub fn sweep_around(&mut self, watched: &[String]) -> usize {
         let uses = self.uses();
         let mut wanted = vec![false; self.nodes.len()];
-        let mut open: Vec<usize> = self
-            .outputs
-            .iter()
-            .filter_map(|v| uses.producer(v.name.as_deref().unwrap_or_default()))
+        let outputs = self.outputs.iter();
+        let outputs = outputs.map(|v| v.name.as_deref().unwrap_or_default());
+        let mut open: Vec<usize> = outputs
+            .chain(watched.iter().map(String::as_str))
+            .filter_map(|name| uses.producer(name))
             .collect();
         while let Some(i) = open.pop() {
             if std::mem::replace(&mut wanted[i], true) {

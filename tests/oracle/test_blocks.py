@@ -1,9 +1,13 @@
 """Weights in blocks: integers, scales and zero points are ONNX Runtime's, and its runtimes run them."""
 
+import json
+import subprocess
+
 import numpy as np
 import onnx
 import pytest
-from judge import run_web
+from judge import load_samples, run_web, save_samples, sqnr
+from judge import run as outputs_of
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi import _pybind_state as kernels
 from schemes import build, constants, feeds, near, node, quantized, refused, run, weight
@@ -155,3 +159,18 @@ def test_what_can_not_be_raised_names_the_other_form(program, tmp_path):
     said = refused(program, tmp_path, model, {"blocks": {"blocks": {"form": "dequantize"}}})
     assert "the_y" in said and "matmul_nbits" in said
     quantized(program, tmp_path, model, {"blocks": {}})
+
+
+def test_each_layer_of_a_transformer_in_blocks_is_compared(program, corpus, tmp_path):
+    source, target = corpus.model("minilm"), tmp_path / "blocks.onnx"
+    subprocess.run([program, "quantize", source, "--out", target, "--scheme", "blocks"], check=True, capture_output=True)
+    samples = load_samples(corpus.samples("minilm"))[:1]
+    command = [program, "compare", source, target, "--data", save_samples(tmp_path / "samples", samples), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    layers = [layer["added"]["sqnr"] for layer in told["layers"] if layer["operator"].endswith("MatMulNBits")]
+    assert len(layers) == 18 and all(10 < added < 40 for added in layers), layers
+    ends = {output["name"]: output["apart"]["sqnr"] for output in told["outputs"]}
+    mine, theirs = (outputs_of(path, samples)[0]["461"] for path in (target, source))
+    assert abs(ends["461"] - float(sqnr([theirs], [mine]))) < 0.5

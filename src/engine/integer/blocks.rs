@@ -32,7 +32,7 @@ const COLUMNS: &str = "columns";
 
 /// Puts our operator in the place of every MatMulNBits that is known here, and gives what they multiply by. A bias
 /// is added behind.
-pub(super) fn replace(model: &mut Model) -> Vec<Arc<BlockWeights>> {
+pub(super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWeights>> {
     let mut names = model.graph.names();
     let mut found = Vec::new();
     let mut nodes = Vec::with_capacity(model.graph.nodes.len());
@@ -60,7 +60,7 @@ pub(super) fn replace(model: &mut Model) -> Vec<Arc<BlockWeights>> {
     }
     model.graph.nodes = nodes;
     if !found.is_empty() {
-        model.graph.sweep();
+        model.graph.sweep_around(watched);
     }
     found
 }

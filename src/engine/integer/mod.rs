@@ -112,7 +112,7 @@ pub(super) fn written_out(model: &Model) -> Cow<'_, Model> {
 /// throughout.
 pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     let mut model = model.clone();
-    let blocks = blocks::replace(&mut model);
+    let blocks = blocks::replace(&mut model, watched);
     expand::expand(&mut model);
     few::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
@@ -130,7 +130,7 @@ pub(super) fn fuse(
 ) -> Result<Fused, EngineError> {
     let given = model;
     let mut model = given.clone();
-    let blocks = blocks::replace(&mut model);
+    let blocks = blocks::replace(&mut model, watched);
     expand::expand(&mut model);
     few::widen(&mut model);
     constants::fold_quantized(&mut model, watched);
@@ -211,9 +211,9 @@ fn finished(
             ..NodeProto::default()
         });
     }
-    model.graph.sweep();
+    model.graph.sweep_around(watched);
     constants::fold(&mut model, watched);
-    model.graph.sweep();
+    model.graph.sweep_around(watched);
     // In an order in which each node follows what it reads.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
         detail: format!("the integer regions don't fit the graph: {error}"),
