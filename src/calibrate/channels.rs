@@ -37,23 +37,29 @@ impl Channels {
         }
         let sums = sums(values, channels, shape[axis + 1..].iter().product());
         let each = (values.len() / channels) as f64;
-        let mut seen = Channels {
-            sums: Vec::with_capacity(channels),
-            extents: shape.iter().map(|&extent| extent as u64).collect(),
-            runs: 1,
-            uneven: false,
-        };
-        for sum in sums {
-            let mean = sum / each;
-            // Where it is no number, too.
-            seen.uneven |= mean.is_nan() || mean.abs() >= STEPS;
-            seen.sums.push((mean * STEPS).round_ties_even() as i128);
-        }
+        let means = sums.into_iter().map(|sum| sum / each);
+        let seen = Channels::of_means(means, shape);
         // As a rule a sample is one run: what it leaves need not be copied.
         match *self == Channels::default() && !seen.uneven {
             true => *self = seen,
             false => self.merge(&seen),
         }
+    }
+
+    /// What is seen of one run whose channels have these means.
+    pub(super) fn of_means(means: impl Iterator<Item = f64>, shape: &[usize]) -> Channels {
+        let mut seen = Channels {
+            sums: Vec::with_capacity(means.size_hint().0),
+            extents: shape.iter().map(|&extent| extent as u64).collect(),
+            runs: 1,
+            uneven: false,
+        };
+        for mean in means {
+            // Where it is no number, too.
+            seen.uneven |= mean.is_nan() || mean.abs() >= STEPS;
+            seen.sums.push((mean * STEPS).round_ties_even() as i128);
+        }
+        seen
     }
 
     /// Takes in all that `other` has seen.

@@ -1,21 +1,14 @@
 //! How far the channels of a value vary: which of them a scale for all would leave nothing of.
-//!
-//! Each sample counts once, whatever its size. Sums are of whole multiples of a step, so that merging is exact, associative and
-//! commutative.
 
 use serde::{Deserialize, Serialize};
 
-/// The step of a mean, and of a mean square, is 2^-48; what reaches 2^48 is none.
-const STEPS: f64 = (1u64 << 48) as f64;
+use super::Channels;
 
 /// The first two moments of each channel of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Of each channel the sums of its means and of its mean squares, in steps.
-    sums: Vec<[i128; 2]>,
-    runs: u64,
-    /// Whether something was seen that has no moments: not finite or too large, or samples whose channels differ in number.
-    uneven: bool,
+    means: Channels,
+    squares: Channels,
 }
 
 /// What is known of one channel.
@@ -29,10 +22,10 @@ pub struct Moment {
 
 impl Spread {
     /// Bytes that it holds for each channel.
-    pub const BYTES_EACH: u64 = size_of::<[i128; 2]>() as u64;
+    pub const BYTES_EACH: u64 = 2 * Channels::BYTES_EACH;
 
     /// Takes in the values of one run, whose channels lie along `axis`.
-    pub(super) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
+    pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let channels = shape.get(axis).copied().unwrap_or(0);
         let inner: usize = shape.iter().skip(axis + 1).product();
         if values.is_empty() || channels == 0 || inner == 0 {
@@ -47,48 +40,31 @@ impl Spread {
             }
         }
         let each = (values.len() / channels) as f64;
-        let means = found.iter().flatten().map(|sum| sum / each);
-        let uneven = means
-            .clone()
-            .any(|mean| mean.is_nan() || mean.abs() >= STEPS);
-        let steps = |sum: f64| (sum / each * STEPS).round_ties_even() as i128;
-        self.merge(&Spread {
-            sums: found.into_iter().map(|both| both.map(steps)).collect(),
-            runs: 1,
-            uneven,
-        });
+        let mean = |of: usize| found.iter().map(move |both| both[of] / each);
+        self.means.merge(&Channels::of_means(mean(0), shape));
+        self.squares.merge(&Channels::of_means(mean(1), shape));
     }
 
     /// Takes in all that `other` has seen.
     pub(super) fn merge(&mut self, other: &Spread) {
-        let alike = self.sums.len() == other.sums.len();
-        self.uneven |= other.uneven || (self.runs > 0 && other.runs > 0 && !alike);
-        if self.uneven {
-            // What is left must not depend on the order.
-            self.sums = Vec::new();
-        } else if self.runs == 0 {
-            self.sums.clone_from(&other.sums);
-        } else {
-            for (all, more) in self.sums.iter_mut().zip(&other.sums) {
-                (all[0], all[1]) = (all[0] + more[0], all[1] + more[1]);
-            }
-        }
-        self.runs += other.runs;
+        self.means.merge(&other.means);
+        self.squares.merge(&other.squares);
     }
 
     /// What is known of each channel; nothing where there were none, or none that could be told.
     pub fn moments(&self) -> Vec<Moment> {
-        let mean = |sum: i128| sum as f64 / STEPS / self.runs as f64;
-        let moment = |&[sum, squares]: &[i128; 2]| Moment {
-            square: mean(squares),
-            variance: (mean(squares) - mean(sum).powi(2)).max(0.0),
+        let (means, squares) = (self.means.means(), self.squares.means());
+        let both = means.iter().flatten().zip(squares.iter().flatten());
+        let moment = |(mean, &square): (&f64, &f64)| Moment {
+            square,
+            variance: (square - mean * mean).max(0.0),
         };
-        self.sums.iter().map(moment).collect()
+        both.map(moment).collect()
     }
 
     /// Bytes that it holds beyond itself.
     pub(super) fn bytes(&self) -> usize {
-        self.sums.capacity() * Self::BYTES_EACH as usize
+        self.means.bytes() + self.squares.bytes()
     }
 }
 

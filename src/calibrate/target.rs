@@ -1,6 +1,6 @@
 //! What a range will be turned into: the integers, and the reals they stand for.
 
-use super::Range;
+use super::{PowerOfTwo, Range};
 
 /// The integers that a tensor will have. Most methods weigh what clipping costs against what coarser steps
 /// cost, so they have to know how many steps there are.
@@ -12,10 +12,8 @@ pub struct Target {
     pub high: i32,
     /// Whether the range is mirrored at zero.
     pub symmetric: bool,
-    /// Whether the scale must be a power of two.
-    pub power_of_two: bool,
-    /// Whether that will be the nearest to what a range asks for, where the method has not chosen one.
-    pub nearest: bool,
+    /// Whether the scale must be a power of two, and which that is where the method chooses none.
+    pub power_of_two: PowerOfTwo,
 }
 
 impl Default for Target {
@@ -41,8 +39,7 @@ impl Target {
             low,
             high,
             symmetric,
-            power_of_two: false,
-            nearest: false,
+            power_of_two: PowerOfTwo::No,
         }
     }
 
@@ -133,8 +130,7 @@ mod tests {
         low: 0,
         high: 255,
         symmetric: false,
-        power_of_two: false,
-        nearest: false,
+        power_of_two: PowerOfTwo::No,
     };
 
     #[test]

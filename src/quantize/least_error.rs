@@ -1,8 +1,8 @@
 //! Scales of weights that cost least: what lies furthest out is cut off where finer steps for all others gain more.
 
 use super::scale::{QuantizationParameters, Span, quantize_value};
-use super::settings::PowerOfTwo;
 use super::weights::Channels;
+use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 

@@ -49,8 +49,8 @@ pub use ranges::Ranges;
 pub use scale::QuantizationParameters;
 pub use scheme::apply;
 pub use settings::{
-    Document, ElementType, Format, GuardSettings, LayerSettings, Operators, PowerOfTwo, Rounding,
-    Scheme, Settings, SettingsError, TensorSettings, target_of,
+    Document, ElementType, Format, GuardSettings, LayerSettings, Operators, Rounding, Scheme,
+    Settings, SettingsError, TensorSettings, target_of,
 };
 pub use simulated::{dequantized, with_float_weights};
 pub use weight_only::{WeightSettings, quantize_weights};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use octet::calibrate::Method;
+use octet::calibrate::{Method, PowerOfTwo};
 use octet::quantize::{
-    Document, ElementType, Format, GuardSettings, Operators, PowerOfTwo, Rounding, Scheme, Settings,
+    Document, ElementType, Format, GuardSettings, Operators, Rounding, Scheme, Settings,
 };
 
 use super::images::one_of;

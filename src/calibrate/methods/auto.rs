@@ -34,7 +34,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     let percentiles = percentile::ranges(seen, PERCENTILES, target);
     let any_scale = [all].into_iter().chain(percentiles);
     let proposed = any_scale
-        .map(|range| match target.power_of_two {
+        .map(|range| match target.power_of_two.is_asked() {
             true => target.power_of_two_range(range),
             false => range,
         })
@@ -66,7 +66,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         }
     }
     // A mirrored range has room enough at one end as a rule, and one of powers of two at both.
-    let headroom = match target.symmetric || target.power_of_two {
+    let headroom = match target.symmetric || target.power_of_two.is_asked() {
         true => None,
         false => Headroom::of(seen),
     };

@@ -15,7 +15,7 @@ mod percentile;
 use serde::{Deserialize, Serialize};
 
 use super::numpy_histogram::Layout;
-use super::{Observation, Range, Target};
+use super::{Observation, PowerOfTwo, Range, Target};
 
 pub use name::MethodError;
 
@@ -79,7 +79,10 @@ impl Method {
         };
         let all = Range::new(min, max);
         let target = Target {
-            power_of_two: target.power_of_two || *self == Method::MsePowerOfTwo,
+            power_of_two: match *self {
+                Method::MsePowerOfTwo => PowerOfTwo::Covering,
+                _ => target.power_of_two,
+            },
             ..*target
         };
         let range = match *self {
@@ -107,7 +110,7 @@ impl Method {
                 }
             },
         };
-        Ok(match target.power_of_two && !target.nearest {
+        Ok(match target.power_of_two == PowerOfTwo::Covering {
             true => target.power_of_two_range(range),
             false => range,
         })

@@ -30,7 +30,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         ExpectedError::of(&values.coarser(TOGETHER)),
         ExpectedError::of(&values),
     );
-    if target.power_of_two {
+    if target.power_of_two.is_asked() {
         return power_of_two_range(&coarse, &fine, target, all);
     }
     let mut search = Search::new(&coarse, target, all);
@@ -180,6 +180,7 @@ fn power_of_two_range(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::calibrate::PowerOfTwo;
 
     fn cost(seen: &Observation, target: &Target, range: Range) -> f64 {
         ExpectedError::of(&Distribution::of(seen).unwrap()).mean(target.grid(range), Power::Squared)
@@ -216,7 +217,7 @@ mod tests {
             Target::new(-128, 127, false),
         ] {
             let target = Target {
-                power_of_two: true,
+                power_of_two: PowerOfTwo::Covering,
                 ..target
             };
             let scale = target
@@ -227,7 +228,7 @@ mod tests {
         }
         // Zero stays among the integers where values have one sign.
         let target = Target {
-            power_of_two: true,
+            power_of_two: PowerOfTwo::Covering,
             ..Target::default()
         };
         let positive: Vec<f32> = values.iter().map(|v| v.abs()).collect();
@@ -268,7 +269,7 @@ mod tests {
                 let found = range(&seen, &target);
                 prop_assert_eq!(found.within(all), found);
                 prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, all));
-                let target = Target { power_of_two: true, ..target };
+                let target = Target { power_of_two: PowerOfTwo::Covering, ..target };
                 let (found, whole) = (range(&seen, &target), target.power_of_two_range(all));
                 prop_assert!(cost(&seen, &target, found) <= cost(&seen, &target, whole));
             }

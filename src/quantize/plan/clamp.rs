@@ -133,11 +133,10 @@ impl Planner<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::quantize::settings::PowerOfTwo;
     use std::collections::BTreeMap;
 
     use super::super::Plan;
-    use crate::calibrate::{Method, Observation, Range};
+    use crate::calibrate::{Method, Observation, PowerOfTwo, Range};
     use crate::graph::{Model, TensorType};
     use crate::onnx::schema::*;
     use crate::quantize::Settings;

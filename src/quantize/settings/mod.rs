@@ -10,7 +10,6 @@ mod guard;
 mod meaning;
 mod names;
 mod operators;
-mod powers;
 mod read;
 mod resolve;
 
@@ -22,12 +21,11 @@ pub use document::Document;
 pub use guard::GuardSettings;
 pub(super) use meaning::without_meaning;
 pub(super) use operators::without_effect;
-pub use powers::PowerOfTwo;
 pub use read::SettingsError;
 pub use resolve::target_of;
 pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
-use crate::calibrate::{Method, Range};
+use crate::calibrate::{Method, PowerOfTwo, Range};
 use crate::onnx::schema::DataType;
 use crate::quantize::{BlockMethod, BlockSettings};
 

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::PowerOfTwo;
 use super::names::{hint, means};
 use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
-use crate::calibrate::{Method, Range, Target};
+use crate::calibrate::{Method, PowerOfTwo, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::QuantizeError;
@@ -265,8 +264,7 @@ impl Representation {
         let symmetric = self.is_symmetric(false);
         let used = span(self.element.data_type(), symmetric, self.reduce_range);
         Target {
-            power_of_two: self.power_of_two.is_asked(),
-            nearest: self.power_of_two == PowerOfTwo::Nearest,
+            power_of_two: self.power_of_two,
             ..Target::new(used.low, used.high, symmetric)
         }
     }
