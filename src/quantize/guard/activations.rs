@@ -8,7 +8,7 @@
 use super::super::inlets::Additions;
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
-use super::{HARMLESS, decibel};
+use super::{HARMLESS, decibel, settle};
 use crate::calibrate::{Bulk, Observations};
 use crate::graph::{Model, Uses};
 
@@ -92,25 +92,7 @@ pub(super) fn refine_activations(
         };
         let why = format!("its range, {} to {}, would {what}", range.min, range.max);
         let suits = wide != now && bulk.resolved && is_enough(wide);
-        if represented.typed {
-            declined.push(format!(
-                "`{name}` keeps the type that the settings give it, though {why}"
-            ));
-        } else if may.finer && suits {
-            said.push(format!("`{name}` has 16 bits: {why}"));
-            if let Some(represented) = plan.representations.get_mut(name) {
-                // The range of 16 bits is another: less need be cut off.
-                (represented.element, represented.range) = (wide, None);
-            }
-        } else if may.float {
-            said.push(format!("`{name}` stays float: {why}"));
-            plan.free(name);
-        } else {
-            declined.push(format!(
-                "`{name}` keeps {} bits, as the settings let nothing else, though {why}",
-                now.bits()
-            ));
-        }
+        settle(plan, name, &why, suits, may, [&mut said, &mut declined]);
     }
     (said, declined)
 }

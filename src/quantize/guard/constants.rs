@@ -7,7 +7,7 @@ use super::super::inlets::Additions;
 use super::super::plan::{Form, Plan};
 use super::super::settings::GuardSettings;
 use super::super::weights::parameters;
-use super::{HARMLESS, decibel};
+use super::{HARMLESS, decibel, settle};
 use crate::graph::Model;
 
 /// Widens or frees such constants; and says so: a sentence each in the first list, in the second of those that stay as they are.
@@ -47,24 +47,8 @@ pub(super) fn refine_constants(
             now.bits(),
             decibel(error)
         );
-        if represented.typed {
-            declined.push(format!(
-                "`{name}` keeps the type that the settings give it, though {why}"
-            ));
-        } else if may.finer && wide != now && added(wide)? <= HARMLESS {
-            said.push(format!("`{name}` has 16 bits: {why}"));
-            if let Some(represented) = plan.representations.get_mut(&name) {
-                represented.element = wide;
-            }
-        } else if may.float {
-            said.push(format!("`{name}` stays float: {why}"));
-            plan.free(&name);
-        } else {
-            declined.push(format!(
-                "`{name}` keeps {} bits, as the settings let nothing else, though {why}",
-                now.bits()
-            ));
-        }
+        let suits = wide != now && added(wide)? <= HARMLESS;
+        settle(plan, &name, &why, suits, may, [&mut said, &mut declined]);
     }
     Ok((said, declined))
 }

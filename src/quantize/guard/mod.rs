@@ -29,6 +29,39 @@ fn decibel(error: f64) -> f64 {
     -10.0 * error.log10()
 }
 
+/// Gives a tensor with too few integers, for this reason, 16 bits where these suit it, or takes the integers from it, as far as the
+/// settings let it; and says so in the first list, or in the second where it stays as it is.
+fn settle(
+    plan: &mut Plan,
+    name: &str,
+    why: &str,
+    suits: bool,
+    may: GuardSettings,
+    [said, declined]: [&mut Vec<String>; 2],
+) {
+    let Some(represented) = plan.representations.get_mut(name) else {
+        return;
+    };
+    let now = represented.element;
+    if represented.typed {
+        declined.push(format!(
+            "`{name}` keeps the type that the settings give it, though {why}"
+        ));
+    } else if may.finer && suits {
+        said.push(format!("`{name}` has 16 bits: {why}"));
+        // The range of 16 bits is another: less need be cut off.
+        (represented.element, represented.range) = (now.with_16_bits(), None);
+    } else if may.float {
+        said.push(format!("`{name}` stays float: {why}"));
+        plan.free(name);
+    } else {
+        declined.push(format!(
+            "`{name}` keeps {} bits, as the settings let nothing else, though {why}",
+            now.bits()
+        ));
+    }
+}
+
 /// What was done, and what not: a sentence each.
 #[derive(Debug, Default)]
 pub(super) struct Guarded {
