@@ -124,12 +124,7 @@ impl<'a> Builder<'a> {
             for input in copy.input.iter_mut().filter(|i| !i.is_empty()) {
                 *input = self.accumulated(input);
             }
-            let captured = node.captured().into_iter();
-            let renamed = captured.map(|name| {
-                let own = self.accumulated(&name);
-                (name, own)
-            });
-            copy.replace_captured(&renamed.collect());
+            copy.replace_captured(|name| self.accumulated(name));
             for output in copy.output.iter_mut().filter(|o| !o.is_empty()) {
                 *output = format!("q/{output}");
             }
@@ -207,12 +202,7 @@ impl<'a> Builder<'a> {
                 *input = self.of_floats(input, rounds);
             }
         }
-        let captured = node.captured().into_iter();
-        let renamed = captured.map(|name| {
-            let own = self.of_floats(&name, rounds);
-            (name, own)
-        });
-        copy.replace_captured(&renamed.collect());
+        copy.replace_captured(|name| self.of_floats(name, rounds));
         self.out.graph.nodes.push(copy);
     }
 

@@ -161,8 +161,11 @@ impl Graph {
 }
 
 impl NodeProto {
-    /// Lets its subgraphs use other values of the graph around them.
-    pub fn replace_captured(&mut self, renamed: &HashMap<String, String>) {
+    /// Lets its subgraphs use other values of the graph around them: by each one's name, that of the other.
+    pub fn replace_captured(&mut self, mut new: impl FnMut(&str) -> String) {
+        let captured = self.captured().into_iter();
+        let renamed: HashMap<String, String> =
+            captured.map(|name| (name.clone(), new(&name))).collect();
         for attribute in &mut self.attribute {
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
                 rename_inside(graph, &|name| renamed.get(name).cloned(), &HashSet::new());
@@ -256,6 +259,11 @@ impl NodeProto {
             output: outputs.iter().map(|&s| s.to_owned()).collect(),
             ..NodeProto::default()
         }
+    }
+
+    /// A Cast of a value to another type.
+    pub fn cast(name: &str, from: &str, to: &str, element: DataType) -> NodeProto {
+        NodeProto::new("Cast", name, &[from], &[to]).with(AttributeProto::int("to", element as i64))
     }
 
     /// The node with an attribute more.

@@ -16,6 +16,11 @@ impl DataType {
         matches!(self, DataType::Float16 | DataType::Bfloat16)
     }
 
+    /// Whether it is a float of 16, 32 or 64 bits.
+    pub fn is_float(self) -> bool {
+        self.is_half() || matches!(self, DataType::Float | DataType::Double)
+    }
+
     /// The number of a float of 16 bits with these bits; `None` where this is no such type.
     pub(super) fn widen(self) -> Option<fn(u16) -> f32> {
         match self {

@@ -97,6 +97,30 @@ fn float<'a>(graph: &'a Graph, node: &NodeProto, slot: usize) -> Option<&'a Tens
         .filter(|t| t.element() == Ok(DataType::Float))
 }
 
+/// A constant's number for each of `count` channels along `axis` of a value of this rank; `None` where it differs along other axes.
+pub(crate) fn by_channel(
+    constant: &TensorProto,
+    count: usize,
+    rank: usize,
+    axis: usize,
+) -> Result<Option<Vec<f64>>, TensorError> {
+    let shape = constant.shape()?;
+    // Lined up at the end, as broadcasting does: one number, or one a channel.
+    let channel = (shape.len() + axis).checked_sub(rank);
+    let fits = shape
+        .iter()
+        .enumerate()
+        .all(|(axis, &size)| size == 1 || (Some(axis) == channel && size == count));
+    if shape.len() > rank || !fits {
+        return Ok(None);
+    }
+    let values = constant.to_f32()?;
+    Ok(Some(match values[..] {
+        [one] => vec![f64::from(one); count],
+        _ => values.into_iter().map(f64::from).collect(),
+    }))
+}
+
 /// What a node does to the `count` channels of a value of this rank; `None` where it is not that.
 fn affine(
     graph: &Graph,
@@ -136,20 +160,8 @@ fn affine(
     let Some(constant) = float(graph, node, 1 - slot) else {
         return Ok(None);
     };
-    let shape = constant.shape()?;
-    let values = constant.to_f32()?;
-    // Lined up at the end, as broadcasting does: one number, or one a channel.
-    let channel = (shape.len() + 1).checked_sub(rank);
-    let by_channel = shape
-        .iter()
-        .enumerate()
-        .all(|(axis, &size)| size == 1 || (Some(axis) == channel && size == count));
-    if shape.len() > rank || !by_channel {
+    let Some(numbers) = by_channel(constant, count, rank, 1)? else {
         return Ok(None);
-    }
-    let numbers: Vec<f64> = match values[..] {
-        [one] => vec![f64::from(one); count],
-        _ => values.into_iter().map(f64::from).collect(),
     };
     let (zeros, ones) = (vec![0.0; count], vec![1.0; count]);
     let (factor, shift) = match node.operator().as_str() {

@@ -15,6 +15,7 @@ mod identity;
 mod opset;
 mod shapes;
 
+pub(crate) use affine::by_channel;
 pub use fused::is_fused;
 pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};

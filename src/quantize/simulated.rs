@@ -13,6 +13,7 @@ use super::QuantizeError;
 use super::scale::{quantize_value, span};
 use crate::graph::{Model, Names};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::prepare::position;
 
 /// The quantized model with its constants as floats; `float` is the model it was made from.
 pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, QuantizeError> {
@@ -108,9 +109,7 @@ impl Constant {
         Ok(match (found.scales.len(), found.zero_points.len()) {
             (1, 1) => Some(found),
             (scales, zero_points) if scales == zero_points => {
-                let axis = node.int("axis").unwrap_or(1);
-                let last = found.shape.len() as i64;
-                let axis = usize::try_from(if axis < 0 { axis + last } else { axis }).ok();
+                let axis = position(node.int("axis").unwrap_or(1), found.shape.len());
                 let fits = axis.and_then(|axis| found.shape.get(axis)) == Some(&scales);
                 fits.then_some(Constant { axis, ..found })
             }

@@ -57,10 +57,7 @@ pub(super) fn convert(
                         DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
                         }
-                        DataType::Float
-                        | DataType::Double
-                        | DataType::Float16
-                        | DataType::Bfloat16 => {
+                        float if float.is_float() => {
                             "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
                         }
                         _ => "save the array in that type",

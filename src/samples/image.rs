@@ -56,7 +56,7 @@ pub(super) fn read(
         pixels.iter_mut().for_each(|p| p.reverse());
     }
     let (stored, values) = match input.element {
-        DataType::Float | DataType::Double | DataType::Float16 | DataType::Bfloat16 => {
+        float if float.is_float() => {
             let ImageSettings {
                 scale, mean, std, ..
             } = settings;
@@ -126,16 +126,8 @@ fn place(file: &str, input: &InputSpec, settings: &ImageSettings) -> Result<Plac
             shape_text(&input.shape)
         )
     };
-    if !matches!(
-        input.element,
-        DataType::Float
-            | DataType::Double
-            | DataType::Float16
-            | DataType::Bfloat16
-            | DataType::Uint8
-            | DataType::Int32
-            | DataType::Int64
-    ) {
+    let whole = [DataType::Uint8, DataType::Int32, DataType::Int64];
+    if !input.element.is_float() && !whole.contains(&input.element) {
         let why = format!(
             "the model's input {:?} wants {}",
             input.name,

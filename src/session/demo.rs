@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Error, Session};
 use crate::onnx::schema::GraphProto;
+use crate::prepare::position;
 use crate::samples::{self, Encoded};
 
 /// Operators behind which the integers of their first input are what they were, or nearer to zero.
@@ -41,15 +42,9 @@ fn tables(graph: &GraphProto) -> BTreeMap<String, u64> {
         };
         if node.is("Gather") {
             let axis = node.int("axis").unwrap_or(0);
-            let rows = shapes.get(&node.input_at(0)).and_then(|dims| {
-                let axis = if axis < 0 {
-                    axis + dims.len() as i64
-                } else {
-                    axis
-                };
-                let rows = dims.get(usize::try_from(axis).ok()?)?;
-                u64::try_from(*rows).ok()
-            });
+            let rows = shapes
+                .get(&node.input_at(0))
+                .and_then(|dims| u64::try_from(dims[position(axis, dims.len())?]).ok());
             for (places, rows) in origins(1).into_iter().zip(rows.iter().cycle()) {
                 let least = found.entry(places.to_string()).or_insert(*rows);
                 *least = (*least).min(*rows);

@@ -1,6 +1,8 @@
 //! Tensors cut along an axis, and put together again.
 
-use crate::onnx::schema::DataType;
+use bytes::Bytes;
+
+use crate::onnx::schema::{DataType, TensorProto};
 use crate::prepare::count;
 use crate::tensor::{Tensor, Values};
 
@@ -75,20 +77,7 @@ fn stacked_of<T: Element>(tensors: &[Tensor], axis: usize) -> Option<Tensor> {
 }
 
 /// A tensor without elements; `None` where its shape has some, or the engine has no form for the type.
-pub(super) fn empty(element: DataType, shape: Vec<usize>) -> Option<Tensor> {
-    let values = match element {
-        DataType::Float => Values::F32(vec![]),
-        DataType::Double => Values::F64(vec![]),
-        DataType::Int8 => Values::I8(vec![]),
-        DataType::Int16 => Values::I16(vec![]),
-        DataType::Int32 => Values::I32(vec![]),
-        DataType::Int64 => Values::I64(vec![]),
-        DataType::Uint8 => Values::U8(vec![]),
-        DataType::Uint16 => Values::U16(vec![]),
-        DataType::Uint32 => Values::U32(vec![]),
-        DataType::Uint64 => Values::U64(vec![]),
-        DataType::Bool => Values::Bool(vec![]),
-        _ => return None,
-    };
-    Tensor::new(shape, values)
+pub(super) fn empty(element: DataType, shape: &[usize]) -> Option<Tensor> {
+    let empty = TensorProto::from_raw("", element, shape, Bytes::new());
+    empty.to_tensor().ok()
 }

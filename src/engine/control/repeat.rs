@@ -144,7 +144,7 @@ pub(super) fn stacked(
         };
         let mut shape: Vec<usize> = declared.shape?.iter().map(size).collect();
         (axis <= shape.len()).then(|| shape.insert(axis, 0))?;
-        elements::empty(declared.element, shape)
+        elements::empty(declared.element, &shape)
     });
     made.ok_or_else(|| {
         said.wrong(

@@ -2,6 +2,7 @@
 
 use crate::graph::{Graph, Model};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+use crate::prepare::position;
 
 /// Gives every QuantizeLinear of a constant its integers: weights that lie as floats in the file are constants
 /// of integers then, like those of other files.
@@ -56,7 +57,7 @@ impl Linear {
             Some(_) => constant(2)?.to_i64().ok()?,
             None => vec![0; scales.len()],
         };
-        let half = matches!(scale.element(), Ok(DataType::Float16 | DataType::Bfloat16));
+        let half = scale.element().is_ok_and(DataType::is_half);
         if scales.is_empty() || zero_points.len() != scales.len() || half {
             return None;
         }
@@ -71,13 +72,7 @@ impl Linear {
                 inner,
             });
         }
-        let axis = node.int("axis").unwrap_or(1);
-        let axis = if axis < 0 {
-            axis + shape.len() as i64
-        } else {
-            axis
-        };
-        let axis = usize::try_from(axis).ok().filter(|&a| a < shape.len())?;
+        let axis = position(node.int("axis").unwrap_or(1), shape.len())?;
         let outer: usize = shape[..axis].iter().product();
         let (size, inner) = (shape[axis], shape[axis + 1..].iter().product());
         let wanted = match block {

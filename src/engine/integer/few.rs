@@ -1,9 +1,9 @@
 //! Integers of fewer bits than the engine knows, as eight: the same numbers. What is quantized to them is clipped behind its
 //! QuantizeLinear, which is the form in which other tools write it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use crate::graph::{Graph, Model, Steps};
+use crate::graph::{Graph, Model, Steps, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// The eight-bit type that holds these integers, the least of them and the greatest; `None` for what has eight bits or more.
@@ -20,16 +20,15 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
 /// Gives them eight bits, where QuantizeLinear and DequantizeLinear alone read and make them.
 pub(super) fn widen(model: &mut Model) {
     let graph = &mut model.graph;
-    let few: Vec<(usize, DataType)> = (graph.nodes.iter().enumerate())
-        .filter_map(|(index, node)| Some((index, made(graph, node)?)))
-        .collect();
-    let quantizers: HashSet<usize> = few.iter().map(|(index, _)| *index).collect();
     let uses = graph.uses();
+    let few: HashMap<usize, DataType> = (graph.nodes.iter().enumerate())
+        .filter_map(|(index, node)| Some((index, made(graph, &uses, node)?)))
+        .collect();
     let wide = |tensor: &TensorProto| {
         let (element, _) = widened(tensor.element().ok()?)?;
         let name = tensor.title();
         let read = |&(reader, slot): &(usize, usize)| {
-            graph.nodes[reader].is("DequantizeLinear") || slot == 2 && quantizers.contains(&reader)
+            graph.nodes[reader].is("DequantizeLinear") || slot == 2 && few.contains_key(&reader)
         };
         if uses.is_output(name) || !uses.consumers(name).iter().all(read) {
             return None;
@@ -49,14 +48,13 @@ pub(super) fn widen(model: &mut Model) {
 }
 
 /// The type of few bits that a QuantizeLinear makes for DequantizeLinear only.
-fn made(graph: &Graph, node: &NodeProto) -> Option<DataType> {
+fn made(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
     let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
     let element = match node.input_at(2) {
         Some(name) => graph.initializers.get(name)?.element().ok()?,
         None => DataType::try_from(i32::try_from(node.int("output_dtype")?).ok()?).ok()?,
     };
     widened(element)?;
-    let uses = graph.uses();
     let mut readers = uses.consumers(output).iter();
     let closed = !uses.is_output(output)
         && readers.all(|&(reader, _)| graph.nodes[reader].is("DequantizeLinear"));
@@ -64,12 +62,11 @@ fn made(graph: &Graph, node: &NodeProto) -> Option<DataType> {
 }
 
 /// Puts a Clip behind each of these QuantizeLinear.
-fn clip(graph: &mut Graph, few: &[(usize, DataType)]) {
+fn clip(graph: &mut Graph, few: &HashMap<usize, DataType>) {
     let mut steps = Steps::new(graph.names());
     let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
     for (index, mut node) in nodes {
-        let found = few.iter().find(|(at, _)| *at == index);
-        let range = found.and_then(|&(_, element)| widened(element));
+        let range = few.get(&index).and_then(|&element| widened(element));
         let (Some((element, ends)), Some(output)) = (range, node.output.first().cloned()) else {
             steps.nodes.push(node);
             continue;

@@ -14,6 +14,8 @@ use tract_onnx::tract_hir::infer::{
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
+use crate::prepare::position;
+
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// One of the two directions.
@@ -73,21 +75,11 @@ impl Linear {
     /// each channel, or one for each block of an axis.
     fn place(&self, shape: &[usize], scales: &[usize]) -> TractResult<impl Fn(usize) -> usize> {
         let count: usize = scales.iter().product();
-        let rank = shape.len() as i64;
-        let axis = if self.axis < 0 {
-            self.axis + rank
-        } else {
-            self.axis
-        };
         let (inner, size, block) = if count == 1 {
             (1, 1, 1)
         } else {
-            ensure!(
-                (0..rank).contains(&axis),
-                "the axis {} is none of {shape:?}",
-                self.axis
-            );
-            let axis = axis as usize;
+            let axis = position(self.axis, shape.len())
+                .with_context(|| format!("the axis {} is none of {shape:?}", self.axis))?;
             let inner: usize = shape[axis + 1..].iter().product();
             let block = self.block.max(1);
             let per_axis = shape[axis].div_ceil(block);

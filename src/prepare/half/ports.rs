@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Half;
 use crate::graph::{Graph, Model, Names};
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto, ValueInfoProto};
+use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::onnx::tensor::TensorError;
 
 impl Half {
@@ -51,7 +51,7 @@ fn retyped(values: &mut [ValueInfoProto], name: &str, element: DataType) -> bool
 
 pub(super) fn cast(names: &mut Names, from: &str, to: &str, element: DataType) -> NodeProto {
     let title = names.fresh(&format!("{to}_Cast"));
-    NodeProto::new("Cast", &title, &[from], &[to]).with(AttributeProto::int("to", element as i64))
+    NodeProto::cast(&title, from, to, element)
 }
 
 /// The name of a half's other form.

@@ -21,7 +21,7 @@ use super::weight_only::{RECURRENT, Written, dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// How a model is quantized dynamically.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -199,10 +199,7 @@ fn product(
 fn scaled(graph: &mut Rewriter, title: &str, sums: &str, scales: [&str; 2], output: &str) {
     let cast = graph.fresh(&format!("{sums}_cast_output"));
     let cast_title = graph.fresh(&format!("{sums}_cast"));
-    graph.push(
-        NodeProto::new("Cast", &cast_title, &[sums], &[&cast])
-            .with(AttributeProto::int("to", DataType::Float as i64)),
-    );
+    graph.push(NodeProto::cast(&cast_title, sums, &cast, DataType::Float));
     let product_title = graph.fresh(&format!("{title}_scales_mul"));
     let product = graph.fresh(&format!("{product_title}:0"));
     graph.push(NodeProto::new("Mul", &product_title, &scales, &[&product]));

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::numbers::{LARGEST, SMALLEST, halves};
 use super::reported;
 use crate::graph::{TensorType, Uses};
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto, ValueInfoProto};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
 
 /// How exact a float is.
@@ -198,7 +198,6 @@ fn suffix(precision: Precision) -> &'static str {
 }
 
 fn cast(graph: &mut Rewriter, from: &str, to: &str, precision: Precision) -> NodeProto {
-    let element = precision.element();
     let title = graph.fresh(&format!("{to}_Cast"));
-    NodeProto::new("Cast", &title, &[from], &[to]).with(AttributeProto::int("to", element as i64))
+    NodeProto::cast(&title, from, to, precision.element())
 }

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub(super) use additions::Additions;
 
 use crate::graph::{Joins, Model, Uses};
-use crate::onnx::schema::{NodeProto, TensorProto};
+use crate::onnx::schema::NodeProto;
+use crate::prepare::by_channel;
 
 /// A layer whose input is one of the model's, or made of one by constants alone.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
                 times: None,
             });
         } else if maker.is("Mul") || maker.is("Div") {
-            let numbers = by_channel(tensor, joins.inputs, rank, axis)?;
+            let numbers = by_channel(tensor, joins.inputs, rank, axis).ok()??;
             // What a change of the factor changes: of x / d it is x / d².
             let (by, change): (Vec<f64>, Vec<f64>) = match maker.is("Mul") {
                 true => (numbers, vec![1.0; joins.inputs]),
@@ -114,22 +115,6 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
         way,
         constants,
     })
-}
-
-/// A constant's number for each channel of a value with this many axes; `None` where it differs along others.
-fn by_channel(tensor: &TensorProto, channels: usize, rank: usize, axis: usize) -> Option<Vec<f64>> {
-    let shape = tensor.shape().ok()?;
-    let before = rank.checked_sub(shape.len())?;
-    let along =
-        |(at, &extent): (usize, &usize)| extent == 1 || (before + at == axis && extent == channels);
-    if !shape.iter().enumerate().all(along) {
-        return None;
-    }
-    let numbers = tensor.to_f32().ok()?;
-    let number = |channel: usize| numbers.get(channel % numbers.len().max(1)).copied();
-    (0..channels)
-        .map(|channel| number(channel).map(f64::from))
-        .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use crate::graph::{Model, Names};
-use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
 impl Writer {
     pub(super) fn convolution(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
@@ -116,10 +116,9 @@ impl Writer {
             "" => output.clone(),
             _ => value(&mut self.steps.names, "unbiased"),
         };
-        let cast = NodeProto::new("Cast", &reals, &[&sums], &[&reals]);
         self.steps.nodes.extend([
             NodeProto::new("MatMulInteger", &title, &inputs, &[&sums]),
-            cast.with(AttributeProto::int("to", DataType::Float as i64)),
+            NodeProto::cast(&reals, &sums, &reals, DataType::Float),
             NodeProto::new("Mul", &factor, &[&scale, &weight_scale], &[&factor]),
             NodeProto::new("Mul", &unbiased, &[&reals, &factor], &[&unbiased]),
         ]);

@@ -132,15 +132,8 @@ pub(super) fn gather(
     }
     bounded(shape)?;
     let size = shape[axis];
-    let place = |at: i64| {
-        let counted = if at < 0 {
-            at.saturating_add(size as i64)
-        } else {
-            at
-        };
-        let place = usize::try_from(counted).ok().filter(|&place| place < size);
-        place.ok_or_else(|| format!("its place {at} is none of {size}"))
-    };
+    let place =
+        |at: i64| position(at, size).ok_or_else(|| format!("its place {at} is none of {size}"));
     let mut positions = whole(shape);
     let picked = places.to_i64().map_err(text)?.into_iter().map(place);
     positions[axis] = picked
