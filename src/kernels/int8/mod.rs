@@ -23,6 +23,8 @@ mod probe;
 pub mod reference;
 mod resize;
 mod shape;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+mod shuffle;
 mod table;
 mod turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

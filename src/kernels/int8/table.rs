@@ -3,6 +3,8 @@
 use super::convert::Scale;
 use super::error::{Error, at_least, equal, span};
 use super::moves;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+use super::shuffle::Parts;
 use super::wide::Grid;
 
 /// What each byte becomes.
@@ -40,6 +42,16 @@ impl Table {
     /// Looks every value up.
     pub fn apply(&self, values: &[u8], output: &mut [u8]) -> Result<(), Error> {
         equal("the output", values.len(), output.len())?;
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        let (values, output) = match Parts::of(&self.0, values.len()) {
+            Some(parts) => {
+                let ((turns, values), (made, output)) =
+                    (values.as_chunks(), output.as_chunks_mut());
+                parts.look_up(turns, made);
+                (values, output)
+            }
+            None => (values, output),
+        };
         let ((values, last), (output, end)) = (values.as_chunks(), output.as_chunks_mut());
         for (to, &from) in output.iter_mut().zip(values) {
             // Eight by eight: a browser looks whether it is to stop once a turn.
@@ -60,13 +72,6 @@ impl Table {
             *to = self.0[usize::from(from)];
         }
         Ok(())
-    }
-
-    /// Looks every value up in place.
-    pub fn apply_in_place(&self, values: &mut [u8]) {
-        for value in values {
-            *value = self.0[usize::from(*value)];
-        }
     }
 }
 

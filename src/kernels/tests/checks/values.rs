@@ -1,9 +1,9 @@
 //! Kernels that look at values one by one or a few at a time: against the definition, written out here.
 
 use octet_kernels::int8::{
-    Average, Grid, Image, Operand, Scale, Target, WideTable, Window, add, average_pool, dequantize,
-    dequantize_to_channels_first, dynamic_quantize, dynamic_scale, global_average_pool, max_pool,
-    multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
+    Average, Grid, Image, Operand, Scale, Table, Target, WideTable, Window, add, average_pool,
+    dequantize, dequantize_to_channels_first, dynamic_quantize, dynamic_scale, global_average_pool,
+    max_pool, multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
     to_channels_last,
 };
 
@@ -26,6 +26,7 @@ pub fn elementwise(random: &mut Random) {
     conversions(random);
     ranges(random);
     pools(random);
+    tables(random);
     wide_tables(random);
 }
 
@@ -185,6 +186,21 @@ fn conversions(random: &mut Random) {
 }
 
 /// Each value by itself: the nearest integer, and what stands there.
+/// Each byte becomes its entry, however many there are.
+fn tables(random: &mut Random) {
+    let entries = random.bytes(256);
+    let table = Table(core::array::from_fn(|byte| entries[byte]));
+    let count = random.within(0, 700);
+    let values = random.bytes(count);
+    let mut found = vec![0; count];
+    table.apply(&values, &mut found).unwrap();
+    let expected: Vec<u8> = (values.iter())
+        .map(|&byte| entries[usize::from(byte)])
+        .collect();
+    assert_eq!(found, expected);
+    assert!(table.apply(&values, &mut [0; 701]).is_err());
+}
+
 fn wide_tables(random: &mut Random) {
     let of = Grid {
         scale: random.floats(1, 0.01)[0].abs() + 1e-4,
