@@ -59,7 +59,16 @@ fn blocks(model: &Model, keep: &[String], form: BlockForm) -> Result<Quantized, 
         symmetric: Some(false),
         ..BlockSettings::default()
     };
-    quantize_blocks(model, &settings, keep, None, None)
+    alike(model, &settings, keep)
+}
+
+/// All weights in blocks like these.
+fn alike(
+    model: &Model,
+    settings: &BlockSettings,
+    keep: &[String],
+) -> Result<Quantized, QuantizeError> {
+    quantize_blocks(model, settings, &|_| settings.clone(), keep, None, None)
 }
 
 /// Quantizes by every scheme, checks that what comes out is valid, and hands it on with the scheme's name.
@@ -305,20 +314,46 @@ fn settings_keep_nodes_and_operators_float() {
 }
 
 #[test]
+fn a_weight_has_blocks_for_each_way_that_layers_want_them() {
+    let nodes = vec![
+        node("MatMul", &["x", "w"], "a"),
+        node("MatMul", &["a", "w"], "b"),
+        node("MatMul", &["b", "w"], "y"),
+    ];
+    let model = model(nodes, vec![constant("w", &[64, 64])], &["y"]);
+    for form in [BlockForm::MatMulNBits, BlockForm::Dequantize] {
+        let mut settings = Settings {
+            scheme: octet::quantize::Scheme::Blocks,
+            ..Settings::default()
+        };
+        settings.blocks.form = form;
+        let own = BlockChoice {
+            bits: Some(8),
+            size: Some(64),
+            ..BlockChoice::default()
+        };
+        settings.by_name.entry("a".into()).or_default().blocks = own.clone();
+        settings.by_node.entry("y".into()).or_default().blocks = own;
+        let done = apply(&model, &settings, None).unwrap();
+        check_valid(&done.model);
+        let told: Vec<_> = done.tensors.iter().map(|t| (t.block, t.scales)).collect();
+        assert_eq!(told, [(Some(64), 64), (Some(32), 128)]);
+        // Those that want the same share it.
+        let read = |output| maker(&done, output).input[1].clone();
+        assert_eq!(read("a"), read("y"));
+        assert_ne!(read("a"), read("b"));
+    }
+}
+
+#[test]
 fn columns_shorter_than_a_block_gain_nothing_and_stay() {
     let nodes = vec![
         node("MatMul", &["x", "short"], "a"),
         node("MatMul", &["a", "w"], "y"),
     ];
     let constants = vec![constant("short", &[2, 64]), constant("w", &[64, 64])];
-    let done = quantize_blocks(
-        &model(nodes, constants, &["y"]),
-        &BlockSettings::default(),
-        &[],
-        None,
-        None,
-    )
-    .unwrap();
+    let settings = BlockSettings::default();
+    let done = alike(&model(nodes, constants, &["y"]), &settings, &[]).unwrap();
     let reasons: Vec<_> = done.nodes.iter().map(|n| n.reason.as_deref()).collect();
     assert!(
         reasons[0].is_some_and(|r| r.contains("room")) && reasons[1].is_none(),

@@ -51,10 +51,10 @@ impl Rewriter<'_> {
     pub(super) fn shared(
         &mut self,
         name: &str,
-        form: &'static str,
+        form: &str,
         make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
     ) -> Result<Quantity, Stop> {
-        let key = (name.to_owned(), form);
+        let key = (name.to_owned(), form.to_owned());
         if let Some(found) = self.made.get(&key) {
             return Ok(found.clone());
         }
@@ -67,7 +67,7 @@ impl Rewriter<'_> {
     pub(super) fn as_it_lies(
         &mut self,
         weight: &Weight,
-        tag: &'static str,
+        tag: &str,
         form: Form,
     ) -> Result<Quantity, Stop> {
         self.shared(weight.name, tag, |graph| {

@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use blocks::{BlockForm, BlockMethod, BlockSettings, quantize_blocks};
+pub use blocks::{BlockChoice, BlockForm, BlockMethod, BlockSettings, quantize_blocks};
 pub use compensate::{meeting_bytes, meetings};
 pub use correct::channel_axes;
 pub use dynamic::{DynamicSettings, quantize_dynamic};
@@ -119,6 +119,11 @@ pub enum QuantizeError {
         setting: &'static str,
         given: String,
         wanted: &'static str,
+    },
+    #[error("node `{node}`: {error}")]
+    OfNode {
+        node: String,
+        error: Box<QuantizeError>,
     },
     #[error(
         "static quantization needs ranges; calibrate with some samples first, or choose another scheme"

@@ -63,7 +63,7 @@ pub(super) struct Rewriter<'a> {
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
-    pub(super) made: HashMap<(String, &'static str), Quantity>,
+    pub(super) made: HashMap<(String, String), Quantity>,
 }
 
 impl<'a> Rewriter<'a> {

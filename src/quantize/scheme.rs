@@ -88,9 +88,11 @@ fn by_scheme(
                 true => known(model, ranges)?,
                 false => None,
             };
+            let layers = Layers::new(settings, model)?;
             quantize_blocks(
                 model,
                 &settings.blocks,
+                &|node| layers.of(node).blocks,
                 &keep_float,
                 operators.as_deref(),
                 seen,

@@ -69,6 +69,23 @@ def test_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bits, block, 
     assert [t["block"] for t in told["tensors"]] == [block, block]
 
 
+@pytest.mark.parametrize("form", ["matmul_nbits", "dequantize"])
+def test_a_layers_own_blocks_are_those_that_all_would_have(program, tmp_path, form):
+    model = blocks_model(21)
+    general, own = {"form": form, "size": 16}, {"bits": 8, "size": 32, "symmetric": False}
+    mine, told = quantized(program, tmp_path, model, {"blocks": {"blocks": general, "by_operator": {"Gemm": {"blocks": own}}}})
+    assert [(t["name"], t["block"]) for t in told["tensors"]] == [("w", 16), ("v", 16), ("u", 32)]
+    found = constants(mine)
+    for name, settings in ("w", general), ("v", general), ("u", {**general, **own}):
+        alone = constants(quantized(program, tmp_path, model, {"blocks": {"blocks": settings}})[0])
+        of_it = [key for key in alone if key.startswith(f"{name}_")]
+        assert len(of_it) == (3 if name == "u" else 2)
+        for key in of_it:
+            np.testing.assert_array_equal(found[key], alone[key])
+    inputs = feeds(model)
+    near(run(mine, inputs), run(model, inputs), 0.25)
+
+
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("block", [16, 32])
 def test_opset_21_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, block, symmetric):

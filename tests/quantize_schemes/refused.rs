@@ -2,8 +2,8 @@
 
 use octet::quantize::*;
 
-use super::SCHEMES;
 use super::graphs::{constant, model, node};
+use super::{SCHEMES, alike};
 
 #[test]
 fn a_quantized_model_is_refused() {
@@ -57,9 +57,27 @@ fn settings_that_do_not_go_together_are_refused_in_words() {
             "zero points",
         ),
     ] {
-        let error = quantize_blocks(&model, &settings, &[], None, None)
-            .unwrap_err()
-            .to_string();
+        let error = alike(&model, &settings, &[]).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
     }
+}
+
+#[test]
+fn what_a_layer_says_of_its_blocks_is_refused_by_the_layers_name() {
+    let model = model(
+        vec![node("MatMul", &["x", "w"], "y")],
+        vec![constant("w", &[64, 64])],
+        &["y"],
+    );
+    let own = BlockChoice {
+        bits: Some(3),
+        ..BlockChoice::default()
+    };
+    let mut settings = Settings {
+        scheme: Scheme::Blocks,
+        ..Settings::default()
+    };
+    settings.by_node.entry("y".into()).or_default().blocks = own;
+    let error = apply(&model, &settings, None).unwrap_err().to_string();
+    assert!(error.contains("node `y`: the setting bits is 3"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use super::matrix::{Matrix, packed, quantized};
 use super::rounding::Levels;
-use super::{BlockSettings, matrix_of, reported};
+use super::{BlockSettings, matrix_of, reported, tag};
 use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::integers::Quantity;
@@ -16,12 +16,9 @@ pub(super) fn rewrite<'a>(
     seen: Option<&'a Observations>,
 ) -> Result<(), Stop> {
     let (name, matrix) = matrix_of(graph, node, seen)?;
-    let form = if matrix.turned {
-        "turned blocks"
-    } else {
-        "blocks"
-    };
-    let weight = graph.shared(name, form, |graph| write(graph, name, &matrix, settings))?;
+    let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
+        write(graph, name, &matrix, settings)
+    })?;
     let mut node = node.clone();
     // The names of a weight in blocks hold that of its floats in the place of the integers.
     node.input[1] = weight.integers;

@@ -2,7 +2,7 @@
 
 use super::matrix::{Blocks, packed, quantized};
 use super::rounding::Levels;
-use super::{BlockMethod, BlockSettings, matrix_of, reported};
+use super::{BlockMethod, BlockSettings, matrix_of, reported, tag};
 use crate::calibrate::Observations;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::MICROSOFT;
@@ -24,12 +24,7 @@ pub(super) fn rewrite<'a>(
     if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
         return Err("its columns are so short that blocks would take more room than floats".into());
     }
-    let form = if matrix.turned {
-        "turned blocks"
-    } else {
-        "blocks"
-    };
-    let weight = graph.shared(name, form, |graph| {
+    let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
         let blocks = quantized(&matrix, settings)?;
         Ok(write(graph, name, &blocks, matrix.columns, settings))
     })?;

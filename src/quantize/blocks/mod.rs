@@ -12,7 +12,7 @@ mod rounding;
 mod search;
 mod settings;
 
-pub use settings::{BlockForm, BlockMethod, BlockSettings};
+pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 
 use matrix::{Blocks, Matrix};
 
@@ -26,25 +26,35 @@ use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
 
 /// The form of a prepared model whose weights are quantized in blocks, but for nodes of these names; only of these
-/// operators, where there are any. `seen` tells what they are multiplied with, where the method wants that.
+/// operators, where there are any. All have the form of the settings; `of` says what else those of a node have. `seen` tells what they
+/// are multiplied with, where the method wants that.
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
+    of: &dyn Fn(&NodeProto) -> BlockSettings,
     keep_float: &[String],
     operators: Option<&[String]>,
     seen: Option<&Observations>,
 ) -> Result<Quantized, QuantizeError> {
     settings.check()?;
+    let own = |node: &NodeProto| {
+        let own = of(node);
+        own.check().map_err(|error| QuantizeError::OfNode {
+            node: node.title().into(),
+            error: Box::new(error),
+        })?;
+        Ok::<_, QuantizeError>(own)
+    };
     match settings.form {
         BlockForm::MatMulNBits => Rewriter::new(model, keep_float, operators)?
-            .run(|graph, node| matmul_nbits::rewrite(graph, node, settings, seen)),
+            .run(|graph, node| matmul_nbits::rewrite(graph, node, &own(node)?, seen)),
         BlockForm::Dequantize => {
             let mut raised = model.clone();
             raise_to_blocks(&mut raised).map_err(|error| QuantizeError::Blocks {
                 reason: error.to_string(),
             })?;
             Rewriter::new(&raised, keep_float, operators)?
-                .run(|graph, node| dequantize::rewrite(graph, node, settings, seen))
+                .run(|graph, node| dequantize::rewrite(graph, node, &own(node)?, seen))
         }
     }
 }
@@ -79,6 +89,12 @@ fn matrix_of<'a>(
         moments: met.and_then(|met| moments(seen?, node, &met)),
     };
     Ok((weight.name, matrix))
+}
+
+/// The form that a weight has in blocks like these, as nodes that share it want it.
+fn tag(matrix: &Matrix, settings: &BlockSettings) -> String {
+    let turned = if matrix.turned { "turned " } else { "" };
+    format!("{turned}{settings:?}")
 }
 
 /// Why nodes of an operator stay as they are.

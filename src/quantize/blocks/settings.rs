@@ -64,7 +64,40 @@ impl Default for BlockSettings {
     }
 }
 
+/// What is said of the blocks of some nodes; of what is not, they are as all are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BlockChoice {
+    /// Bits of one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits: Option<u8>,
+    /// How many numbers share a scale.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<usize>,
+    /// Zero in the middle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symmetric: Option<bool>,
+    /// How scales and zero points are found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<BlockMethod>,
+    /// How exactly MatMulNBits works on activations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accuracy_level: Option<u8>,
+}
+
 impl BlockSettings {
+    /// What `said` says, over this.
+    pub(in crate::quantize) fn with(&self, said: &BlockChoice) -> BlockSettings {
+        BlockSettings {
+            form: self.form,
+            bits: said.bits.unwrap_or(self.bits),
+            size: said.size.unwrap_or(self.size),
+            symmetric: said.symmetric.or(self.symmetric),
+            method: said.method.unwrap_or(self.method),
+            accuracy_level: said.accuracy_level.unwrap_or(self.accuracy_level),
+        }
+    }
+
     /// Whether zero is in the middle.
     pub(super) fn is_symmetric(&self) -> bool {
         self.symmetric.unwrap_or(self.method != BlockMethod::Hqq)

@@ -21,7 +21,8 @@ fn means_something(scheme: Scheme, key: &str, said: &Value) -> bool {
     always
         || match scheme {
             Scheme::Static => {
-                key != "keep_io" && !key.starts_with("blocks.") && !of_the_other_kind(key, said)
+                let of_blocks = key.rsplit('.').nth(1) == Some("blocks");
+                key != "keep_io" && !of_blocks && !of_the_other_kind(key, said)
             }
             Scheme::Dynamic => [
                 "weights.type",
@@ -62,18 +63,23 @@ pub(in crate::quantize) fn without_meaning(settings: &Settings) -> Option<String
                 );
             }
         } else if LAYERS.contains(&key.as_str()) {
-            // Of a layer only `float` means something for every scheme.
+            // Of a layer only `float` means something for every scheme, and blocks for those of theirs.
+            let own: &[&str] = match settings.scheme {
+                Scheme::Blocks => &["float", "blocks"],
+                _ => &["float"],
+            };
             let layers = said.as_object().into_iter().flatten();
             let more = layers.flat_map(|(_, layer)| layer.as_object().into_iter().flatten());
             let is_said = |(key, said): (&String, &Value)| {
-                *key != "float" && said.as_object().is_none_or(|inner| !inner.is_empty())
+                !own.contains(&key.as_str())
+                    && said.as_object().is_none_or(|inner| !inner.is_empty())
             };
             if settings.scheme != Scheme::Static && more.into_iter().any(is_said) {
-                ask(format!("{key} (but for float)"), said, None);
+                ask(format!("{key} (but for {})", own.join(" and ")), said, None);
             }
             let layers = said.as_object().into_iter().flatten();
             for (name, layer) in layers.filter(|_| settings.scheme == Scheme::Static) {
-                for part in ["activations", "weights"] {
+                for part in PARTS {
                     let inner = layer.get(part).and_then(Value::as_object);
                     for (inner, said) in inner.into_iter().flatten() {
                         ask(format!("{key}.{name}.{part}.{inner}"), said, None);
@@ -109,13 +115,21 @@ mod tests {
             r#"{ "method": "auto", "guard": false, "activations": { "type": "i8" }, "tensors": { "x": { "type": "u8" } } }"#,
             r#"{ "scheme": "dynamic", "weights": { "type": "u8" }, "float": ["a"], "operators": ["MatMul"] }"#,
             r#"{ "scheme": "weights", "weights": { "type": "u8", "symmetric": true }, "by_node": { "a": { "float": true } } }"#,
-            r#"{ "scheme": "blocks", "blocks": { "bits": 8 } }"#,
+            r#"{ "scheme": "blocks", "blocks": { "bits": 8 }, "by_node": { "a": { "blocks": { "size": 64 }, "float": false } } }"#,
             r#"{ "scheme": "float16", "keep_io": false }"#,
         ] {
             assert_eq!(said(quiet), "", "{quiet}");
         }
         for (text, keys) in [
             (r#"{ "blocks": { "bits": 8 } }"#, "`blocks.bits`"),
+            (
+                r#"{ "by_node": { "blocks.0": { "weights": { "type": "u8" }, "blocks": { "bits": 8 } } } }"#,
+                "`by_node.blocks.0.blocks.bits`",
+            ),
+            (
+                r#"{ "scheme": "blocks", "by_operator": { "MatMul": { "always": true } } }"#,
+                "`by_operator (but for float and blocks)`",
+            ),
             (
                 r#"{ "activations": { "per_channel": true, "method": "mse" }, "weights": { "method": "entropy", "per_channel": false } }"#,
                 "`activations.per_channel`, `weights.method`",

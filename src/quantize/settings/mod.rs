@@ -27,7 +27,7 @@ pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 
 use crate::calibrate::{Method, PowerOfTwo, Range};
 use crate::onnx::schema::DataType;
-use crate::quantize::{BlockMethod, BlockSettings};
+use crate::quantize::{BlockChoice, BlockMethod, BlockSettings};
 
 /// An integer type that tensors can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -205,6 +205,8 @@ pub struct LayerSettings {
     pub activations: TensorSettings,
     /// How their weights are.
     pub weights: TensorSettings,
+    /// How their weights are in blocks, where the scheme is `blocks`.
+    pub blocks: BlockChoice,
 }
 
 /// How a model is quantized.
@@ -309,7 +311,12 @@ impl Settings {
     pub fn need_moments(&self) -> bool {
         match self.scheme {
             Scheme::Static => self.rounding == Rounding::Gptq,
-            Scheme::Blocks => self.blocks.method == BlockMethod::Gptq,
+            Scheme::Blocks => {
+                let groups = [&self.by_operator, &self.by_name, &self.by_node];
+                let layers = groups.into_iter().flat_map(BTreeMap::values);
+                let mut methods = layers.filter_map(|layer| layer.blocks.method);
+                self.blocks.method == BlockMethod::Gptq || methods.any(|m| m == BlockMethod::Gptq)
+            }
             _ => false,
         }
     }

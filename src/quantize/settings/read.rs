@@ -83,7 +83,7 @@ fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
         for (name, layer) in inside(value, group).as_object().into_iter().flatten() {
             let place = format!("{group} `{name}`");
             keys(place.clone(), layer)?;
-            for part in ["activations", "weights"] {
+            for part in ["activations", "weights", "blocks"] {
                 keys(format!("{place}, {part}"), &inside(layer, part))?;
             }
         }
@@ -236,6 +236,10 @@ mod tests {
             (
                 "/$defs/blocks/properties",
                 r#"{ "blocks": { "nonsense": 1 } }"#,
+            ),
+            (
+                "/$defs/block_choice/properties",
+                r#"{ "by_node": { "n": { "blocks": { "nonsense": 1 } } } }"#,
             ),
         ] {
             let described = schema

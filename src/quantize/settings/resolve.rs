@@ -8,10 +8,10 @@ use super::{ElementType, LayerSettings, Settings, TensorSettings};
 use crate::calibrate::{Method, PowerOfTwo, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
-use crate::quantize::QuantizeError;
 use crate::quantize::scale::{
     Span, nearest_power_of_two, power_of_two, scale_and_zero_point, snapped, span,
 };
+use crate::quantize::{BlockSettings, QuantizeError};
 
 /// How a tensor is represented in integers, everything said.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,7 @@ pub(in crate::quantize) struct Layer {
     pub always: bool,
     pub activations: Representation,
     pub weights: Representation,
+    pub blocks: BlockSettings,
 }
 
 /// The settings as they apply to the nodes and tensors of a model.
@@ -105,6 +106,7 @@ impl<'a> Layers<'a> {
             always: false,
             activations: self.activations(),
             weights: self.weights(),
+            blocks: settings.blocks.clone(),
         };
         let mut lay = |layer: &LayerSettings| {
             found = Layer {
@@ -114,6 +116,7 @@ impl<'a> Layers<'a> {
                 always: layer.always.unwrap_or(found.always),
                 activations: found.activations.with(&layer.activations),
                 weights: found.weights.with(&layer.weights),
+                blocks: found.blocks.with(&layer.blocks),
             };
         };
         let operators = nodes.iter().map(|(_, operator)| *operator);
