@@ -11,33 +11,41 @@ use crate::onnx::schema::{
 
 /// The names taken in a graph and its subgraphs, of values and of nodes.
 #[derive(Clone, Debug, Default)]
-pub struct Names(HashSet<String>);
+pub struct Names {
+    taken: HashSet<String>,
+    /// By what was wanted and was not free, the last number it was given: names that are alike are not tried from the first on.
+    numbers: HashMap<String, usize>,
+}
 
 impl Names {
     /// `wanted` if it is free, else the first of `wanted_1`, `wanted_2` … that is; taken from now on.
     pub fn fresh(&mut self, wanted: &str) -> String {
-        let mut name = wanted.to_owned();
-        let mut number = 0;
-        while name.is_empty() || !self.0.insert(name.clone()) {
-            number += 1;
-            name = format!("{wanted}_{number}");
+        if !wanted.is_empty() && self.taken.insert(wanted.to_owned()) {
+            return wanted.to_owned();
         }
-        name
+        let number = self.numbers.entry(wanted.to_owned()).or_default();
+        loop {
+            *number += 1;
+            let name = format!("{wanted}_{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 
     /// All names that are taken, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &String> {
-        self.0.iter()
+        self.taken.iter()
     }
 
     /// Whether the name is taken.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains(name)
+        self.taken.contains(name)
     }
 
     fn nodes<'a>(&mut self, nodes: impl Iterator<Item = &'a NodeProto>) {
         for node in nodes {
-            self.0.extend(
+            self.taken.extend(
                 node.name
                     .iter()
                     .chain(&node.output)
@@ -45,9 +53,9 @@ impl Names {
                     .cloned(),
             );
             for inner in node.subgraphs() {
-                self.0
+                self.taken
                     .extend(inner.initializer.iter().filter_map(|t| t.name.clone()));
-                self.0
+                self.taken
                     .extend(inner.input.iter().filter_map(|v| v.name.clone()));
                 self.nodes(inner.node.iter());
             }
@@ -64,16 +72,16 @@ impl Graph {
             .iter()
             .chain(&self.outputs)
             .chain(&self.value_info);
-        names.0.extend(values.filter_map(|v| v.name.clone()));
+        names.taken.extend(values.filter_map(|v| v.name.clone()));
         names
-            .0
+            .taken
             .extend(self.initializers.iter().filter_map(|t| t.name.clone()));
         let sparse = self
             .rest
             .sparse_initializer
             .iter()
             .filter_map(|s| s.values.as_ref());
-        names.0.extend(sparse.filter_map(|t| t.name.clone()));
+        names.taken.extend(sparse.filter_map(|t| t.name.clone()));
         names.nodes(self.nodes.iter());
         names
     }

@@ -178,15 +178,19 @@ impl Model {
 
     /// Puts the model together again; tensor bytes stay shared.
     pub fn to_proto(&self) -> ModelProto {
-        let graph = &self.graph;
-        let mut header = self.header.clone();
+        self.clone().into_proto()
+    }
+
+    /// The same of a model that nobody needs any more.
+    pub(crate) fn into_proto(self) -> ModelProto {
+        let Model { mut header, graph } = self;
         header.graph = Some(GraphProto {
-            node: graph.nodes.clone(),
-            initializer: graph.initializers.tensors.clone(),
-            input: graph.inputs.clone(),
-            output: graph.outputs.clone(),
-            value_info: graph.value_info.clone(),
-            ..graph.rest.clone()
+            node: graph.nodes,
+            initializer: graph.initializers.tensors,
+            input: graph.inputs,
+            output: graph.outputs,
+            value_info: graph.value_info,
+            ..graph.rest
         });
         header
     }
@@ -203,12 +207,7 @@ impl Model {
 
     /// The version of the default operator set; 1 where the file names none, as ONNX has it.
     pub fn opset(&self) -> i64 {
-        self.header
-            .opset_import
-            .iter()
-            .find(|o| matches!(o.domain.as_deref(), None | Some("" | "ai.onnx")))
-            .and_then(|o| o.version)
-            .unwrap_or(1)
+        version_of("", &self.header.opset_import).unwrap_or(1)
     }
 
     /// Says that operators of another domain are used, unless it is said already.
@@ -221,6 +220,21 @@ impl Model {
             });
         }
     }
+}
+
+/// A domain by the one name it is known by here: ONNX's own has two.
+pub(crate) fn domain_named(domain: Option<&str>) -> &str {
+    match domain {
+        None | Some("ai.onnx") => "",
+        Some(domain) => domain,
+    }
+}
+
+/// The version of a domain among those that are imported.
+pub(crate) fn version_of(domain: &str, imports: &[OperatorSetIdProto]) -> Option<i64> {
+    let mut imports = imports.iter();
+    let of_domain = |import: &&OperatorSetIdProto| domain_named(import.domain.as_deref()) == domain;
+    imports.find(of_domain)?.version
 }
 
 /// Who makes and who uses each value: a snapshot of a graph, to be taken anew after an edit.

@@ -1,6 +1,6 @@
 //! Float to float: a model of any age and writing becomes one that the later stages can count on.
 //!
-//! After [`prepare`]: no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
+//! After [`prepare`]: no node calls a function of the model that can be written out; no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
 //! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
 //! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
 //! was inferred anew. Outputs keep their names and values.
@@ -9,6 +9,7 @@ mod affine;
 mod constants;
 pub mod equalize;
 mod fold;
+mod functions;
 mod fused;
 mod half;
 mod identity;
@@ -16,12 +17,13 @@ mod opset;
 mod shapes;
 
 pub(crate) use affine::by_channel;
+pub use functions::Functions;
 pub use fused::is_fused;
 pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};
 pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, position};
 
-use crate::graph::Model;
+use crate::graph::{GraphError, Model};
 use crate::onnx::tensor::TensorError;
 
 /// The opset that per-channel quantization needs, and that every prepared model has at least.
@@ -51,6 +53,27 @@ pub enum PrepareError {
          there; export the model in float32"
     )]
     HalfPort { value: String },
+    #[error(
+        "node {node} calls the model's function {function}, which {reason}; export the model again"
+    )]
+    Function {
+        node: String,
+        function: String,
+        reason: String,
+    },
+    #[error(
+        "node {node} is still a call of the model's function {function}: {reason}; write the functions out with onnx.inliner \
+         (convert_version=True), or export the model with one operator set"
+    )]
+    FunctionLeft {
+        node: String,
+        function: String,
+        reason: String,
+    },
+    #[error("two functions of the model are both named {function}: export the model again")]
+    TwoFunctions { function: String },
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -62,14 +85,18 @@ pub struct Prepared {
     pub model: Model,
     /// A sentence for each pass that changed something.
     pub done: Vec<String>,
+    /// What became of the model's functions.
+    pub functions: Functions,
     /// What was of 16 bits and is float32 now.
     pub half: Half,
 }
 
 /// Runs every pass.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
+    let functions = Functions::write_out(&mut model)?;
     let half = Half::raise(&mut model)?;
-    let mut done: Vec<String> = half.said().into_iter().collect();
+    let mut done = functions.said();
+    done.extend(half.said());
     let from = model.opset();
     raise_opset(&mut model, OPSET)?;
     if model.opset() != from {
@@ -121,5 +148,10 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "nodes that nothing uses removed",
     );
     shapes::annotate(graph);
-    Ok(Prepared { model, done, half })
+    Ok(Prepared {
+        model,
+        done,
+        functions,
+        half,
+    })
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Source;
 use crate::graph::{Dim, Model, TensorType, tensor_type_of};
 use crate::onnx::schema::ValueInfoProto;
-use crate::prepare::is_fused;
+use crate::prepare::{Functions, is_fused};
 use crate::quantize;
 
 /// A model's identity and contents.
@@ -95,7 +95,10 @@ impl Card {
         }
     }
 
-    pub(super) fn new(file: &Source, model: &Model) -> Card {
+    /// Operators are those that its functions hold, where these can be written out.
+    pub(super) fn new(file: &Source, mut model: Model) -> Card {
+        let functions = Functions::write_out(&mut model);
+        let model = &model;
         let graph = &model.graph;
         let header = model.header();
         let mut counts = BTreeMap::<String, usize>::new();
@@ -132,6 +135,10 @@ impl Card {
                 "This model is quantized already; use the float model it was made from.".into(),
             );
         }
+        warnings.extend(match functions {
+            Ok(functions) => functions.said(),
+            Err(reason) => vec![reason.to_string()],
+        });
         let half = graph.initializers.iter().find_map(|tensor| {
             let element = tensor.element().ok()?;
             element.is_half().then_some(element.name())

@@ -125,8 +125,7 @@ impl Session {
         profiler.begin("Model Loading");
         let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
-        let model = Model::from_proto(header.clone())?;
-        let card = Card::new(&file, &model);
+        let card = Card::new(&file, Model::from_proto(header.clone())?);
         profiler.end();
         Ok(Session {
             file,
@@ -157,8 +156,7 @@ impl Session {
     pub fn attach(&mut self, files: &BTreeMap<String, Bytes>) -> Result<(), Error> {
         onnx::external::attach(&mut self.header, files)?;
         self.wanted_files = onnx::external::files(&self.header);
-        let model = Model::from_proto(self.header.clone())?;
-        self.card = Card::new(&self.file, &model);
+        self.card = Card::new(&self.file, Model::from_proto(self.header.clone())?);
         Ok(())
     }
 
@@ -275,8 +273,10 @@ impl Session {
         });
         let mut quantized = quantize::apply(model, settings, ranges)?;
         quantized.notes.extend(self.said_of_channels(settings));
-        let half = self.prepared.as_ref().and_then(|ready| ready.half.said());
-        quantized.notes.extend(half);
+        if let Some(ready) = &self.prepared {
+            quantized.notes.extend(ready.functions.said());
+            quantized.notes.extend(ready.half.said());
+        }
         Ok(quantized)
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::Error;
 use crate::graph::{Model, TensorType};
 use crate::onnx::schema::{ModelProto, ValueInfoProto};
-use crate::prepare::{Half, Prepared, prepare};
+use crate::prepare::{Functions, Half, Prepared, prepare};
 use crate::{engine, engine::EngineError, quantize};
 
 /// The prepared model with a type for every value, and the types of those values whose type the file
@@ -14,6 +14,8 @@ pub(super) struct Ready {
     pub(super) model: Model,
     pub(super) declared: Vec<ValueInfoProto>,
     pub(super) done: Vec<String>,
+    /// What became of the model's functions.
+    pub(super) functions: Functions,
     /// What of the file has 16 bits.
     pub(super) half: Half,
     /// Whether the engine knows no types of it, since it can't run it.
@@ -30,8 +32,11 @@ impl Ready {
         let Prepared {
             mut model,
             done,
+            functions,
             half,
         } = prepare(model)?;
+        // What functions held, too.
+        quantize::refuse_quantized(&model)?;
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
             true => Some(BTreeMap::new()),
@@ -53,15 +58,19 @@ impl Ready {
             model,
             declared,
             done,
+            functions,
             half,
             unknown,
             peak: 0,
         })
     }
 
-    /// Fails where the engine can't run it, for its own reason.
+    /// Fails where the engine can't run it: for the reason of a function's call that is still there, or for its own.
     pub(super) fn runs(&self) -> Result<(), Error> {
         if self.unknown {
+            if let Some(reason) = self.functions.left() {
+                return Err(Error::Prepare(reason.clone()));
+            }
             engine::infer_types(&self.model)?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use super::{Error, Session, Watch, warm_up};
 use crate::engine::{self, Engine, EngineError, FloatKernels};
 use crate::graph::{Dim, Model, TensorType, Uses};
 use crate::onnx::schema::NodeProto;
-use crate::prepare::prepare;
+use crate::prepare::{Functions, PrepareError, prepare};
 use crate::profile::layers::{LayerTable, Measured, Port, Values};
 use crate::profile::recording::{Recording, Repeats, Run};
 use crate::profile::trace::Traced;
@@ -20,6 +20,8 @@ pub struct Runner {
     model: Model,
     /// Nodes of the file that preparing made unnecessary.
     dropped: Vec<String>,
+    /// Why a call of one of the model's functions is still there, which the engine doesn't know.
+    left: Option<PrepareError>,
 }
 
 /// What a profiled run leaves.
@@ -61,9 +63,12 @@ impl Session {
                 files: self.wanted_files.clone(),
             });
         }
-        let model = Model::from_proto(self.header.clone())?;
+        let mut model = Model::from_proto(self.header.clone())?;
         Ok(match &self.prepared {
-            Some(ready) => Runner::prepared(&model, ready.model.clone()),
+            Some(ready) => {
+                let left = left(&mut model);
+                Runner::prepared(&model, ready.model.clone(), left)
+            }
             None => Runner::new(model),
         })
     }
@@ -126,15 +131,16 @@ impl Session {
 impl Runner {
     /// Prepares the model where it can be: that folds shape arithmetic which the engine can't take. A model with
     /// operators of which preparing knows nothing runs as it stands.
-    pub fn new(model: Model) -> Runner {
+    pub fn new(mut model: Model) -> Runner {
+        let left = left(&mut model);
         match prepare(model.clone()) {
-            Ok(prepared) => Runner::prepared(&model, prepared.model),
-            Err(_) => Runner::prepared(&model, model.clone()),
+            Ok(prepared) => Runner::prepared(&model, prepared.model, left),
+            Err(_) => Runner::prepared(&model, model.clone(), left),
         }
     }
 
     /// A model that was prepared from another, of which only the nodes are looked at.
-    fn prepared(from: &Model, model: Model) -> Runner {
+    fn prepared(from: &Model, model: Model, left: Option<PrepareError>) -> Runner {
         warm_up::form_chosen();
         let titles = |model: &Model| -> Vec<String> {
             let nodes = model.graph.nodes.iter();
@@ -147,6 +153,7 @@ impl Runner {
             engine: Engine::new(model.clone(), Vec::new()).on_integers(),
             model,
             dropped,
+            left,
         }
     }
 
@@ -173,7 +180,7 @@ impl Runner {
         let outputs = self
             .engine
             .run(inputs, |_, _| {}, || watch.cancelled())
-            .map_err(stopped)?;
+            .map_err(|error| self.failed(error))?;
         Ok(self.named(outputs))
     }
 
@@ -184,7 +191,8 @@ impl Runner {
         repeats: Repeats,
         watch: &dyn Watch,
     ) -> Result<Profile, Error> {
-        let steps = self.engine.steps(inputs).map_err(stopped)?;
+        let steps = self.engine.steps(inputs);
+        let steps = steps.map_err(|error| self.failed(error))?;
         let known = Known::new(&self.model, inputs)?;
         let resolution_ms = clock_resolution_ms();
         let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
@@ -262,10 +270,25 @@ impl Runner {
         Ok(Spread::of(&shares).median)
     }
 
+    fn failed(&self, error: EngineError) -> Error {
+        match (error, &self.left) {
+            (EngineError::UnknownOperators { .. }, Some(left)) => Error::Prepare(left.clone()),
+            (error, _) => stopped(error),
+        }
+    }
+
     fn named(&self, outputs: Vec<Tensor>) -> Vec<(String, Tensor)> {
         let names = self.model.graph.outputs.iter();
         let names = names.map(|o| o.name.clone().unwrap_or_default());
         names.zip(outputs).collect()
+    }
+}
+
+/// Writes out the calls of a model's functions; why one is still there.
+fn left(model: &mut Model) -> Option<PrepareError> {
+    match Functions::write_out(model) {
+        Ok(functions) => functions.left().cloned(),
+        Err(reason) => Some(reason),
     }
 }
 

@@ -94,7 +94,9 @@ fn constants_types_and_what_nodes_say_of_types_become_float32() {
     let graph = proto.graph.as_mut().unwrap();
     graph.input.push(value("number", DataType::Int64, &[1]));
     graph.value_info = vec![value("eye", DataType::Float16, &[2, 2])];
-    let Prepared { model, done, half } = prepared(proto);
+    let Prepared {
+        model, done, half, ..
+    } = prepared(proto);
     assert_eq!(done[0], half.said().unwrap());
     assert!(
         done[0].contains("float16 to float32, 4 constants"),

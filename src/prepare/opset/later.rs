@@ -1,42 +1,42 @@
-//! From opset 13 to 21, which has numbers of four bits and scales for blocks of a weight.
+//! From opset 13 on: to 21, which has numbers of four bits and scales for blocks of a weight, or as far as it goes.
 //!
-//! Between the two most operators only learned new types. What changed its form or meaning is written
-//! anew here; the list was read off the schemas of onnx 1.23.
+//! There most operators only learned new types and what they do where nothing new is said. What changed its form or meaning is
+//! written anew here; the list was read off the schemas of onnx 1.23, the newest of which is 28.
 
 use super::{Adapter, Outcome, axes};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Writes one node of opset 13 to 20 for opset 21.
+/// Writes one node of opset 13 or later for a later one.
 pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     match node.op_type.as_deref().unwrap_or_default() {
         "ReduceL1" | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceMax"
         | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSumSquare"
-            if to.from < 18 =>
+            if to.passes(18) =>
         {
             return axes::as_input(to, node, "axes");
         }
-        "Split" if to.from < 18 && node.input_at(1).is_none() => {
+        "Split" if to.passes(18) && node.input_at(1).is_none() => {
             node.set(AttributeProto::int("num_outputs", node.output.len() as i64));
         }
         "BatchNormalization"
-            if to.from < 14 && node.output.iter().skip(1).any(|o| !o.is_empty()) =>
+            if to.passes(14) && node.output.iter().skip(1).any(|o| !o.is_empty()) =>
         {
             return Err("it gives out statistics, as in training".to_owned());
         }
-        "RoiAlign" if to.from < 16 => {
+        "RoiAlign" if to.passes(16) => {
             // Opset 16 says by default that pixels have their middle at one half.
             node.set(AttributeProto::text(
                 "coordinate_transformation_mode",
                 "output_half_pixel",
             ));
         }
-        "GridSample" if to.from < 20 => match node.text("mode") {
+        "GridSample" if to.passes(20) => match node.text("mode") {
             Some("bilinear") => node.set(AttributeProto::text("mode", "linear")),
             Some("bicubic") => node.set(AttributeProto::text("mode", "cubic")),
             _ => {}
         },
-        "DFT" if to.from < 20 => return Err("its axis was an attribute then".to_owned()),
-        "GroupNormalization" => {
+        "DFT" if to.passes(20) => return Err("its axis was an attribute then".to_owned()),
+        "GroupNormalization" if to.passes(21) => {
             return Err("its scale and bias were those of groups then, not of channels".to_owned());
         }
         _ => {}

@@ -13,12 +13,13 @@ use std::collections::BTreeMap;
 
 use super::PrepareError;
 use super::shapes::{self, Types};
-use crate::graph::{Dim, Model, Names};
+use crate::graph::{Dim, Model, Names, domain_named};
 use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
 /// What an adapter knows and may do.
 struct Adapter<'a> {
     from: i64,
+    to: i64,
     names: &'a mut Names,
     types: &'a Types,
     /// The nodes written so far for the node at hand, constants first.
@@ -58,6 +59,11 @@ impl Adapter<'_> {
     fn write(&mut self, node: NodeProto) {
         self.written.push(node);
     }
+
+    /// Whether what an opset changed lies on the way.
+    fn passes(&self, opset: i64) -> bool {
+        self.from < opset && opset <= self.to
+    }
 }
 
 /// Sets an input slot, empty ones before it filled with nothing.
@@ -84,6 +90,25 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let header = model.header_mut();
     header.ir_version = Some(header.ir_version.unwrap_or(0).max(7));
     Ok(())
+}
+
+/// A node that is written for one opset as it is in a later one (13 at least), but for the graphs it holds. Shapes are not known.
+pub(super) fn raise_node(
+    node: NodeProto,
+    from: i64,
+    to: i64,
+    names: &mut Names,
+) -> Result<Vec<NodeProto>, String> {
+    let middle = super::OPSET.max(from);
+    let step = |from, to, adapt| Step { from, to, adapt };
+    let ways = [step(from, middle, adapt), step(middle, to, later::adapt)];
+    let mut nodes = vec![node];
+    for step in ways.iter().filter(|step| step.from < step.to) {
+        for node in std::mem::take(&mut nodes) {
+            nodes.append(&mut raise_itself(node, step, names, &BTreeMap::new())?);
+        }
+    }
+    Ok(nodes)
 }
 
 /// The opset that has numbers of four bits and a scale for each block of a weight.
@@ -130,27 +155,38 @@ fn raise(
                 raise_inside(graph, step, names)?;
             }
         }
-        if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
-            raised.push(node);
-            continue;
-        }
         let (title, operator) = (node.title().to_owned(), node.operator());
-        let mut adapter = Adapter {
-            from: step.from,
-            names,
-            types,
-            written: Vec::new(),
-        };
-        (step.adapt)(&mut adapter, node).map_err(|reason| PrepareError::Opset {
-            node: title,
-            operator,
-            from: step.from,
-            to: step.to,
-            reason,
-        })?;
-        raised.append(&mut adapter.written);
+        let mut written =
+            raise_itself(node, step, names, types).map_err(|reason| PrepareError::Opset {
+                node: title,
+                operator,
+                from: step.from,
+                to: step.to,
+                reason,
+            })?;
+        raised.append(&mut written);
     }
     Ok(raised)
+}
+
+fn raise_itself(
+    node: NodeProto,
+    step: &Step,
+    names: &mut Names,
+    types: &Types,
+) -> Result<Vec<NodeProto>, String> {
+    if !domain_named(node.domain.as_deref()).is_empty() {
+        return Ok(vec![node]);
+    }
+    let mut adapter = Adapter {
+        from: step.from,
+        to: step.to,
+        names,
+        types,
+        written: Vec::new(),
+    };
+    (step.adapt)(&mut adapter, node)?;
+    Ok(adapter.written)
 }
 
 fn raise_inside(

@@ -1,0 +1,354 @@
+//! A call written as the nodes of its function's body: names that say where they come from, attributes as the call gives them, operators
+//! of the model's version.
+
+use std::collections::HashMap;
+
+use prost::Message;
+
+use super::{Library, named};
+use crate::graph::{Model, Names, domain_named, version_of};
+use crate::onnx::LIMITS;
+use crate::onnx::schema::{
+    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto,
+};
+use crate::prepare::{OPSET, PrepareError, opset};
+
+/// Calls and graphs within each other. Modules of real models lie a dozen deep.
+const DEPTH: usize = 100;
+/// Nodes that all calls together may become: ten times those of the largest models.
+const NODES: usize = 500_000;
+
+/// Why a body is not written.
+pub(super) enum Stop {
+    /// The call stays.
+    Left(String),
+    /// The model makes no sense, or too much.
+    Refused(PrepareError),
+}
+
+/// Writes nodes, those that are calls as what their functions hold.
+pub(super) struct Writer<'a> {
+    library: &'a Library<'a>,
+    /// The operator sets of the model.
+    sets: &'a [OperatorSetIdProto],
+    names: Names,
+    /// The functions whose calls were written out, one after the other.
+    pub(super) calls: Vec<usize>,
+    /// Operator sets that the model lacks and what was written needs.
+    pub(super) imports: Vec<OperatorSetIdProto>,
+    /// Why a call stays, the first of them.
+    pub(super) left: Option<PrepareError>,
+    /// The functions whose bodies are being written, each within the one before.
+    within: Vec<usize>,
+    depth: usize,
+    nodes: usize,
+    bytes: usize,
+}
+
+/// A body that is being written.
+pub(super) struct Body<'b> {
+    function: &'b FunctionProto,
+    call: &'b NodeProto,
+    /// What new names begin with.
+    title: &'b str,
+    /// What its names become: first its own, then those of the graphs it is in.
+    names: Vec<HashMap<String, String>>,
+}
+
+impl Body<'_> {
+    /// The value of one of the function's attributes: what the call gives, or what the function has where it gives none. Whether the
+    /// call gives it.
+    fn attribute(&self, name: &str) -> Option<(&AttributeProto, bool)> {
+        let is = |a: &&AttributeProto| a.name.as_deref() == Some(name);
+        let usual = || self.function.attribute_proto.iter().find(is);
+        let given = self.call.attribute(name).map(|given| (given, true));
+        given.or_else(|| Some((usual()?, false)))
+    }
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(library: &'a Library<'a>, model: &'a Model) -> Writer<'a> {
+        Writer {
+            library,
+            sets: &model.header().opset_import,
+            names: model.graph.names(),
+            calls: Vec::new(),
+            imports: Vec::new(),
+            left: None,
+            within: Vec::new(),
+            depth: 0,
+            nodes: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Writes a node of the model, or of a body.
+    pub(super) fn node(
+        &mut self,
+        mut node: NodeProto,
+        mut body: Option<&mut Body>,
+        written: &mut Vec<NodeProto>,
+    ) -> Result<(), Stop> {
+        if let Some(body) = body.as_deref_mut() {
+            self.rename(&mut node, body);
+        }
+        for mut attribute in std::mem::take(&mut node.attribute) {
+            let wanted = attribute.ref_attr_name.as_deref().unwrap_or_default();
+            // What the call gives is written in the names of who calls.
+            let mut whole = false;
+            if let Some(body) = body.as_deref().filter(|_| !wanted.is_empty()) {
+                let Some((found, given)) = body.attribute(wanted) else {
+                    continue;
+                };
+                let name = attribute.name;
+                attribute = AttributeProto {
+                    name,
+                    ..found.clone()
+                };
+                whole = given;
+            }
+            let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
+            for graph in graphs.filter(|_| !whole) {
+                self.graph(graph, body.as_deref_mut())?;
+            }
+            node.attribute.push(attribute);
+        }
+        if let Some(body) = body.as_deref() {
+            self.count(node.encoded_len(), body.call)?;
+        }
+        match (self.library.called(&node), body) {
+            (Some(at), _) => self.call(at, node, written),
+            (None, Some(body)) => self.in_version(node, body, written),
+            (None, None) => {
+                written.push(node);
+                Ok(())
+            }
+        }
+    }
+
+    fn graph(&mut self, graph: &mut GraphProto, mut body: Option<&mut Body>) -> Result<(), Stop> {
+        self.depth += 1;
+        if let Some(body) = body.as_deref_mut() {
+            let mut names: Vec<&mut Option<String>> = Vec::new();
+            names.extend(graph.input.iter_mut().map(|v| &mut v.name));
+            names.extend(graph.initializer.iter_mut().map(|t| &mut t.name));
+            let sparse = graph.sparse_initializer.iter_mut();
+            names.extend(sparse.filter_map(|s| Some(&mut s.values.as_mut()?.name)));
+            let made = graph.node.iter().flat_map(|node| &node.output);
+            let known = names.iter().filter_map(|name| name.as_ref()).chain(made);
+            let fresh = known.filter(|name| !name.is_empty()).map(|name| {
+                let fresh = self.names.fresh(&format!("{}/{name}", body.title));
+                (name.clone(), fresh)
+            });
+            let fresh = fresh.collect();
+            body.names.push(fresh);
+            for name in names.into_iter().flatten() {
+                *name = self.name(name, body);
+            }
+            // Types of what is inside are inferred anew.
+            graph.value_info.clear();
+        }
+        let mut nodes = Vec::with_capacity(graph.node.len());
+        for node in std::mem::take(&mut graph.node) {
+            self.node(node, body.as_deref_mut(), &mut nodes)?;
+        }
+        graph.node = nodes;
+        if let Some(body) = body {
+            for name in graph.output.iter_mut().filter_map(|v| v.name.as_mut()) {
+                *name = self.name(name, body);
+            }
+            body.names.pop();
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Writes a call as what its function holds, or as it is.
+    fn call(
+        &mut self,
+        at: usize,
+        call: NodeProto,
+        written: &mut Vec<NodeProto>,
+    ) -> Result<(), Stop> {
+        let (depth, within) = (self.depth, self.within.len());
+        let (length, calls, imports) = (written.len(), self.calls.len(), self.imports.len());
+        let ended = self.body(at, &call, written);
+        self.depth = depth;
+        self.within.truncate(within);
+        let Err(Stop::Left(reason)) = ended else {
+            return ended;
+        };
+        written.truncate(length);
+        self.calls.truncate(calls);
+        self.imports.truncate(imports);
+        self.left.get_or_insert_with(|| PrepareError::FunctionLeft {
+            node: call.title().to_owned(),
+            function: named(&self.library.functions[at]),
+            reason,
+        });
+        written.push(call);
+        Ok(())
+    }
+
+    fn body(
+        &mut self,
+        at: usize,
+        call: &NodeProto,
+        written: &mut Vec<NodeProto>,
+    ) -> Result<(), Stop> {
+        let function = &self.library.functions[at];
+        let fits = |kind: &str, given: usize, known: usize| match given <= known {
+            true => Ok(()),
+            false => Err(self.refused(
+                call,
+                at,
+                format!("has {known} {kind} and is called with {given}"),
+            )),
+        };
+        fits("inputs", call.input.len(), function.input.len())?;
+        fits("outputs", call.output.len(), function.output.len())?;
+        if self.within.contains(&at) {
+            return Err(self.refused(call, at, "calls itself".into()));
+        }
+        self.within.push(at);
+        self.depth += 1;
+        if self.depth > DEPTH {
+            let reason =
+                format!("lies in more than {DEPTH} functions and graphs, one in the other");
+            return Err(self.refused(call, at, reason));
+        }
+        self.calls.push(at);
+        let title = match call.title() {
+            "" => function.name.as_deref().unwrap_or_default(),
+            title => title,
+        };
+        let inputs = function.input.iter().enumerate();
+        let given = inputs.map(|(i, name)| (name.clone(), call.input_at(i).unwrap_or("").into()));
+        let mut names: HashMap<String, String> = given.collect();
+        // What is an input, too, or an output before, has a name already.
+        let mut copied = Vec::new();
+        for (name, wanted) in function.output.iter().zip(&call.output) {
+            match names.get(name) {
+                _ if wanted.is_empty() => {}
+                Some(_) => copied.push((name, wanted)),
+                None => {
+                    names.insert(name.clone(), wanted.clone());
+                }
+            }
+        }
+        let mut body = Body {
+            function,
+            call,
+            title,
+            names: vec![names],
+        };
+        for node in &function.node {
+            self.node(node.clone(), Some(&mut body), written)?;
+        }
+        for (name, wanted) in copied {
+            let name = self.name(name, &mut body);
+            let copy = self.names.fresh(&format!("{title}/{wanted}"));
+            written.push(NodeProto::new("Identity", &copy, &[&name], &[wanted]));
+        }
+        Ok(())
+    }
+
+    /// Gives a node of a body, and what it reads and makes, the names they have outside.
+    fn rename(&mut self, node: &mut NodeProto, body: &mut Body) {
+        let own = node.title().to_owned();
+        for name in node.input.iter_mut().chain(&mut node.output) {
+            *name = self.name(name, body);
+        }
+        // A nameless node is known by what it makes.
+        let made = node.output.first().filter(|made| {
+            let inside = made.strip_prefix(body.title);
+            inside.is_some_and(|inside| inside.starts_with('/'))
+        });
+        node.name = Some(match (node.name.as_deref(), made) {
+            (None | Some(""), Some(made)) => made.clone(),
+            _ => self.names.fresh(&format!("{}/{own}", body.title)),
+        });
+    }
+
+    /// What a name of a body becomes.
+    fn name(&mut self, name: &str, body: &mut Body) -> String {
+        if name.is_empty() {
+            return String::new();
+        }
+        let known = body.names.iter().rev().find_map(|names| names.get(name));
+        if let Some(known) = known {
+            return known.clone();
+        }
+        let fresh = self.names.fresh(&format!("{}/{name}", body.title));
+        body.names[0].insert(name.to_owned(), fresh.clone());
+        fresh
+    }
+
+    /// Writes an operator of a body so that it means in the model's operator set what it means in the function's.
+    fn in_version(
+        &mut self,
+        node: NodeProto,
+        body: &Body,
+        written: &mut Vec<NodeProto>,
+    ) -> Result<(), Stop> {
+        let domain = domain_named(node.domain.as_deref());
+        let here = version_of(domain, self.sets).or_else(|| version_of(domain, &self.imports));
+        let (from, to) = match (version_of(domain, &body.function.opset_import), here) {
+            (Some(from), Some(to)) if from != to => (from, to),
+            (Some(from), None) => {
+                self.imports.push(OperatorSetIdProto {
+                    domain: Some(domain.to_owned()),
+                    version: Some(from),
+                });
+                written.push(node);
+                return Ok(());
+            }
+            _ => {
+                written.push(node);
+                return Ok(());
+            }
+        };
+        let (title, operator) = (node.title().to_owned(), node.operator());
+        let apart = |reason: &str| {
+            Stop::Left(format!(
+                "its {title} ({operator}) is of version {from} of the operators, of which the model has version {to}, {reason}"
+            ))
+        };
+        if !domain.is_empty() || to < OPSET {
+            return Err(apart("and may mean another thing there"));
+        }
+        if from < to {
+            let raised = opset::raise_node(node, from, to, &mut self.names);
+            written.append(
+                &mut raised
+                    .map_err(|reason| apart(&format!("where it can't be written: {reason}")))?,
+            );
+            return Ok(());
+        }
+        // What raising would not change means the same in both.
+        match opset::raise_node(node.clone(), to, from, &mut self.names) {
+            Ok(raised) if raised == [node] => written.extend(raised),
+            _ => return Err(apart("and means another thing there")),
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize, call: &NodeProto) -> Result<(), Stop> {
+        self.nodes += 1;
+        self.bytes += bytes;
+        if self.nodes <= NODES && self.bytes <= LIMITS.bytes {
+            return Ok(());
+        }
+        let at = self.within.last().copied().unwrap_or_default();
+        let reason = format!("makes it grow beyond {NODES} nodes or 2 GiB");
+        Err(self.refused(call, at, reason))
+    }
+
+    fn refused(&self, call: &NodeProto, at: usize, reason: String) -> Stop {
+        Stop::Refused(PrepareError::Function {
+            node: call.title().to_owned(),
+            function: named(&self.library.functions[at]),
+            reason,
+        })
+    }
+}
