@@ -160,37 +160,31 @@ impl Model {
     /// it is used, putting the nodes in such an order where they are not. What nodes leave empty at their ends is cut off.
     pub fn from_proto(mut header: ModelProto) -> Result<Model, GraphError> {
         let mut rest = header.graph.take().ok_or(GraphError::NoGraph)?;
-        for node in &mut rest.node {
-            node.cut_absent_ends();
-        }
         let initializers = order::constants(std::mem::take(&mut rest.initializer))?;
-        let nodes = order::sorted(std::mem::take(&mut rest.node), &initializers, &rest)?;
-        let graph = Graph {
-            nodes,
+        let nodes = std::mem::take(&mut rest.node);
+        let mut graph = Graph {
+            nodes: Vec::new(),
             initializers,
             inputs: std::mem::take(&mut rest.input),
             outputs: std::mem::take(&mut rest.output),
             value_info: std::mem::take(&mut rest.value_info),
             rest,
         };
+        graph.set_nodes(nodes)?;
         Ok(Model { header, graph })
     }
 
     /// Puts the model together again; tensor bytes stay shared.
     pub fn to_proto(&self) -> ModelProto {
-        self.clone().into_proto()
-    }
-
-    /// The same of a model that nobody needs any more.
-    pub(crate) fn into_proto(self) -> ModelProto {
-        let Model { mut header, graph } = self;
+        let graph = &self.graph;
+        let mut header = self.header.clone();
         header.graph = Some(GraphProto {
-            node: graph.nodes,
-            initializer: graph.initializers.tensors,
-            input: graph.inputs,
-            output: graph.outputs,
-            value_info: graph.value_info,
-            ..graph.rest
+            node: graph.nodes.clone(),
+            initializer: graph.initializers.tensors.clone(),
+            input: graph.inputs.clone(),
+            output: graph.outputs.clone(),
+            value_info: graph.value_info.clone(),
+            ..graph.rest.clone()
         });
         header
     }
@@ -270,6 +264,15 @@ impl Uses {
 }
 
 impl Graph {
+    /// Takes nodes in place of its own, checked and put in order.
+    pub(crate) fn set_nodes(&mut self, mut nodes: Vec<NodeProto>) -> Result<(), GraphError> {
+        for node in &mut nodes {
+            node.cut_absent_ends();
+        }
+        self.nodes = order::sorted(nodes, self)?;
+        Ok(())
+    }
+
     /// The element type of every value and constant of which it is declared.
     pub fn element_types(&self) -> HashMap<&str, DataType> {
         let declared = self

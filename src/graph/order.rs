@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use super::{GraphError, Initializers};
-use crate::onnx::schema::{GraphProto, NodeProto, SparseTensorProto, TensorProto};
+use super::{Graph, GraphError, Initializers};
+use crate::onnx::schema::{NodeProto, SparseTensorProto, TensorProto};
 
 /// The constants by name; two of one name are an error.
 pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, GraphError> {
@@ -27,20 +27,15 @@ pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, Graph
     Ok(initializers)
 }
 
-/// Checks a graph whose nodes were taken out of it and gives them back in an order in which every
-/// value is made before it is used; the order of the file where that is one.
-pub(super) fn sorted(
-    nodes: Vec<NodeProto>,
-    initializers: &Initializers,
-    rest: &GraphProto,
-) -> Result<Vec<NodeProto>, GraphError> {
-    let mut given: HashSet<&str> = rest
-        .input
-        .iter()
-        .filter_map(|v| v.name.as_deref())
-        .collect();
-    given.extend(initializers.iter().filter_map(|t| t.name.as_deref()));
-    given.extend(rest.sparse_initializer.iter().filter_map(sparse_name));
+/// Checks a graph with these nodes and gives them back in an order in which every value is made before it is used; the order they
+/// are given in where that is one.
+pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodeProto>, GraphError> {
+    let inputs = graph.inputs.iter();
+    let mut given: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
+    let constants = graph.initializers.iter();
+    given.extend(constants.filter_map(|t| t.name.as_deref()));
+    let sparse = graph.rest.sparse_initializer.iter();
+    given.extend(sparse.filter_map(sparse_name));
 
     let mut producers: HashMap<&str, usize> = HashMap::new();
     for (i, node) in nodes.iter().enumerate() {
@@ -56,7 +51,7 @@ pub(super) fn sorted(
             }
         }
     }
-    for output in rest.output.iter().filter_map(|v| v.name.as_deref()) {
+    for output in graph.outputs.iter().filter_map(|v| v.name.as_deref()) {
         if !producers.contains_key(output) && !given.contains(output) {
             return Err(GraphError::NoOutput {
                 value: output.to_owned(),

@@ -14,9 +14,9 @@ use crate::onnx::schema::{
 use crate::prepare::{OPSET, PrepareError, opset};
 
 /// Calls and graphs within each other. Modules of real models lie a dozen deep.
-const DEPTH: usize = 100;
-/// Nodes that all calls together may become: ten times those of the largest models.
-const NODES: usize = 500_000;
+const DEPTH: usize = 64;
+/// Nodes that all calls together may become: several times what the largest known models have.
+const NODES: usize = 200_000;
 
 /// Why a body is not written.
 pub(super) enum Stop {
@@ -40,6 +40,8 @@ pub(super) struct Writer<'a> {
     pub(super) left: Option<PrepareError>,
     /// The functions whose bodies are being written, each within the one before.
     within: Vec<usize>,
+    /// The call of the first of them.
+    outermost: String,
     depth: usize,
     nodes: usize,
     bytes: usize,
@@ -76,6 +78,7 @@ impl<'a> Writer<'a> {
             imports: Vec::new(),
             left: None,
             within: Vec::new(),
+            outermost: String::new(),
             depth: 0,
             nodes: 0,
             bytes: 0,
@@ -113,8 +116,8 @@ impl<'a> Writer<'a> {
             }
             node.attribute.push(attribute);
         }
-        if let Some(body) = body.as_deref() {
-            self.count(node.encoded_len(), body.call)?;
+        if body.is_some() {
+            self.count(node.encoded_len())?;
         }
         match (self.library.called(&node), body) {
             (Some(at), _) => self.call(at, node, written),
@@ -210,12 +213,14 @@ impl<'a> Writer<'a> {
         if self.within.contains(&at) {
             return Err(self.refused(call, at, "calls itself".into()));
         }
+        if self.within.is_empty() {
+            self.outermost = call.title().to_owned();
+        }
         self.within.push(at);
         self.depth += 1;
         if self.depth > DEPTH {
-            let reason =
-                format!("lies in more than {DEPTH} functions and graphs, one in the other");
-            return Err(self.refused(call, at, reason));
+            let reason = format!("leads through more than {DEPTH} functions and graphs");
+            return Err(self.too_much(reason));
         }
         self.calls.push(at);
         let title = match call.title() {
@@ -333,15 +338,22 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize, call: &NodeProto) -> Result<(), Stop> {
+    fn count(&mut self, bytes: usize) -> Result<(), Stop> {
         self.nodes += 1;
         self.bytes += bytes;
         if self.nodes <= NODES && self.bytes <= LIMITS.bytes {
             return Ok(());
         }
-        let at = self.within.last().copied().unwrap_or_default();
-        let reason = format!("makes it grow beyond {NODES} nodes or 2 GiB");
-        Err(self.refused(call, at, reason))
+        Err(self.too_much(format!("becomes more than {NODES} nodes or 2 GiB")))
+    }
+
+    fn too_much(&self, reason: String) -> Stop {
+        let at = self.within.first().copied().unwrap_or_default();
+        Stop::Refused(PrepareError::Function {
+            node: self.outermost.clone(),
+            function: named(&self.library.functions[at]),
+            reason,
+        })
     }
 
     fn refused(&self, call: &NodeProto, at: usize, reason: String) -> Stop {

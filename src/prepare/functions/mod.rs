@@ -54,14 +54,12 @@ impl Functions {
         let mut count = vec![0; functions.len()];
         calls.iter().for_each(|&at| count[at] += 1);
         let needed = library.needed(&nodes, &count);
-        let mut whole = model.clone();
-        whole.graph.nodes = nodes;
-        let header = whole.header_mut();
+        // The door's checks are those of what was written, too.
+        model.graph.set_nodes(nodes)?;
+        let header = model.header_mut();
         header.opset_import.extend(imports);
         let mut places = needed.iter();
         header.functions.retain(|_| places.next() == Some(&true));
-        // The door's checks are those of what was written, too.
-        *model = Model::from_proto(whole.into_proto())?;
         for (function, count) in functions.iter().zip(count).filter(|(_, count)| *count > 0) {
             written.calls.insert(named(function), count);
         }
