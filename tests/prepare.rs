@@ -7,6 +7,8 @@ mod functions;
 mod half;
 #[path = "prepare/opset.rs"]
 mod opset;
+#[path = "prepare/sequences.rs"]
+mod sequences;
 
 use octet::graph::{Dim, GraphError, Model, TensorType};
 use octet::onnx::schema::*;

@@ -5,6 +5,7 @@
 //! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use prost::Message;
 use tract_onnx::pb;
@@ -17,9 +18,10 @@ use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 use super::integer::blocks::{self, Product};
 use super::integer::operator::{self, Integers};
 use super::integer::{Beside, linear};
+use super::operators::Direct;
 use super::weights::{self, Weight};
 use super::{EngineError, Watched, chain, checks, observe, operators, steps};
-use crate::graph::{Model, Uses};
+use crate::graph::{MICROSOFT, Model, Uses};
 use crate::onnx::schema::{
     AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
     ValueInfoProto,
@@ -87,6 +89,12 @@ pub(super) fn load(
                 weights,
                 ..product.clone()
             });
+        } else if let Some(direct) = node.op_as::<Direct>() {
+            let nodes = light.graph.iter().flat_map(|graph| &graph.node);
+            let mut said = nodes.filter(|said| said.name.as_deref() == Some(&node.name));
+            let mut direct = direct.clone();
+            direct.node = Arc::new(said.next().cloned().unwrap_or_default());
+            node.op = Box::new(direct);
         }
     }
     let uses = model.graph.uses();
@@ -248,6 +256,15 @@ fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
     let mut nodes = graph.nodes.clone();
     for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
         node.name = Some(name);
+        // tract goes by the name alone: what another domain has under it is another operator.
+        let foreign = match node.domain.as_deref() {
+            None | Some("" | "ai.onnx" | "ai.onnx.ml") => false,
+            Some(MICROSOFT) => node.op_type.as_deref() == Some("Attention"),
+            Some(_) => true,
+        };
+        if foreign {
+            node.op_type = Some(node.operator());
+        }
         // tract takes the pads where both are said, and ONNX Runtime what pads by itself.
         if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
             node.take("pads");
@@ -306,7 +323,7 @@ fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
     let mut ordered = Vec::with_capacity(nodes.len() + observers.len());
     let mut waiting = observers.into_iter().peekable();
     for (index, node) in nodes.into_iter().enumerate() {
-        ordered.push(node);
+        ordered.extend(operators::in_order(node));
         while let Some((_, observer)) = waiting.next_if(|(producer, _)| *producer == index) {
             ordered.push(observer);
         }

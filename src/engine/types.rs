@@ -70,7 +70,7 @@ fn tensor_type(fact: &InferenceFact) -> Option<TensorType> {
     Some(TensorType { element, shape })
 }
 
-fn dim(dim: &TDim) -> Dim {
+pub(super) fn dim(dim: &TDim) -> Dim {
     match dim.to_i64() {
         Ok(size) => usize::try_from(size).map_or(Dim::Unknown, Dim::Known),
         Err(_) => Dim::Named(dim.to_string()),

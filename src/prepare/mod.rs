@@ -14,6 +14,7 @@ mod fused;
 mod half;
 mod identity;
 mod opset;
+mod sequences;
 mod shapes;
 
 pub(crate) use affine::by_channel;
@@ -21,7 +22,7 @@ pub use functions::Functions;
 pub use fused::is_fused;
 pub use half::Half;
 pub use opset::{raise_opset, raise_to_blocks};
-pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, position};
+pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, made_by, position};
 
 use crate::graph::{GraphError, Model};
 use crate::onnx::tensor::TensorError;
@@ -114,6 +115,11 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         "inputs that are constants are no inputs any more",
     );
     note(
+        sequences::write_out(graph),
+        "operator of a sequence or an optional value written as one of tensors",
+        "operators of sequences and optional values written as those of tensors",
+    );
+    note(
         constants::nodes(graph)?,
         "Constant node became an initializer",
         "Constant nodes became initializers",
@@ -122,8 +128,8 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     let graph = &mut model.graph;
     note(
         written,
-        "operator of ONNX Runtime's optimizer written as ONNX's",
-        "operators of ONNX Runtime's optimizer written as ONNX's",
+        "operator that stands for several written as those",
+        "operators that stand for several written as those",
     );
     note(
         fold::fold(graph)?,

@@ -11,9 +11,9 @@ from run_model import attempt, run
 PICTURE = [1, 4, 6, 6]
 
 
-def one(operator, shape, *constants, **attributes):
+def one(operator, shape, *constants, opset=20, **attributes):
     """A model of one node: what it is fed, then these constants; `None` is an input that is left out."""
-    pairs = Pairs(opset=20)
+    pairs = Pairs(opset=opset)
     inputs = ["" if value is None else pairs.constant(np.asarray(value)) for value in constants]
     pairs.node(operator, [pairs.input("x", shape), *inputs], "y", **attributes)
     pairs.output("y")
@@ -41,6 +41,49 @@ def slices(starts, ends, axes, steps, shape=(7, 5)):
 def padded(mode, pads, axes=None, shape=(3, 4, 5), value=2.5):
     more = [None if value is None else np.float32(value)] + ([ints(*axes)] if axes else [])
     return one("Pad", list(shape), ints(*pads), *more, mode=mode)
+
+
+REGIONS = np.float32([[0, 0, 5, 5], [1.3, 0.2, 4.1, 3.9], [-3, 2, 9, 2.5], [3, 3, 3, 3], [7, 7, 9, 9]])
+
+
+def aligned(opset=20, **attributes):
+    return one("RoiAlign", [2, 4, 6, 6], REGIONS, ints(0, 1, 1, 0, 1), opset=opset, output_height=3, output_width=2, **attributes)
+
+
+def pooled(scale):
+    regions = np.concatenate([np.float32([[0], [1], [1], [0], [0]]), REGIONS], 1)
+    return one("MaxRoiPool", [2, 4, 6, 6], regions, pooled_shape=[2, 3], spatial_scale=scale)
+
+
+def moved(weight, moves, mask=None, bias=False, shape=(2, 4, 6, 6), **attributes):
+    bias = floats(weight[0], seed=1) if bias else None
+    mask = None if mask is None else floats(*mask, seed=2)
+    return one("DeformConv", list(shape), floats(*weight), floats(*moves, seed=3), bias, mask, **attributes)
+
+
+def backwards(operator, gates, layout=0, **attributes):
+    """A recurrent operator that runs from the end to the front."""
+    weights = floats(1, 3 * gates, 4), floats(1, 3 * gates, 3, seed=1)
+    return one(operator, [5, 2, 4], *weights, direction="reverse", hidden_size=3, layout=layout, **attributes)
+
+
+def heads(query, key, *more, opset=23, **attributes):
+    return one("Attention", query, floats(*key), floats(*key, seed=1), *more, opset=opset, **attributes)
+
+
+SEEN = np.random.default_rng(5).random((4, 6)) < 0.7
+SEEN[:, 0] = True
+
+
+def in_parts(split, axis, **attributes):
+    """A tensor in parts, of which the last comes first and all are joined again, and one of them twice."""
+    pairs = Pairs(opset=20)
+    parts = pairs.node("SplitToSequence", [pairs.input("x", [4, 6]), *([pairs.constant(split)] if split is not None else [])], axis=axis, **attributes)
+    last = pairs.node("SequenceAt", [parts, pairs.constant(np.int64(-1))])
+    turned = pairs.node("SequenceInsert", [parts, last, pairs.constant(np.int64(0))])
+    pairs.node("ConcatFromSequence", [turned], "y", axis=axis, new_axis=int(attributes.get("keepdims") == 0))
+    pairs.output("y")
+    return pairs.model()
 
 
 SAME = {
@@ -79,6 +122,38 @@ FORMS = SAME | {
     "Slice of nothing backwards": slices([1], [3], [1], [-1]),
     "Slice beyond the end": slices([2, 9], [99, 99], [0, 1], [2, 1]),
     "Slice of an empty axis": slices([-1], [-99], [0], [-1], shape=(0, 3)),
+    "RoiAlign": aligned(),
+    "RoiAlign before opset 16": aligned(opset=13, spatial_scale=0.5),
+    "RoiAlign of the largest": aligned(mode="max", sampling_ratio=2),
+    "RoiAlign from the corners": aligned(coordinate_transformation_mode="output_half_pixel", sampling_ratio=3),
+    "MaxRoiPool": pooled(1.0),
+    "MaxRoiPool of a smaller picture": pooled(0.4),
+    "ReverseSequence": one("ReverseSequence", [5, 3, 2], ints(5, 1, 3)),
+    "ReverseSequence of rows": one("ReverseSequence", [3, 5], ints(5, 0, 3), batch_axis=0, time_axis=1),
+    "LpPool": one("LpPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]),
+    "LpPool of ones": one("LpPool", PICTURE, kernel_shape=[2, 2], p=1, auto_pad="SAME_UPPER"),
+    "LpPool of cubes": one("LpPool", [1, 3, 9], kernel_shape=[3], p=3, dilations=[2]),
+    "DeformConv": moved([3, 4, 3, 3], [2, 18, 4, 4]),
+    "DeformConv in groups": moved([6, 2, 2, 2], [2, 16, 4, 4], [2, 8, 4, 4], True, group=2, offset_group=2, strides=[2, 2], pads=[1, 1, 1, 1]),
+    "Det": one("Det", [3, 5, 5]),
+    "Col2Im": one("Col2Im", [2, 12, 8], ints(5, 6), ints(2, 3), dilations=[2, 1], pads=[0, 1, 0, 1], strides=[2, 2]),
+    "AffineGrid": one("AffineGrid", [2, 2, 3], ints(2, 3, 4, 5)),
+    "AffineGrid of planes": one("AffineGrid", [2, 3, 4], ints(2, 3, 2, 4, 1), align_corners=1),
+    "CenterCropPad": one("CenterCropPad", [4, 7, 5], ints(7, 4, 5)),
+    "CenterCropPad of some axes": one("CenterCropPad", [4, 7, 5], ints(2, 8), axes=[-1, 0]),
+    "OneHot beyond its places": one("OneHot", [2, 9], np.int64(2), np.float32([-1, 3]), axis=1),
+    "Swish": one("Swish", [3, 40], opset=24, alpha=0.6),
+    "LSTM backwards": backwards("LSTM", 4),
+    "GRU backwards": backwards("GRU", 3, linear_before_reset=1),
+    "RNN backwards": backwards("RNN", 1),
+    "Attention": heads([2, 3, 4, 8], [2, 3, 6, 8]),
+    "Attention of shared heads": heads([2, 6, 4, 8], [2, 2, 6, 8], scale=0.3, softcap=2.0),
+    "Attention in one": heads([2, 4, 24], [2, 6, 8], np.where(SEEN, np.float32(0), np.float32(-3)), q_num_heads=3, kv_num_heads=1),
+    "Attention of what is seen": heads([2, 3, 4, 8], [2, 3, 6, 8], SEEN),
+    "Attention of what came before": heads([2, 3, 6, 8], [2, 3, 6, 8], is_causal=1),
+    "a sequence of parts": in_parts(ints(1, 3, 2), 1),
+    "a sequence of even parts": in_parts(np.int64(4), 1),
+    "a sequence of rows": in_parts(None, 0, keepdims=0),
     "MaxPool that pads by itself": one(
         "MaxPool", PICTURE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 1, 1, 1], auto_pad="SAME_LOWER"
     ),
@@ -145,6 +220,12 @@ REFUSED = {
     "ConvTranspose told one size": back(output_shape=[8]),
     "ConvTranspose of no group": back(group=0),
     "ConvTranspose of a stride of zero": back(strides=[0, 1]),
+    "DeformConv of no group": node("DeformConv", floats(4, 4, 1, 1), floats(1, 2, 6, 6), group=0),
+    "DeformConv of a stride of zero": node("DeformConv", floats(4, 4, 1, 1), floats(1, 2, 6, 6), strides=[0, 1]),
+    "ReverseSequence of an axis beyond": node("ReverseSequence", ints(1, 1, 1, 1), time_axis=2),
+    "ReverseSequence of one axis": node("ReverseSequence", ints(1, 1, 1, 1), time_axis=1),
+    "RoiAlign without end": node("RoiAlign", np.float32([[0, 0, 5, 5]]), ints(0), output_height=1 << 40),
+    "LpPool of a kernel of zero": pool("LpPool", kernel_shape=[0, 2]),
     "MaxPool with pads without end": pool("MaxPool", kernel_shape=[2, 2], pads=[1 << 30] * 4),
     "MaxPool with pads of its kernel": pool("MaxPool", kernel_shape=[2, 2], pads=[2, 2, 2, 2]),
     "MaxPool of a kernel of zero": pool("MaxPool", kernel_shape=[0, 2]),

@@ -292,7 +292,7 @@ def test_half_precision_is_declared_of_what_the_file_declares(program, corpus, t
 
 
 def unknown_models():
-    """Weights beside operators that Octet can't run."""
+    """Weights beside an operator that Octet can't run, and beside two that no quantizer knows."""
     attention = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["o"], "attention", domain="com.microsoft", num_heads=4)
     model = build(
         [node("MatMul", ["x", "wq"], "q"), node("MatMul", ["x", "wk"], "k"), node("MatMul", ["x", "wv"], "v"), attention,
@@ -346,7 +346,7 @@ def test_what_needs_no_samples_needs_no_run(program, tmp_path, name, scheme, lea
     samples.mkdir()
     np.savez(samples / "0.npz", **inputs)
     done = subprocess.run([*command, "static", "--calib", samples], capture_output=True, text=True)
-    if name == "loop":
+    if name != "attention":
         assert done.returncode == 0, done.stderr
         again = next(n for n in onnx.load(target).graph.node if n.op_type == left.op_type)
         assert list(again.attribute) == list(left.attribute)

@@ -22,6 +22,13 @@ impl Checked<'_> {
                 self.several(rank + more)
             }
             _ if operator.starts_with("Reduce") => self.several(rank),
+            "ReverseSequence" => {
+                let [time, batch] = [("time_axis", 0), ("batch_axis", 1)];
+                let axis = |(key, usual)| self.node.int(key).unwrap_or(usual);
+                let axes = [axis(time), axis(batch)];
+                let wanted = "0 and 1, or 1 and 0";
+                ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, wanted)
+            }
             // It is flattened in front of an axis, or behind all.
             "Flatten" => self.one(rank, true),
             "Concat" | "Split" | "Softmax" | "LogSoftmax" | "Hardmax" | "Gather"

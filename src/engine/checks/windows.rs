@@ -10,7 +10,7 @@ const TAPS: usize = 1 << 26;
 impl Checked<'_> {
     pub(super) fn windows(&self, operator: &str) -> Checking {
         let weight = match operator {
-            "Conv" | "ConvInteger" | "ConvTranspose" => Some(1),
+            "Conv" | "ConvInteger" | "ConvTranspose" | "DeformConv" => Some(1),
             "QLinearConv" => Some(3),
             "MaxPool" | "AveragePool" | "LpPool" => None,
             _ => return Ok(()),

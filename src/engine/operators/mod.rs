@@ -1,10 +1,12 @@
-//! Operators that tract has, but not as ONNX Runtime computes them: ours of tract's parts, registered in the place of tract's.
+//! Operators that tract hasn't, or not as ONNX Runtime computes them: ours, registered with tract or in the place of its own.
 
 mod celu;
 mod control;
 mod conv_transpose;
+mod direct;
 mod matmul_integer;
 mod pad;
+mod recurrent;
 mod resize;
 mod slice;
 
@@ -12,14 +14,17 @@ use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::prepare::position;
+pub(super) use direct::Direct;
+pub(super) use recurrent::in_order;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// Puts ours in the place of tract's.
+/// Puts ours beside tract's, and in the place of some.
 pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Celu", celu::build);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
+    direct::register(onnx);
     for operator in ["If", "Loop", "Scan"] {
         onnx.op_register.insert(operator, control::build);
     }

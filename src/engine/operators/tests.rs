@@ -175,3 +175,98 @@ fn a_nearest_resize_takes_onnx_runtimes_pixels() {
     let expected = [0, 2, 5, 8, 10, 13, 16, 18, 21, 24, 27u8];
     assert_eq!(found, expected.map(f32::from));
 }
+
+/// Of a picture whose values are 10 · row + column, between which values are what the place says.
+#[test]
+fn regions_are_seen_between_the_pixels() {
+    let values: Vec<f32> = (0..16u8).map(|i| f32::from(i / 4 * 10 + i % 4)).collect();
+    let region = Floats(&[1, 4], &[1.0, 0.5, 3.0, 2.5]);
+    let of = Integers(&[0]);
+    let one = |mode: &str| {
+        let node = text("RoiAlign", "coordinate_transformation_mode", mode);
+        node.with(AttributeProto::int("sampling_ratio", 1))
+    };
+    let (shape, found) = made(
+        one("output_half_pixel"),
+        &[1, 1, 4, 4],
+        &values,
+        &[region, of],
+    );
+    assert_eq!((shape, found), (vec![1, 1, 1, 1], vec![17.0]));
+    let region = Floats(&[1, 4], &[1.0, 0.5, 3.0, 2.5]);
+    let (_, found) = made(
+        one("half_pixel"),
+        &[1, 1, 4, 4],
+        &values,
+        &[region, Integers(&[0])],
+    );
+    assert_eq!(found, [11.5]);
+    let whole = Floats(&[1, 5], &[0.0, 0.0, 0.0, 3.0, 3.0]);
+    let pool = ints("MaxRoiPool", &[("pooled_shape", &[2, 1])]);
+    let (shape, found) = made(pool, &[1, 1, 4, 4], &values, &[whole]);
+    assert_eq!((shape, found), (vec![1, 1, 2, 1], vec![13.0, 33.0]));
+}
+
+#[test]
+fn sequences_are_reversed_as_far_as_they_are_long() {
+    let given = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let by_rows = node("ReverseSequence")
+        .with(AttributeProto::int("batch_axis", 0))
+        .with(AttributeProto::int("time_axis", 1));
+    let (_, found) = made(by_rows, &[2, 3], &given, &[Integers(&[2, 3])]);
+    assert_eq!(found, [2.0, 1.0, 3.0, 6.0, 5.0, 4.0]);
+    let (_, found) = made(
+        node("ReverseSequence"),
+        &[2, 3],
+        &given,
+        &[Integers(&[1, 2, 0])],
+    );
+    assert_eq!(found, [1.0, 5.0, 3.0, 4.0, 2.0, 6.0]);
+}
+
+#[test]
+fn a_convolution_whose_taps_are_moved_sees_what_they_are_moved_to() {
+    let given = [1.0, 2.0, 3.0, 4.0];
+    let weight = || Floats(&[1, 1, 1, 1], &[10.0]);
+    // Half a column to the right at each place; beyond the picture there is nothing.
+    let moved = [0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5];
+    let moves = || Floats(&[1, 2, 2, 2], &moved);
+    let (_, found) = made(
+        node("DeformConv"),
+        &[1, 1, 2, 2],
+        &given,
+        &[weight(), moves()],
+    );
+    assert_eq!(found, [15.0, 10.0, 35.0, 20.0]);
+    let mask = Floats(&[1, 1, 2, 2], &[1.0, 0.0, 0.5, 1.0]);
+    let beside = [weight(), moves(), Nothing, mask];
+    let (_, found) = made(node("DeformConv"), &[1, 1, 2, 2], &given, &beside);
+    assert_eq!(found, [15.0, 0.0, 17.5, 20.0]);
+}
+
+#[test]
+fn windows_give_norms_and_columns_go_back_where_windows_took_them_from() {
+    let norm = ints("LpPool", &[("kernel_shape", &[2]), ("pads", &[1, 0])]);
+    let (_, found) = made(norm, &[1, 1, 3], &[3.0, -4.0, 0.0], &[]);
+    assert_eq!(found, [3.0, 5.0, 4.0]);
+    let columns = [1.0, 2.0, 3.0, 4.0];
+    let sizes = [Integers(&[1, 3]), Integers(&[1, 2])];
+    let (shape, found) = made(node("Col2Im"), &[1, 2, 2], &columns, &sizes);
+    assert_eq!((shape, found), (vec![1, 1, 1, 3], vec![1.0, 5.0, 4.0]));
+}
+
+#[test]
+fn a_determinant_has_the_sign_of_its_rows() {
+    let given = [0.0, 2.0, 3.0, 1.0, 1.0, 2.0, 2.0, 4.0];
+    let (shape, found) = made(node("Det"), &[2, 2, 2], &given, &[]);
+    assert_eq!((shape, found), (vec![2], vec![-6.0, 0.0]));
+}
+
+#[test]
+fn an_affine_grid_tells_where_each_pixel_comes_from() {
+    let turned = [0.0, -1.0, 0.5, 1.0, 0.0, 0.0];
+    let grid = node("AffineGrid").with(AttributeProto::int("align_corners", 1));
+    let (shape, found) = made(grid, &[1, 2, 3], &turned, &[Integers(&[1, 1, 2, 2])]);
+    assert_eq!(shape, [1, 2, 2, 2]);
+    assert_eq!(found, [1.5, -1.0, 1.5, 1.0, -0.5, -1.0, -0.5, 1.0]);
+}

@@ -9,7 +9,7 @@ use crate::onnx::schema::{AttributeProto, NodeProto};
 const OPSET_WITH_GELU: i64 = 20;
 
 /// What QuickGelu multiplies by within its sigmoid, where the node doesn't say.
-const QUICK: f32 = 1.702;
+pub(super) const QUICK: f32 = 1.702;
 
 impl Writer<'_> {
     /// A product, what is added to it, and the activation that follows.
@@ -76,12 +76,15 @@ impl Writer<'_> {
             .last("Mul", &[&product, &half], title, output, Vec::new());
     }
 
-    /// x · sigmoid(α·x).
-    pub(super) fn quick_gelu(&mut self, node: &NodeProto, x: &str, title: &str, output: &str) {
-        let alpha = node.float("alpha").unwrap_or(QUICK);
-        let alpha = self.steps.number(title, alpha);
-        let scaled = self.steps.step("Mul", &[x, &alpha], title, "scaled");
-        let gate = self.steps.step("Sigmoid", &[&scaled], title, "sigmoid");
+    /// x · sigmoid(α·x), with this α where the node doesn't say.
+    pub(super) fn gated(&mut self, node: &NodeProto, x: &str, usual: f32, output: &str) {
+        let (alpha, title) = (node.float("alpha").unwrap_or(usual), node.title());
+        let mut gate = x.to_owned();
+        if alpha != 1.0 {
+            let alpha = self.steps.number(title, alpha);
+            gate = self.steps.step("Mul", &[x, &alpha], title, "scaled");
+        }
+        let gate = self.steps.step("Sigmoid", &[&gate], title, "sigmoid");
         self.steps
             .last("Mul", &[x, &gate], title, output, Vec::new());
     }

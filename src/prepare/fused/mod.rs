@@ -1,10 +1,11 @@
-//! Operators that ONNX Runtime's optimizer makes of several are written as those again: what is quantized, and what any engine
-//! runs, are ONNX's own.
+//! Operators that ONNX Runtime's optimizer makes of several are written as those again, and so are those that ONNX has of late for
+//! several of its own: what is quantized, and what any engine runs, is the same in models of any age.
 //!
-//! A form that is not known here (attention with a past, convolutions in blocks of channels) stays as it is.
+//! A form that is not known here (ONNX Runtime's attention with a past, convolutions in blocks of channels) stays as it is.
 
 mod activation;
 mod attention;
+mod heads;
 mod norm;
 mod product;
 
@@ -19,6 +20,9 @@ const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 
 /// Whether an operator, named with its domain, is one of those that are written out.
 pub fn is_fused(operator: &str) -> bool {
+    if matches!(operator, "Attention" | "Swish") {
+        return true;
+    }
     let name = operator.strip_prefix(MICROSOFT);
     matches!(
         name.and_then(|name| name.strip_prefix("::")),
@@ -131,11 +135,16 @@ impl Writer<'_> {
                 Some(())
             }
             "QuickGelu" => {
-                self.quick_gelu(node, first, title, output);
+                self.gated(node, first, activation::QUICK, output);
+                Some(())
+            }
+            "Swish" => {
+                self.gated(node, first, 1.0, output);
                 Some(())
             }
             "SkipLayerNormalization" => self.norm_of_sum(node),
             "LayerNormalization" => self.early_norm(node),
+            "Attention" if node.is("Attention") => self.heads(node),
             "Attention" => self.attention(node),
             _ => None,
         }

@@ -14,7 +14,7 @@ pub(crate) use rules::{cut, position};
 use std::collections::{BTreeMap, HashMap};
 
 use crate::graph::{Dim, Graph, TensorType};
-use crate::onnx::schema::{DataType, TensorProto, ValueInfoProto};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 
 /// Values of more elements are not followed.
 const LARGEST: usize = 4096;
@@ -34,7 +34,7 @@ pub(crate) struct Known {
 pub(crate) type Types = BTreeMap<String, Known>;
 
 impl Known {
-    fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
+    pub(crate) fn new(element: DataType, shape: Option<Vec<Dim>>) -> Known {
         Known {
             element,
             shape,
@@ -80,6 +80,11 @@ pub(crate) fn count(sizes: &[usize]) -> usize {
     sizes
         .iter()
         .fold(1, |count: usize, &size| count.saturating_mul(size))
+}
+
+/// What is known of the first output of a node.
+pub(crate) fn made_by(node: &NodeProto, types: &Types) -> Option<Known> {
+    rules::outputs(node, types).into_iter().next().flatten()
 }
 
 /// Follows the whole graph.

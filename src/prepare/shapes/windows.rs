@@ -1,4 +1,4 @@
-//! Shapes of operators that slide a window: convolutions and pooling.
+//! Shapes of operators that slide a window: convolutions, pooling and back.
 
 use super::{Known, Types};
 use crate::graph::{Around, Dim, Slide};
@@ -15,19 +15,19 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
         .and_then(|w| types.get(w))
         .and_then(Known::sizes);
     let spatial = input.len().checked_sub(2)?;
-    let convolution = node.is("Conv") || node.is("ConvTranspose");
+    let convolution = ["Conv", "DeformConv", "ConvTranspose"]
+        .iter()
+        .any(|one| node.is(one));
     let kernel: Vec<usize> = match (node.ints("kernel_shape"), &weight) {
         (Some(kernel), _) => kernel.iter().map(|&k| k.max(0) as usize).collect(),
         (None, Some(weight)) => weight.get(2..)?.to_vec(),
         (None, None) => return Some(unknown(&input, None)),
     };
-    let channel = if node.is("Conv") {
-        weight.as_ref().and_then(|w| w.first().copied())
-    } else if node.is("ConvTranspose") {
+    let channel = if node.is("ConvTranspose") {
         let group = node.int("group").unwrap_or(1).max(1) as usize;
         weight.as_ref().and_then(|w| Some(w.get(1)? * group))
     } else {
-        None
+        weight.as_ref().and_then(|w| w.first().copied())
     };
     let mut result = unknown(
         &input,
@@ -48,7 +48,9 @@ pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
             Dim::Known(size) if size < LARGEST => size as i64,
             _ => continue,
         };
-        let made = if node.is("ConvTranspose") {
+        let made = if node.is("MaxUnpool") {
+            Some(slide.made(size, 0).1)
+        } else if node.is("ConvTranspose") {
             match node.ints("output_shape") {
                 Some(shape) => shape.get(axis).copied(),
                 None => Some(slide.made(size, extra[axis]).1),

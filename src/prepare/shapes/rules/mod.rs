@@ -2,6 +2,7 @@
 
 mod layout;
 mod parts;
+mod pictures;
 mod sizes;
 mod sums;
 
@@ -76,7 +77,8 @@ impl Context<'_> {
             | "MeanVarianceNormalization"
             | "ScatterElements"
             | "ScatterND"
-            | "Scatter" => self.same(0),
+            | "Scatter"
+            | "ReverseSequence" => self.same(0),
             "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "Min" | "Max" | "Sum" | "Mean"
             | "And" | "Or" | "Xor" | "Equal" | "Less" | "LessOrEqual" | "Greater"
             | "GreaterOrEqual" | "Where" => self.broadcast(operator),
@@ -123,10 +125,12 @@ impl Context<'_> {
                 self.input(0)?.element,
                 self.input(1)?.shape.clone(),
             )),
-            "Conv" | "ConvTranspose" | "MaxPool" | "AveragePool" | "LpPool" => Some(Known::new(
-                self.input(0)?.element,
-                windows::shape(node, self.types),
-            )),
+            "Conv" | "ConvTranspose" | "DeformConv" | "MaxPool" | "AveragePool" | "LpPool" => Some(
+                Known::new(self.input(0)?.element, windows::shape(node, self.types)),
+            ),
+            "OneHot" => self.one_hot(),
+            "MaxUnpool" | "RoiAlign" | "MaxRoiPool" | "AffineGrid" | "Col2Im" | "CenterCropPad"
+            | "Det" => Some(Known::new(self.input(0)?.element, self.pictured(operator))),
             "GlobalAveragePool" | "GlobalMaxPool" => {
                 let mut result = self.same(0)?;
                 if let Some(shape) = &mut result.shape {

@@ -155,6 +155,17 @@ impl Context<'_> {
         Some(result.picked(input, &places))
     }
 
+    pub(super) fn one_hot(&self) -> Option<Known> {
+        let (indices, places) = (self.input(0)?, self.input(1)?.all_integers());
+        let places = places.and_then(|places| usize::try_from(*places.first()?).ok());
+        let shape = indices.shape.clone().and_then(|mut shape| {
+            let axis = position(self.node.int("axis").unwrap_or(-1), shape.len() + 1)?;
+            shape.insert(axis, places.map_or(Dim::Unknown, Dim::Known));
+            Some(shape)
+        });
+        Some(Known::new(self.input(2)?.element, shape))
+    }
+
     pub(super) fn split(&self) -> Vec<Option<Known>> {
         let count = self.node.output.len();
         let Some(input) = self.input(0) else {

@@ -1,0 +1,280 @@
+//! Operators that tract doesn't know, or that end it, each a function of ours from values to values.
+//!
+//! What shape comes out is what `prepare` says of the operator: there is one rule for both. The attributes were checked before (`checks`).
+
+mod grid;
+mod moves;
+mod regions;
+mod windows;
+
+use tract_onnx::Onnx;
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb;
+use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
+use tract_onnx::tract_hir::infer::{InferenceResult, InferenceRulesOp, Solver, TensorProxy};
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::to_typed;
+
+use super::{Built, integers};
+use crate::engine::types;
+use crate::graph::Dim;
+use crate::onnx::schema::NodeProto;
+use crate::prepare::{Known, Types, made_by};
+
+/// What computes an operator.
+#[derive(Clone, Copy)]
+enum Function {
+    /// Of 32-bit floats; the rest of its inputs may be integers.
+    Floats(fn(&Call, &mut [f32]) -> TractResult<()>),
+    /// Of elements of any type, as their bytes.
+    Bytes(fn(&Call, &mut [u8]) -> TractResult<()>),
+}
+use Function::{Bytes, Floats};
+
+/// Each operator with the inputs whose values tell the shape of what it makes.
+const FUNCTIONS: [(&str, Function, &[usize]); 11] = [
+    ("AffineGrid", Floats(grid::affine), &[1]),
+    ("CenterCropPad", Bytes(moves::centre), &[1]),
+    ("Col2Im", Floats(windows::join), &[1, 2]),
+    ("DeformConv", Floats(windows::deform), &[]),
+    ("Det", Floats(grid::determinant), &[]),
+    ("LpPool", Floats(windows::norm), &[]),
+    ("MaxRoiPool", Floats(regions::pool), &[]),
+    ("MaxUnpool", Floats(windows::unpool), &[2]),
+    ("OneHot", Bytes(moves::one_hot), &[1]),
+    ("ReverseSequence", Bytes(moves::reverse), &[]),
+    ("RoiAlign", Floats(regions::align), &[]),
+];
+
+pub(super) fn register(onnx: &mut Onnx) {
+    for (operator, ..) in FUNCTIONS {
+        onnx.op_register.insert(operator, build);
+    }
+}
+
+fn build(context: &ParsingContext, node: &pb::NodeProto) -> Built {
+    let place = FUNCTIONS
+        .iter()
+        .position(|(name, ..)| *name == node.op_type);
+    let direct = Direct {
+        place: place.context("an operator that no function computes")?,
+        opset: context.onnx_operator_set_version,
+        node: Arc::default(),
+    };
+    Ok((Box::new(direct), vec![]))
+}
+
+/// One node. What it says is put in when the model was read.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct Direct {
+    place: usize,
+    opset: i64,
+    pub(in crate::engine) node: Arc<NodeProto>,
+}
+
+impl PartialEq for Direct {
+    fn eq(&self, other: &Direct) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+}
+
+impl Eq for Direct {}
+
+/// What is known of an input.
+struct Given {
+    element: DatumType,
+    shape: TVec<TDim>,
+    value: Option<Arc<Tensor>>,
+}
+
+/// Lists longer than this tell no shape.
+const LISTED: usize = 64;
+
+impl Direct {
+    /// The elements and the shape of what is made of these inputs.
+    fn makes(&self, given: &[Given]) -> TractResult<(DatumType, TVec<TDim>)> {
+        let (operator, function, _) = FUNCTIONS[self.place];
+        let of_floats = given
+            .first()
+            .is_some_and(|x| x.element == f32::datum_type());
+        ensure!(
+            of_floats
+                || matches!(function, Bytes(_)) && given.iter().all(|one| one.element.is_copy()),
+            "{operator} is computed of 32-bit floats only"
+        );
+        let mut types = Types::new();
+        let names = self.node.input.iter().filter(|name| !name.is_empty());
+        for (name, one) in names.zip(given) {
+            let element = types::element_type(one.element);
+            let shape = one.shape.iter().map(types::dim).collect();
+            let mut known = Known::new(
+                element.context("elements that ONNX doesn't know")?,
+                Some(shape),
+            );
+            let listed = one.value.as_ref().filter(|value| value.len() <= LISTED);
+            let listed = listed.and_then(|value| integers(value).ok());
+            known.integers = listed.map(|list| list.into_iter().map(Some).collect());
+            types.insert(name.clone(), known);
+        }
+        let made = made_by(&self.node, &types);
+        let made = made.and_then(|known| Some((known.element, known.shape?)));
+        let (element, shape) = made.with_context(|| {
+            format!("what {operator} makes of its inputs has no shape that is known")
+        })?;
+        let mut elements = given.iter().map(|one| one.element);
+        let element = elements.find(|&one| types::element_type(one) == Some(element));
+        let element = element.context("elements that none of its inputs has")?;
+        let sizes = shape.iter().map(|dim| match dim {
+            Dim::Known(size) => Some(size.to_dim()),
+            Dim::Named(name) => {
+                let mut all = given.iter().flat_map(|one| &one.shape);
+                all.find(|dim| dim.to_string() == *name).cloned()
+            }
+            Dim::Unknown => None,
+        });
+        let sizes: Option<TVec<TDim>> = sizes.collect();
+        let sizes = sizes.with_context(|| {
+            format!("the sizes of what {operator} makes are only known when the model has run")
+        })?;
+        Ok((element, sizes))
+    }
+}
+
+/// What a function is asked for.
+struct Call<'a> {
+    node: &'a NodeProto,
+    opset: i64,
+    inputs: &'a [TValue],
+    /// The shape of what it makes.
+    made: &'a [usize],
+}
+
+impl<'a> Call<'a> {
+    /// An input, if it isn't left out.
+    fn input(&self, slot: usize) -> Option<&'a Tensor> {
+        self.node.input_at(slot)?;
+        let before = self.node.input[..slot].iter();
+        let place = before.filter(|name| !name.is_empty()).count();
+        self.inputs.get(place).map(|value| &**value)
+    }
+
+    fn tensor(&self, slot: usize) -> TractResult<&'a Tensor> {
+        let input = self.input(slot);
+        input.with_context(|| format!("its input {slot} is missing"))
+    }
+
+    fn floats(&self, slot: usize) -> TractResult<&'a [f32]> {
+        self.tensor(slot)?.try_as_plain_ram()?.as_slice()
+    }
+
+    /// The sizes of an input of so many axes.
+    fn sizes<const RANK: usize>(&self, slot: usize) -> TractResult<[usize; RANK]> {
+        let shape = self.tensor(slot)?.shape();
+        let sizes = shape.try_into().ok();
+        sizes.with_context(|| format!("its input {slot} of shape {shape:?} has not {RANK} axes"))
+    }
+
+    fn integers(&self, slot: usize) -> TractResult<Vec<i64>> {
+        integers(self.tensor(slot)?)
+    }
+}
+
+impl Op for Direct {
+    fn name(&self) -> StaticName {
+        FUNCTIONS[self.place].0.into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Direct {
+    not_out_of_plan!();
+
+    fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let given: Vec<Given> = inputs
+            .iter()
+            .map(|value| Given {
+                element: value.datum_type(),
+                shape: value.shape().iter().map(|size| size.to_dim()).collect(),
+                value: (value.len() <= LISTED).then(|| value.clone().into_arc_tensor()),
+            })
+            .collect();
+        let (element, sizes) = self.makes(&given)?;
+        let sizes = sizes.iter().map(TDim::to_usize);
+        let sizes = sizes.collect::<Result<TVec<usize>, _>>()?;
+        let mut made = Tensor::zero_dt(element, &sizes)?;
+        let call = Call {
+            node: &self.node,
+            opset: self.opset,
+            inputs: &inputs,
+            made: &sizes,
+        };
+        let mut plain = made.try_as_plain_ram_mut()?;
+        match FUNCTIONS[self.place].1 {
+            Floats(function) => function(&call, plain.as_slice_mut()?)?,
+            Bytes(function) => function(&call, plain.as_bytes_mut())?,
+        }
+        Ok(tvec!(made.into_tvalue()))
+    }
+}
+
+impl TypedOp for Direct {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let given: Vec<Given> = inputs
+            .iter()
+            .map(|fact| Given {
+                element: fact.datum_type,
+                shape: fact.shape.to_tvec(),
+                value: fact.konst.clone(),
+            })
+            .collect();
+        let (element, sizes) = self.makes(&given)?;
+        Ok(tvec!(element.fact(sizes)))
+    }
+
+    as_op!();
+}
+
+impl InferenceRulesOp for Direct {
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        let types = inputs.iter().map(|input| &input.datum_type);
+        solver.given_all(types, move |solver, types: Vec<DatumType>| {
+            let shapes = inputs.iter().map(|input| &input.shape);
+            solver.given_all(shapes, move |solver, shapes: Vec<TVec<TDim>>| {
+                let told = FUNCTIONS[self.place].2;
+                let told = told.iter().filter_map(|&slot| inputs.get(slot));
+                let types = types.clone();
+                solver.given_all(
+                    told.map(|input| &input.value),
+                    move |solver, mut values: Vec<Arc<Tensor>>| {
+                        let mut given = Vec::with_capacity(types.len());
+                        for (slot, (element, shape)) in types.iter().zip(&shapes).enumerate() {
+                            let is_told = FUNCTIONS[self.place].2.contains(&slot);
+                            given.push(Given {
+                                element: *element,
+                                shape: shape.clone(),
+                                value: is_told.then(|| values.remove(0)),
+                            });
+                        }
+                        // What is only known later, the plan is told again.
+                        match self.makes(&given) {
+                            Ok((element, shape)) => {
+                                solver.equals(&outputs[0].datum_type, element)?;
+                                solver.equals(&outputs[0].shape, shape)
+                            }
+                            Err(_) => Ok(()),
+                        }
+                    },
+                )
+            })
+        })
+    }
+
+    as_op!();
+    to_typed!();
+}

@@ -1,0 +1,91 @@
+//! Operators that only move elements, of whichever type: ReverseSequence, CenterCropPad and OneHot.
+
+use tract_onnx::tract_hir::internal::*;
+
+use super::super::{axis_of, integers};
+use super::Call;
+use crate::prepare::count;
+
+/// Of each sequence the first elements, as many as it is long, come the other way round.
+pub(super) fn reverse(call: &Call, made: &mut [u8]) -> TractResult<()> {
+    let input = call.tensor(0)?;
+    let shape = input.shape();
+    let time = call.node.int("time_axis").unwrap_or(0) as usize;
+    let batch = call.node.int("batch_axis").unwrap_or(1) as usize;
+    ensure!(
+        shape.len() > 1 && time < 2 && batch < 2 && time != batch,
+        "its time axis {time} and its batch axis {batch} are not 0 and 1 of {shape:?}"
+    );
+    let (steps, sequences) = (shape[time], shape[batch]);
+    // Without lengths, of a recurrent operator that runs backwards, all of each.
+    let lengths = match call.input(1) {
+        Some(lengths) => integers(lengths)?,
+        None => vec![steps as i64; sequences],
+    };
+    let sound = |length: &i64| (0..=steps as i64).contains(length);
+    ensure!(
+        lengths.len() == sequences && lengths.iter().all(sound),
+        "its lengths {lengths:?} are not those of {sequences} sequences of at most {steps}"
+    );
+    let each = count(&shape[2..]) * input.datum_type().size_of();
+    let given = input.try_as_plain_ram()?.as_bytes();
+    let place = |step: usize, sequence: usize| {
+        each * match time {
+            0 => step * sequences + sequence,
+            _ => sequence * steps + step,
+        }
+    };
+    for (sequence, &length) in lengths.iter().enumerate() {
+        for step in 0..steps {
+            let from = match step < length as usize {
+                true => length as usize - 1 - step,
+                false => step,
+            };
+            let from = place(from, sequence);
+            made[place(step, sequence)..][..each].copy_from_slice(&given[from..][..each]);
+        }
+    }
+    Ok(())
+}
+
+/// The middle of each axis stays in the middle: what is too long is cut off, what is too short has nothing around it.
+pub(super) fn centre(call: &Call, made: &mut [u8]) -> TractResult<()> {
+    let input = call.tensor(0)?;
+    let (shape, each) = (input.shape(), input.datum_type().size_of());
+    let given = input.try_as_plain_ram()?.as_bytes();
+    for (place, made) in made.chunks_exact_mut(each).enumerate() {
+        let (mut rest, mut step, mut from) = (place, 1, Some(0));
+        for (&size, &sizes) in shape.iter().zip(call.made).rev() {
+            let at = (rest % sizes) as i64 + (size as i64 - sizes as i64) / 2;
+            let at = usize::try_from(at).ok().filter(|&at| at < size);
+            from = from.and_then(|from| Some(from + at? * step));
+            step *= size;
+            rest /= sizes;
+        }
+        if let Some(from) = from {
+            made.copy_from_slice(&given[from * each..][..each]);
+        }
+    }
+    Ok(())
+}
+
+/// One of two values for each of so many places: the second at the place that an index says, if there is one.
+pub(super) fn one_hot(call: &Call, made: &mut [u8]) -> TractResult<()> {
+    let (indices, values) = (call.integers(0)?, call.tensor(2)?);
+    let (each, pair) = (
+        values.datum_type().size_of(),
+        values.try_as_plain_ram()?.as_bytes(),
+    );
+    ensure!(pair.len() == 2 * each, "its values are not two");
+    let (off, on) = pair.split_at(each);
+    let rank = call.made.len();
+    let axis = axis_of(call.node.int("axis").unwrap_or(-1), rank)?;
+    let (places, behind) = (call.made[axis], count(&call.made[axis + 1..]));
+    for (at, made) in made.chunks_exact_mut(each).enumerate() {
+        let place = (at / behind % places) as i64;
+        let index = indices[at / (behind * places) * behind + at % behind];
+        let meant = index == place || index + places as i64 == place;
+        made.copy_from_slice(if meant { on } else { off });
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! LSTM, GRU and RNN as ONNX Runtime runs them: tract's run forwards whatever a node says, and know no clip.
+
+use crate::onnx::schema::{AttributeProto, NodeProto};
+
+/// The nodes that do what a node says. What runs backwards only is given its sequence the other way round, and what it makes of it is
+/// turned, too; with a clip it is an operator that nobody knows.
+pub(in crate::engine) fn in_order(mut node: NodeProto) -> Vec<NodeProto> {
+    let recurrent = ["LSTM", "GRU", "RNN"].iter().any(|name| node.is(name));
+    if recurrent && (node.attribute("clip").is_some() || node.int("input_forget") == Some(1)) {
+        node.op_type = Some(format!("{} with a clip", node.operator()));
+    }
+    if !recurrent || node.text("direction") != Some("reverse") {
+        return vec![node];
+    }
+    let time = node.int("layout").unwrap_or(0);
+    let title = node.title().to_owned();
+    let turn = |word: &str, from: &str, to: &str| {
+        let turned = NodeProto::new(
+            "ReverseSequence",
+            &format!("{title}.{word}"),
+            &[from],
+            &[to],
+        );
+        let along = turned.with(AttributeProto::int("time_axis", time));
+        along.with(AttributeProto::int("batch_axis", 1 - time))
+    };
+    node.take("direction");
+    let mut nodes = Vec::with_capacity(3);
+    if let Some(input) = node.input.first_mut() {
+        let turned = format!("{title}/turned");
+        nodes.push(turn("turned", input, &turned));
+        *input = turned;
+    }
+    let back = node.output.first_mut().filter(|name| !name.is_empty());
+    let back = back.map(|output| {
+        let turned = format!("{title}/back");
+        let back = turn("back", &turned, output);
+        *output = turned;
+        back
+    });
+    nodes.push(node);
+    nodes.extend(back);
+    nodes
+}

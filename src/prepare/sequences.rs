@@ -1,0 +1,204 @@
+//! Sequences of tensors whose elements are known one by one, and optional values: what reads an element reads the tensor itself.
+//!
+//! What isn't known before a run (a place that is computed, a sequence that a loop carries) stays as it is.
+
+use std::collections::HashMap;
+
+use super::shapes::{self, Types, position};
+use crate::graph::{Dim, Graph, Steps};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
+
+/// Writes out what reads such values. Returns how many nodes that were.
+pub(super) fn write_out(graph: &mut Graph) -> usize {
+    let is_one = |node: &NodeProto| {
+        let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
+        let name = node.op_type.as_deref().filter(|_| own).unwrap_or_default();
+        name.contains("Sequence") && name != "ReverseSequence" || name.starts_with("Optional")
+    };
+    if !graph.nodes.iter().any(is_one) {
+        return 0;
+    }
+    let types = shapes::infer(graph);
+    let steps = Steps::new(graph.names());
+    let mut writer = Writer {
+        types: &types,
+        sequences: HashMap::new(),
+        steps,
+    };
+    let mut written = 0;
+    for node in std::mem::take(&mut graph.nodes) {
+        let wanted = is_one(&node) || node.is("Identity");
+        if wanted && writer.write(&node).is_some() {
+            written += usize::from(is_one(&node));
+        }
+        // What makes a sequence goes where nobody reads it any more.
+        let made = node.output.first();
+        if !writer
+            .steps
+            .nodes
+            .last()
+            .is_some_and(|last| last.output.first() == made)
+        {
+            writer.steps.nodes.push(node);
+        }
+    }
+    writer.steps.into_graph(graph);
+    written
+}
+
+struct Writer<'a> {
+    types: &'a Types,
+    /// The elements of each sequence.
+    sequences: HashMap<String, Vec<String>>,
+    steps: Steps,
+}
+
+impl Writer<'_> {
+    /// Writes what a node makes, or remembers of what the sequence that it makes consists; `None` where that isn't known.
+    fn write(&mut self, node: &NodeProto) -> Option<()> {
+        let (title, output) = (node.title(), node.output.first()?);
+        let first = node.input_at(0);
+        let known = first.and_then(|first| self.sequences.get(first)).cloned();
+        let elements = match node.op_type.as_deref()? {
+            "SequenceConstruct" => node.input.clone(),
+            "SequenceEmpty" => Vec::new(),
+            "SequenceInsert" => {
+                let mut all = known?;
+                let place = self.place(node.input_at(2), all.len(), all.len())?;
+                all.insert(place, node.input_at(1)?.to_owned());
+                all
+            }
+            "SequenceErase" => {
+                let mut all = known?;
+                let last = all.len().checked_sub(1)?;
+                let place = self.place(node.input_at(1), all.len(), last)?;
+                all.get(place)?;
+                all.remove(place);
+                all
+            }
+            "SplitToSequence" => self.split(node, first?)?,
+            "SequenceAt" => {
+                let all = known?;
+                let place = self.place(Some(node.input_at(1)?), all.len(), 0)?;
+                self.same(all.get(place)?, title, output);
+                return Some(());
+            }
+            "SequenceLength" => {
+                let count = known?.len() as i64;
+                self.constant(title, output, TensorProto::from_i64("", &[], &[count]));
+                return Some(());
+            }
+            "ConcatFromSequence" => return self.join(node, known?),
+            "OptionalHasElement" => {
+                // Of nothing, and of what is no optional but a value itself.
+                let has = match (first, known) {
+                    (None, _) => false,
+                    (Some(_), Some(_)) => true,
+                    (Some(first), None) => {
+                        self.types.get(first)?;
+                        true
+                    }
+                };
+                let has =
+                    TensorProto::from_raw("", DataType::Bool, &[], vec![u8::from(has)].into());
+                self.constant(title, output, has);
+                return Some(());
+            }
+            "Optional" | "OptionalGetElement" => match known {
+                Some(all) => all,
+                None => {
+                    self.types.get(first?)?;
+                    self.same(first?, title, output);
+                    return Some(());
+                }
+            },
+            "Identity" => known?,
+            _ => return None,
+        };
+        self.sequences.insert(output.clone(), elements);
+        Some(())
+    }
+
+    /// The place that an input says, counted from the front; `usual` where it is left out.
+    fn place(&self, said: Option<&str>, count: usize, usual: usize) -> Option<usize> {
+        let Some(said) = said else {
+            return Some(usual);
+        };
+        let &[place] = self.types.get(said)?.all_integers()?.as_slice() else {
+            return None;
+        };
+        let place = if place < 0 {
+            place + count as i64
+        } else {
+            place
+        };
+        usize::try_from(place).ok().filter(|&place| place <= count)
+    }
+
+    fn same(&mut self, value: &str, title: &str, output: &str) {
+        self.steps
+            .last("Identity", &[value], title, output, Vec::new());
+    }
+
+    fn constant(&mut self, title: &str, output: &str, value: TensorProto) {
+        let value = vec![AttributeProto::tensor("value", value)];
+        self.steps.last("Constant", &[], title, output, value);
+    }
+
+    /// The parts of a tensor.
+    fn split(&mut self, node: &NodeProto, whole: &str) -> Option<Vec<String>> {
+        let shape = self.types.get(whole)?.shape.as_ref()?;
+        let axis = position(node.int("axis").unwrap_or(0), shape.len())?;
+        let Dim::Known(size) = shape[axis] else {
+            return None;
+        };
+        let said = node.input_at(1).map(|said| self.types.get(said));
+        let parts = match said {
+            None => vec![1; size],
+            Some(said) => {
+                let (said, list) = (said?, said?.all_integers()?);
+                match (said.shape.as_deref()?, list.as_slice()) {
+                    // As many of this size as there are, the last one smaller.
+                    ([], &[each]) if each > 0 => {
+                        let parts = (0..size as i64).step_by(each as usize);
+                        parts.map(|from| each.min(size as i64 - from)).collect()
+                    }
+                    ([_], list) => list.to_vec(),
+                    _ => return None,
+                }
+            }
+        };
+        let title = node.title();
+        let names: Vec<String> = (0..parts.len())
+            .map(|_| self.steps.names.fresh(&format!("{title}.part")))
+            .collect();
+        let parts = self.steps.integers(title, &parts);
+        let outputs: Vec<&str> = names.iter().map(String::as_str).collect();
+        let name = self.steps.names.fresh(&format!("{title}.split"));
+        let split = NodeProto::new("Split", &name, &[whole, &parts], &outputs);
+        let along = AttributeProto::int("axis", axis as i64);
+        self.steps.nodes.push(split.with(along));
+        if said.is_some() || node.int("keepdims") != Some(0) {
+            return Some(names);
+        }
+        let axes = self.steps.integers(title, &[axis as i64]);
+        let single = |name: &String| self.steps.step("Squeeze", &[name, &axes], title, "single");
+        Some(names.iter().map(single).collect())
+    }
+
+    /// All elements along an axis, one of theirs or a new one.
+    fn join(&mut self, node: &NodeProto, mut all: Vec<String>) -> Option<()> {
+        let (title, axis) = (node.title(), node.int("axis")?);
+        if node.int("new_axis") == Some(1) {
+            let axes = self.steps.integers(title, &[axis]);
+            let spread =
+                |one: &String| self.steps.step("Unsqueeze", &[one, &axes], title, "spread");
+            all = all.iter().map(spread).collect();
+        }
+        let inputs: Vec<&str> = all.iter().map(String::as_str).collect();
+        let along = vec![AttributeProto::int("axis", axis)];
+        let output = node.output.first()?;
+        self.steps.last("Concat", &inputs, title, output, along);
+        Some(())
+    }
+}

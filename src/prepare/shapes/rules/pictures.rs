@@ -1,0 +1,66 @@
+//! Operators of pictures whose sizes are told: of regions, of grids, of what is put together again.
+
+use super::{Context, positions};
+use crate::graph::Dim;
+use crate::prepare::shapes::{count, sizes, windows};
+
+impl Context<'_> {
+    /// The shape of what such an operator makes.
+    pub(super) fn pictured(&self, operator: &str) -> Option<Vec<Dim>> {
+        let node = self.node;
+        let own = self.input(0)?.shape.as_deref();
+        let size = |key: &str| Dim::Known(node.int(key).unwrap_or(1).max(0) as usize);
+        match operator {
+            "MaxUnpool" => match node.input_at(2) {
+                Some(_) => self.told(2),
+                None => windows::shape(node, self.types),
+            },
+            "RoiAlign" | "MaxRoiPool" => {
+                let pooled = node.ints("pooled_shape");
+                let [height, width] = match pooled {
+                    Some(&[height, width]) => {
+                        [height, width].map(|s| Dim::Known(s.max(0) as usize))
+                    }
+                    _ => ["output_height", "output_width"].map(size),
+                };
+                let regions = self.input(1)?.shape.as_ref()?.first()?.clone();
+                Some(vec![regions, own?.get(1)?.clone(), height, width])
+            }
+            "Det" => {
+                let own = own?;
+                Some(own[..own.len().checked_sub(2)?].to_vec())
+            }
+            "AffineGrid" => {
+                // Channels go, and the axes of a place come.
+                let mut told = self.told(1).filter(|told| matches!(told.len(), 4 | 5))?;
+                told.remove(1);
+                let axes = told.len() - 1;
+                told.push(Dim::Known(axes));
+                Some(told)
+            }
+            "Col2Im" => {
+                let (picture, block) = (self.told(1)?, sizes(&self.told(2)?));
+                let channels = match (&own?.get(1)?, block) {
+                    (Dim::Known(rows), Some(block)) if count(&block) > 0 => {
+                        Dim::Known(rows / count(&block))
+                    }
+                    _ => Dim::Unknown,
+                };
+                Some([&[own?[0].clone(), channels], &*picture].concat())
+            }
+            "CenterCropPad" => {
+                let mut dims = own?.to_vec();
+                let axes = match node.ints("axes") {
+                    Some(axes) => positions(axes, dims.len())?,
+                    None => (0..dims.len()).collect(),
+                };
+                let told = self.told(1).filter(|told| told.len() == axes.len())?;
+                for (axis, size) in axes.into_iter().zip(told) {
+                    dims[axis] = size;
+                }
+                Some(dims)
+            }
+            _ => None,
+        }
+    }
+}
