@@ -6,6 +6,7 @@ models may differ by is in test_whole_models.
 
 import json
 
+import choice_models
 import edge_models
 import few_models
 import judge
@@ -24,7 +25,7 @@ from run_model import attempt, run
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
 # Operators without an integer form: they run in float, between integers, and say so.
-FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK", "Where"}
+FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK"}
 FLOAT_NAMES = {
     "Conv:3-D", "Conv:weight as input", "Gemm:both transposed", "Pad:filled", "Resize:cubic",
 }  # fmt: skip
@@ -50,7 +51,9 @@ def noise(model, seed=1):
     for value in model.graph.input:
         shape = [d.dim_value if d.HasField("dim_value") else 2 for d in value.type.tensor_type.shape.dim]
         kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        if np.issubdtype(kind, np.integer):
+        if kind == bool:
+            made[value.name] = random.random(shape) < 0.5
+        elif np.issubdtype(kind, np.integer):
             made[value.name] = random.integers(0, 120, shape).astype(kind)
         else:
             made[value.name] = random.standard_normal(shape).astype(kind)
@@ -163,6 +166,15 @@ def test_pairs_that_change_nothing_may_be_left_out(name, tmp_path):
     assert {node["operator"] for node in floats(nodes)} == set(spread_models.MODELS[name][1]), floats(nodes)
     written = [title for node in nodes for title in node["fused"] if "_as_moved" in title or "_before_rounding" in title]
     assert not written, "nodes that the file doesn't have are named"
+
+
+@pytest.mark.parametrize("name", choice_models.MODELS)
+def test_a_choice_among_quantized_values_runs_on_integers(name, tmp_path):
+    build, expected = choice_models.MODELS[name]
+    pairs = Pairs(seed=sum(name.encode()), opset=21)
+    build(pairs)
+    nodes = check(pairs.model(), tmp_path)
+    assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
 
 
 @pytest.mark.parametrize("name", product_models.MODELS)

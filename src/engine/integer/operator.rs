@@ -65,6 +65,7 @@ impl Integers {
             given.push(match datum {
                 DatumType::U8 => Given::Bytes(view.as_slice::<u8>()?),
                 DatumType::I8 => Given::Bytes(unsigned(view.as_slice::<i8>()?)),
+                DatumType::Bool => Given::Bytes(truths(view.as_slice::<bool>()?)),
                 DatumType::F32 => Given::Floats(view.as_slice::<f32>()?),
                 other => bail!("an integer region was given {other:?}"),
             });
@@ -98,6 +99,12 @@ impl Integers {
 fn unsigned(integers: &[i8]) -> &[u8] {
     // SAFETY: i8 and u8 have one size and alignment, and every byte is a value of both.
     unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
+}
+
+/// The bytes of what is true or false: 1 or 0.
+fn truths(values: &[bool]) -> &[u8] {
+    // SAFETY: bool and u8 have one size and alignment, and a bool is a byte of 0 or 1.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
 /// The same to be written.

@@ -45,7 +45,7 @@ pub use layout::{
 };
 pub use normalize::{Affine, layer_norm, softmax};
 pub use output::{Output, Requantize};
-pub use pairwise::{Operand, add, multiply};
+pub use pairwise::{Operand, add, extreme, multiply};
 pub use pool::{Average, average_pool, global_average_pool, max_pool, max_pool_reals};
 pub use resize::{
     Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,

@@ -1,4 +1,4 @@
-//! Sums, differences and products of two tensors, each with a scale of its own.
+//! Sums, differences and products of two tensors, each with a scale of its own, and the greater or lesser of two with one scale.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use core::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, u8x16_splat, v128, v128_load};
@@ -7,6 +7,7 @@ use core::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, u8x16_splat, v128, v
 use super::convert::MANY;
 use super::convert::Target;
 use super::error::{Error, finite, product};
+use super::moves;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use super::vector::{Begins, Ends, opaque, store_sixteen};
 
@@ -79,6 +80,29 @@ pub fn multiply(
     pairwise([a, b], to, output, Product(multiplier))
 }
 
+/// The greatest of two bytes that mean the same, or the least.
+pub fn extreme([a, b]: [&Operand; 2], least: bool, output: &mut [u8]) -> Result<(), Error> {
+    // The least byte is the greatest of all with their bits turned.
+    let turn = if least { u8::MAX } else { 0 };
+    let greatest = |to: &mut u8, byte: u8| *to = (*to ^ turn).max(byte ^ turn) ^ turn;
+    let length = run_of([a, b], output.len())?;
+    for (at, output) in output.chunks_exact_mut(length).enumerate() {
+        match a.part(at * length, length) {
+            Part::Many(values) => moves::copy(values, output),
+            Part::One(value) => output.fill(value),
+        }
+        match b.part(at * length, length) {
+            Part::Many(values) => {
+                for (to, &value) in output.iter_mut().zip(values) {
+                    greatest(to, value);
+                }
+            }
+            Part::One(value) => output.iter_mut().for_each(|to| greatest(to, value)),
+        }
+    }
+    Ok(())
+}
+
 /// What two values, less their zero points, become in steps of the output.
 trait Combine: Copy {
     fn one(self, values: [i32; 2]) -> f32;
@@ -143,13 +167,7 @@ fn pairwise(
     output: &mut [u8],
     combine: impl Combine,
 ) -> Result<(), Error> {
-    a.check(output.len())?;
-    b.check(output.len())?;
-    if output.is_empty() {
-        return Ok(());
-    }
-    // Runs in which an operand is a slice or a constant.
-    let length = common_divisor(common_divisor(output.len(), a.run()), b.run());
+    let length = run_of([a, b], output.len())?;
     let pairs = Pairs {
         zero_points: [a.zero_point, b.zero_point],
         to,
@@ -165,6 +183,13 @@ fn pairwise(
         }
     }
     Ok(())
+}
+
+/// The length of runs of so many outputs in which an operand is a slice or a constant.
+fn run_of([a, b]: [&Operand; 2], length: usize) -> Result<usize, Error> {
+    a.check(length)?;
+    b.check(length)?;
+    Ok(common_divisor(common_divisor(length, a.run()), b.run()).max(1))
 }
 
 /// What becomes of pairs.

@@ -156,6 +156,10 @@ pub enum Arithmetic {
     Multiply,
     /// a / b
     Divide,
+    /// The greater of both.
+    Greatest,
+    /// The lesser.
+    Least,
 }
 
 impl Arithmetic {
@@ -167,8 +171,21 @@ impl Arithmetic {
             Arithmetic::Subtract => a - b,
             Arithmetic::Multiply => a * b,
             Arithmetic::Divide => a / b,
+            Arithmetic::Greatest => greatest(a, b),
+            Arithmetic::Least => least(a, b),
         }
     }
+}
+
+/// A comparison is one instruction, and `f32::max` would look for what is no number.
+#[inline(always)]
+fn greatest(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+#[inline(always)]
+fn least(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
 }
 
 /// One side of an arithmetic of reals: each value counts for `each` neighbours, and all of them begin anew at their end.
@@ -240,6 +257,8 @@ pub fn arithmetic(
             Arithmetic::Subtract => pairs.for_each(|(to, (a, b))| *to = a - b),
             Arithmetic::Multiply => pairs.for_each(|(to, (a, b))| *to = a * b),
             Arithmetic::Divide => pairs.for_each(|(to, (a, b))| *to = a / b),
+            Arithmetic::Greatest => pairs.for_each(|(to, (a, b))| *to = greatest(*a, *b)),
+            Arithmetic::Least => pairs.for_each(|(to, (a, b))| *to = least(*a, *b)),
         }
         if let Some(to) = to {
             output

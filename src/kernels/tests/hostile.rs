@@ -299,6 +299,7 @@ fn the_rest_refuses_too() {
         .is_err()
     );
     assert!(multiply(&operand(0), &operand(12), 1.0, whole, &mut output).is_err());
+    assert!(extreme([&operand(5), &operand(12)], true, &mut output).is_err());
     let scale = Scale {
         scale: 1.0,
         zero_point: 0,

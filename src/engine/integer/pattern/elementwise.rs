@@ -228,10 +228,10 @@ fn reals(
 }
 
 /// Arithmetic of two quantized values, or of one and a constant; a side may also be what a product makes in `floats`. It is one of
-/// reals where a side has 16 bits or is floats, where the result has 16 bits, as `wide` says, and where it is a quotient.
+/// reals where a side has 16 bits or is floats, where the result is no bytes, which would mean `to`, and where it is a quotient.
 pub(super) fn binary(
     node: &NodeProto,
-    wide: bool,
+    to: Option<Quantization>,
     floats: impl Fn(&str) -> bool,
     reader: &Reader,
 ) -> Found {
@@ -240,29 +240,27 @@ pub(super) fn binary(
         Some("Sub") => Some(Binary::Subtract),
         Some("Mul") => Some(Binary::Multiply),
         Some("Div") => None,
+        Some("Max") => Some(Binary::Greatest),
+        Some("Min") => Some(Binary::Least),
         _ => return Err("it has no integer form of two values here".into()),
     };
-    if node.input.len() != 2 {
+    let extreme = matches!(operator, Some(Binary::Greatest | Binary::Least));
+    if node.input.len() != 2 && !(extreme && node.input.len() > 2) {
         return Err(format!("it has {} inputs", node.input.len()));
     }
     let mut operands = Vec::new();
     let output = reader.shape(super::weighted::slot_out(node)?)?;
     for name in &node.input {
         let shape = reader.shape(name)?;
-        let fits = shape.len() <= output.len()
-            && shape
-                .iter()
-                .rev()
-                .zip(output.iter().rev())
-                .all(|(a, b)| *a == 1 || a == b);
-        if !fits {
-            return Err(format!(
-                "its input {name} {shape:?} doesn't spread to {output:?}"
-            ));
-        }
-        operands.push(match reader.operand_or_reals(name) {
-            Err(_) if floats(name) => Operand::Floats(name.clone()),
-            found => found?,
+        spreads(name, &shape, &output)?;
+        // The greatest of rounded numbers is the greatest, rounded.
+        let rounded = to.filter(|_| extreme);
+        operands.push(match rounded.and_then(|to| reader.rounded(name, to)) {
+            Some(constant) => constant,
+            None => match reader.operand_or_reals(name) {
+                Err(_) if floats(name) => Operand::Floats(name.clone()),
+                found => found?,
+            },
         });
     }
     if operands.iter().all(|operand| operand.value().is_none()) {
@@ -272,10 +270,21 @@ pub(super) fn binary(
         .iter()
         .all(|operand| operand.quantization().is_some());
     let operation = match operator {
-        Some(operator) if bytes && !wide => Operation::Binary(operator),
+        Some(operator) if bytes && to.is_some() => Operation::Binary(operator),
         _ => Operation::Reals(operator.map_or(Arithmetic::Divide, Binary::arithmetic)),
     };
     Ok((operation, operands))
+}
+
+/// Whether a value is spread over what comes out.
+pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
+    let mut along = shape.iter().rev().zip(output.iter().rev());
+    match shape.len() <= output.len() && along.all(|(a, b)| *a == 1 || a == b) {
+        true => Ok(()),
+        false => Err(format!(
+            "its input {name} {shape:?} doesn't spread to {output:?}"
+        )),
+    }
 }
 
 /// PRelu with a slope for each channel: a table for each.

@@ -23,6 +23,16 @@ pub(super) enum End {
     Floats(Reason),
 }
 
+impl End {
+    /// What the bytes mean that come out, if bytes do.
+    pub(super) fn quantization(&self) -> Option<Quantization> {
+        match self {
+            End::Integers { quantization, .. } => Some(*quantization),
+            _ => None,
+        }
+    }
+}
+
 impl Matcher<'_> {
     /// The QuantizeLinear that alone reads a real value, and a Clip of its integers.
     pub(super) fn quantizer(&self, real: &str) -> Option<End> {

@@ -5,6 +5,7 @@
 //! stays as it is, and the reason is kept. QuantizeLinear and DequantizeLinear that remain between integers and
 //! floats are steps of their own.
 
+mod choice;
 mod convert;
 mod dynamic;
 mod elementwise;
@@ -125,6 +126,7 @@ impl<'a> Matcher<'a> {
             "Split" => self.split(index),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
             "BatchNormalization" => self.normalization(index),
+            "Where" => self.choice(index),
             "Concat" | "MaxPool" | "AveragePool" | "GlobalAveragePool" | "ReduceMean"
             | "Resize" | "Upsample" | "Pad" | "Slice" | "Gather" | "Transpose" | "Reshape"
             | "Flatten" | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
@@ -218,7 +220,7 @@ impl<'a> Matcher<'a> {
             End::Floats(reason) => self.wide_end(real).ok_or(reason)?,
             end => end,
         };
-        let wide = matches!(end, End::Wide { .. });
+        let to = end.quantization();
         let arithmetic = || match &end {
             End::Integers {
                 quantization,
@@ -227,7 +229,7 @@ impl<'a> Matcher<'a> {
             } if node.is("PRelu") => {
                 elementwise::slopes(node, *quantization, *bounds, &self.reader)
             }
-            _ => elementwise::binary(node, wide, |name| self.is_product(name), &self.reader),
+            _ => elementwise::binary(node, to, |name| self.is_product(name), &self.reader),
         };
         let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
             Ok((chain, operand)) => {
@@ -284,11 +286,9 @@ impl<'a> Matcher<'a> {
                 .reader
                 .shape(value)
                 .or_else(|_| self.reader.shape(name))?;
-            let kind = match operand.quantization() {
-                Some(quantization) => Kind::Byte {
-                    signed: quantization.signed,
-                },
-                None => Kind::Float,
+            let kind = match operand {
+                Operand::Bytes(_) => Kind::Byte { signed: false },
+                _ => Kind::of(operand.quantization()),
             };
             self.network
                 .values
@@ -315,12 +315,7 @@ impl<'a> Matcher<'a> {
             }
             End::Floats(_) => (real.to_owned(), None, None, [0, 255]),
         };
-        let kind = match quantization {
-            Some(quantization) => Kind::Byte {
-                signed: quantization.signed,
-            },
-            None => Kind::Float,
-        };
+        let kind = Kind::of(quantization);
         self.network
             .values
             .insert(output.clone(), Value { shape, kind });

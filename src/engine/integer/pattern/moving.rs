@@ -3,7 +3,7 @@
 use octet_kernels::int8::BlockOrder;
 
 use super::end::End;
-use super::network::{Constant, Operand, Operation};
+use super::network::{Operand, Operation};
 use super::reader::{Reader, Reason, is_row};
 use super::resize::resize;
 use super::select::{axis, gather, pad, slice};
@@ -104,15 +104,7 @@ pub(super) fn concat(node: &NodeProto, to: Quantization, reader: &Reader) -> Fou
         operands.push(match reader.operand(name) {
             Ok(operand) => operand,
             // It is quantized with the result.
-            Err(reason) => {
-                let (shape, values) = reader.reals(name).ok_or(reason)?;
-                Operand::Constant(Constant {
-                    name: name.clone(),
-                    shape,
-                    integers: values.iter().map(|&value| to.integer(value)).collect(),
-                    quantization: to,
-                })
-            }
+            Err(reason) => reader.rounded(name, to).ok_or(reason)?,
         });
     }
     if operands.is_empty() || joined != output[axis] {

@@ -35,6 +35,15 @@ pub(in super::super) enum Kind {
     Sum,
 }
 
+impl Kind {
+    /// Bytes that mean something, or floats.
+    pub(in super::super) fn of(quantization: Option<Quantization>) -> Kind {
+        quantization.map_or(Kind::Float, |quantization| Kind::Byte {
+            signed: quantization.signed,
+        })
+    }
+}
+
 /// One operation of a region.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Step {
@@ -204,6 +213,8 @@ pub(in super::super) enum Operation {
     Binary(Binary),
     /// Arithmetic with reals on a side or behind.
     Reals(Arithmetic),
+    /// The second value where the first is not zero, elsewhere the third.
+    Choice,
     /// A function of one integer that makes reals.
     RealTable(Box<[f32; 256]>),
     /// A function of one integer of 16 bits that makes reals.
@@ -257,12 +268,14 @@ pub(in super::super) enum Operation {
     },
 }
 
-/// Arithmetic of two values.
+/// Arithmetic of two values; of the last two also of more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Binary {
     Add,
     Subtract,
     Multiply,
+    Greatest,
+    Least,
 }
 
 impl Binary {
@@ -272,6 +285,8 @@ impl Binary {
             Binary::Add => Arithmetic::Add,
             Binary::Subtract => Arithmetic::Subtract,
             Binary::Multiply => Arithmetic::Multiply,
+            Binary::Greatest => Arithmetic::Greatest,
+            Binary::Least => Arithmetic::Least,
         }
     }
 }
@@ -296,6 +311,7 @@ impl Operation {
             Operation::Sums(_) => "product by a measured range",
             Operation::Binary(_) => "arithmetic of two values",
             Operation::Reals(_) => "arithmetic on 16 bits",
+            Operation::Choice => "choice",
             Operation::Table(_) => "table",
             Operation::RealTable(_) => "table to 16 bits",
             Operation::WideTable(_) => "table of 16 bits",

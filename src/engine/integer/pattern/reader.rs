@@ -203,6 +203,21 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A constant rounded to bytes that mean this: where rounding keeps what comes out, it may come before. (It keeps order, but not
+    /// what is no number.)
+    pub(super) fn rounded(&self, real: &str, to: Quantization) -> Option<Operand> {
+        let (shape, values) = self.reals(real)?;
+        let sound = !values.iter().any(|value| value.is_nan());
+        sound.then(|| {
+            Operand::Constant(Constant {
+                name: real.to_owned(),
+                shape,
+                integers: values.iter().map(|&value| to.integer(value)).collect(),
+                quantization: to,
+            })
+        })
+    }
+
     /// The reals of a constant, from the file or dequantized.
     pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
         let tensor = match (self.constant(real), self.dequantizer(real)) {

@@ -1,10 +1,11 @@
-//! Compiling arithmetic of two values, and joins of several.
+//! Compiling arithmetic of two values, choices, and joins of several.
 
 use octet_kernels::int8::{Error, Table};
 
 use super::compile::{Compiler, MISSING, laid, ratio, target};
-use super::instruction::{Side, Work};
+use super::instruction::{Element, Side, Source, Work};
 use super::layout::Layout;
+use super::wide::turned;
 use crate::engine::integer::pattern::{Binary, Constant, Operand, Step};
 
 impl<'a> Compiler<'a> {
@@ -16,11 +17,12 @@ impl<'a> Compiler<'a> {
         wish: Layout,
     ) -> Result<Layout, Error> {
         let rank = output.len();
-        // The layout of the side that isn't spread; the other follows.
-        let full = step
+        // The layout of the side that isn't spread; the other follows, and so does a condition.
+        let mut values = step
             .inputs
             .iter()
-            .find(|o| self.shape_of(o).is_ok_and(|s| s == output));
+            .filter(|o| !matches!(o, Operand::Bytes(_)));
+        let full = values.find(|o| self.shape_of(o).is_ok_and(|s| s == output));
         let mut layout = full.map_or(Layout::Plain, |operand| self.lies(operand, wish));
         for operand in &step.inputs {
             let shape = self.shape_of(operand)?;
@@ -33,7 +35,137 @@ impl<'a> Compiler<'a> {
         Ok(layout)
     }
 
+    /// A side of something that looks at one element of each at a time: where it lies in that layout, through something first if so
+    /// said, and how often each of its values counts.
+    pub(super) fn side(
+        &mut self,
+        operand: &'a Operand,
+        layout: Layout,
+        output: &[usize],
+        through: Option<(Work, Element)>,
+    ) -> Result<(Source, usize), Error> {
+        let shape = self.shape_of(operand)?;
+        let missing = output.len().checked_sub(shape.len()).ok_or(MISSING)?;
+        let mut padded = vec![1; missing];
+        padded.extend(shape);
+        let mut source = match operand {
+            Operand::Constant(constant) => laid(
+                &Constant {
+                    shape: padded.clone(),
+                    ..constant.clone()
+                },
+                layout,
+            )?,
+            Operand::Reals(_, values) => turned(values, &padded, layout)?,
+            _ if missing == 0 => self.operand(operand, layout)?,
+            _ => self.operand(operand, Layout::Plain)?,
+        };
+        let mut element = match operand {
+            Operand::Integers(..) | Operand::Constant(_) | Operand::Bytes(_) => Element::Byte,
+            Operand::Floats(_) | Operand::Wide(..) | Operand::Reals(..) => Element::Float,
+        };
+        if let Some((work, made)) = through {
+            source = self.add(work, vec![source], made, shape);
+            element = made;
+        }
+        let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
+        if let Some(each) = spread(&sizes, &whole) {
+            return Ok((source, each));
+        }
+        let repeat = |(&from, &to): (&usize, &usize)| match from == to {
+            true => (0..to).map(Some).collect(),
+            false => vec![Some(0); to],
+        };
+        let work = Work::Select {
+            positions: sizes.iter().zip(&whole).map(repeat).collect(),
+            sizes,
+            fill: 0,
+        };
+        Ok((self.add(work, vec![source], element, output), 1))
+    }
+
     pub(super) fn binary(
+        &mut self,
+        step: &'a Step,
+        binary: Binary,
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let least = match binary {
+            Binary::Greatest => false,
+            Binary::Least => true,
+            _ => return self.sum_or_product(step, binary, output, wish),
+        };
+        let layout = self.layout_of_two(step, output, wish)?;
+        let sides = step.inputs.iter();
+        let sides = sides
+            .map(|operand| self.brought(step, operand, layout, output))
+            .collect::<Result<Vec<_>, _>>()?;
+        let made = sides.into_iter().reduce(|one, other| {
+            let made = self.extreme([one, other], least, output);
+            (made, 1)
+        });
+        let (made, _) = made.ok_or(MISSING)?;
+        self.bounded(step, layout, made, output);
+        Ok(())
+    }
+
+    /// A side as bytes of the output's scale.
+    fn brought(
+        &mut self,
+        step: &'a Step,
+        operand: &'a Operand,
+        layout: Layout,
+        output: &[usize],
+    ) -> Result<(Source, usize), Error> {
+        let to = step.quantization.ok_or(MISSING)?;
+        let table = operand.quantization().ok_or(MISSING)?.table_to(&to);
+        let through = table.map(|table| (Work::Table(Table(*table)), Element::Byte));
+        self.side(operand, layout, output, through)
+    }
+
+    fn extreme(
+        &mut self,
+        [one, other]: [(Source, usize); 2],
+        least: bool,
+        output: &[usize],
+    ) -> Source {
+        let side = |each| Side {
+            each,
+            zero_point: 0,
+        };
+        let sides = [side(one.1), side(other.1)];
+        self.bytes(Work::Extreme { sides, least }, vec![one.0, other.0], output)
+    }
+
+    /// Where the condition isn't zero the second value, elsewhere the third. No byte is less than 0 or more than 255: the least of a
+    /// value and 255 is the value, the greatest of it and 0, too.
+    pub(super) fn choice(
+        &mut self,
+        step: &'a Step,
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let [condition, chosen @ ..] = &step.inputs[..] else {
+            return Err(MISSING);
+        };
+        let layout = self.layout_of_two(step, output, wish)?;
+        let mut parts = Vec::new();
+        for (at, operand) in chosen.iter().enumerate() {
+            let mut mask = [if at == 0 { u8::MAX } else { 0 }; 256];
+            mask[0] = !mask[1];
+            let mask = (Work::Table(Table(mask)), Element::Byte);
+            let mask = self.side(condition, layout, output, Some(mask))?;
+            let value = self.brought(step, operand, layout, output)?;
+            parts.push((self.extreme([mask, value], true, output), 1));
+        }
+        let parts = <[_; 2]>::try_from(parts).map_err(|_| MISSING)?;
+        let made = self.extreme(parts, false, output);
+        self.bounded(step, layout, made, output);
+        Ok(())
+    }
+
+    fn sum_or_product(
         &mut self,
         step: &'a Step,
         binary: Binary,
@@ -43,43 +175,12 @@ impl<'a> Compiler<'a> {
         let [left, right] = &step.inputs[..] else {
             return Err(MISSING);
         };
-        let rank = output.len();
         let layout = self.layout_of_two(step, output, wish)?;
         let mut sources = Vec::new();
         let mut sides = Vec::new();
         for operand in [left, right] {
-            let shape = self.shape_of(operand)?;
-            let mut padded = vec![1; rank - shape.len()];
-            padded.extend(shape);
-            let source = match operand {
-                Operand::Constant(constant) => laid(
-                    &Constant {
-                        shape: padded.clone(),
-                        ..constant.clone()
-                    },
-                    layout,
-                )?,
-                _ if shape.len() == rank => self.operand(operand, layout)?,
-                _ => self.operand(operand, Layout::Plain)?,
-            };
-            let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
+            let (source, each) = self.side(operand, layout, output, None)?;
             let zero_point = operand.quantization().ok_or(MISSING)?.zero_point;
-            let (source, each) = match spread(&sizes, &whole) {
-                Some(each) => (source, each),
-                None => {
-                    let repeat = |(&from, &to): (&usize, &usize)| match from == to {
-                        true => (0..to).map(Some).collect(),
-                        false => vec![Some(0); to],
-                    };
-                    let positions = sizes.iter().zip(&whole).map(repeat).collect();
-                    let work = Work::Select {
-                        sizes,
-                        positions,
-                        fill: 0,
-                    };
-                    (self.bytes(work, vec![source], output), 1)
-                }
-            };
             sources.push(source);
             sides.push(Side { each, zero_point });
         }
@@ -94,15 +195,12 @@ impl<'a> Compiler<'a> {
                 factors,
                 to: bounds,
             },
-            Binary::Subtract => {
-                let factors = [factors[0], -factors[1]];
-                Work::Add {
-                    sides,
-                    factors,
-                    to: bounds,
-                }
-            }
-            Binary::Multiply => Work::Multiply {
+            Binary::Subtract => Work::Add {
+                sides,
+                factors: [factors[0], -factors[1]],
+                to: bounds,
+            },
+            _ => Work::Multiply {
                 sides,
                 factor: ratio(&scales, to.scale),
                 to: bounds,

@@ -204,6 +204,12 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 kernels::multiply(a, b, *factor, *to, output)
             })
         }
+        Work::Extreme { sides, least } => {
+            let [a, b] = both(inputs, sides)?;
+            pieces(output, [&a, &b], |sides, output| {
+                kernels::extreme(sides, *least, output)
+            })
+        }
         Work::Table(table) => {
             let from = bytes_of(inputs, 0)?;
             share(output, 1, length, |part, output| {

@@ -222,6 +222,11 @@ pub(super) enum Work {
         factor: f32,
         to: Target,
     },
+    /// The greatest or the least of bytes that mean the same.
+    Extreme {
+        sides: [Side; 2],
+        least: bool,
+    },
     Table(Table),
     /// A table for each channel, and how many elements of a channel lie together.
     ChannelTables(Vec<Table>, usize),

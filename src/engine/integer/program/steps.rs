@@ -18,7 +18,11 @@ impl<'a> Compiler<'a> {
             .copied()
             .unwrap_or(Layout::Plain);
         let image = output.len() >= 3 && !coincide(output);
-        let on_reals = step.wide.is_some() || matches!(first, Operand::Wide(..));
+        let on_reals = step.wide.is_some()
+            || step
+                .inputs
+                .iter()
+                .any(|operand| matches!(operand, Operand::Wide(..)));
         match &step.operation {
             Operation::Quantize => {
                 let lies = self.lies(first, Layout::Plain);
@@ -44,6 +48,8 @@ impl<'a> Compiler<'a> {
             Operation::Pair(stacks) => self.pair(step, stacks, output)?,
             Operation::Binary(binary) => self.binary(step, *binary, output, wish)?,
             Operation::Reals(how) => self.arithmetic(step, *how, output, wish)?,
+            Operation::Choice if on_reals => self.choice_of_reals(step, output, wish)?,
+            Operation::Choice => self.choice(step, output, wish)?,
             Operation::RealTable(table) => {
                 let work = Work::RealTable(table.clone());
                 self.each(step, (work, Element::Float), output, wish)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octet_kernels::int8::{self as kernels, Affine, Error, Image, Plane, Reals};
+use octet_kernels::int8::{self as kernels, Affine, Arithmetic, Error, Grid, Image, Plane, Reals};
 
 use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
@@ -51,59 +51,97 @@ impl<'a> Compiler<'a> {
 
     /// A value as reals: bytes are dequantized.
     fn reals(&mut self, operand: &'a Operand, layout: Layout) -> Result<Source, Error> {
-        let source = self.operand(operand, layout)?;
-        let Some(from) = operand.quantization() else {
-            return Ok(source);
-        };
         let shape = self.shape_of(operand)?;
-        Ok(self.add(
-            Work::Dequantize(scale(from)),
-            vec![source],
-            Element::Float,
-            shape,
-        ))
+        Ok(self.side_of_reals(operand, layout, shape)?.0)
+    }
+
+    fn side_of_reals(
+        &mut self,
+        operand: &'a Operand,
+        layout: Layout,
+        output: &[usize],
+    ) -> Result<(Source, usize), Error> {
+        let from = operand.quantization();
+        let through = from.map(|from| (Work::Dequantize(scale(from)), Element::Float));
+        self.side(operand, layout, output, through)
     }
 
     /// Arithmetic with reals on a side or behind.
     pub(super) fn arithmetic(
         &mut self,
         step: &'a Step,
-        how: kernels::Arithmetic,
+        how: Arithmetic,
         output: &'a [usize],
         wish: Layout,
     ) -> Result<(), Error> {
         let layout = self.layout_of_two(step, output, wish)?;
-        let rank = output.len();
-        let mut sources = Vec::new();
-        let mut each = [1; 2];
-        for (operand, each) in step.inputs.iter().zip(&mut each) {
-            let shape = self.shape_of(operand)?;
-            let lying = if shape.len() == rank {
-                layout
-            } else {
-                Layout::Plain
-            };
-            let mut padded = vec![1; rank - shape.len().min(rank)];
-            padded.extend(shape);
-            let (sizes, whole) = (layout.sizes(&padded), layout.sizes(output));
-            *each = super::arithmetic::spread(&sizes, &whole).ok_or(MISSING)?;
-            sources.push(match operand {
-                Operand::Reals(_, values) => turned(values, &padded, layout)?,
-                _ => self.reals(operand, lying)?,
-            });
+        let mut sides = Vec::new();
+        for operand in &step.inputs {
+            sides.push(self.side_of_reals(operand, layout, output)?);
         }
+        self.computed(step, how, layout, sides, output)
+    }
+
+    /// Sides of reals brought together, and to what the step's output holds.
+    fn computed(
+        &mut self,
+        step: &'a Step,
+        how: Arithmetic,
+        layout: Layout,
+        sides: Vec<(Source, usize)>,
+        output: &[usize],
+    ) -> Result<(), Error> {
         let grid = step.wide.map(|wide| wide.grid);
-        let work = Work::Arithmetic {
-            how,
-            each,
-            to: grid,
-        };
-        let made = self.add(work, sources, Element::Float, output);
+        let mut left = sides.len();
+        let made = sides.into_iter().reduce(|one, other| {
+            left -= 1;
+            let to = grid.filter(|_| left == 1);
+            (self.both(how, [one, other], to, output), 1)
+        });
+        let (made, _) = made.ok_or(MISSING)?;
         match grid {
             Some(_) => self.put(step, layout, made),
             None => self.ended(step, layout, made, output),
         }
         Ok(())
+    }
+
+    fn both(
+        &mut self,
+        how: Arithmetic,
+        [one, other]: [(Source, usize); 2],
+        to: Option<Grid>,
+        output: &[usize],
+    ) -> Source {
+        let each = [one.1, other.1];
+        let work = Work::Arithmetic { how, each, to };
+        self.add(work, vec![one.0, other.0], Element::Float, output)
+    }
+
+    /// A choice among reals, none of them endless: each times 1 or 0, and the sum.
+    pub(super) fn choice_of_reals(
+        &mut self,
+        step: &'a Step,
+        output: &'a [usize],
+        wish: Layout,
+    ) -> Result<(), Error> {
+        let [condition, chosen @ ..] = &step.inputs[..] else {
+            return Err(MISSING);
+        };
+        let layout = self.layout_of_two(step, output, wish)?;
+        let mut parts = Vec::new();
+        for (at, operand) in chosen.iter().enumerate() {
+            let mut mask = Box::new([1.0 - at as f32; 256]);
+            mask[0] = at as f32;
+            let mask = Some((Work::RealTable(mask), Element::Float));
+            let mask = self.side(condition, layout, output, mask)?;
+            let value = self.side_of_reals(operand, layout, output)?;
+            parts.push((
+                self.both(Arithmetic::Multiply, [mask, value], None, output),
+                1,
+            ));
+        }
+        self.computed(step, Arithmetic::Add, layout, parts, output)
     }
 
     /// What moves, averages or normalizes, where reals go in or come out.
@@ -183,7 +221,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// A constant's reals in a layout.
-fn turned(values: &[f32], shape: &[usize], layout: Layout) -> Result<Source, Error> {
+pub(super) fn turned(values: &[f32], shape: &[usize], layout: Layout) -> Result<Source, Error> {
     let mut turned = vec![0.0; values.len()];
     kernels::permute(values, shape, &layout.order(shape.len()), &mut turned)?;
     Ok(constant(&turned))

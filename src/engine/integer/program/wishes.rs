@@ -30,6 +30,7 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             | Operation::ChannelTables(_)
             | Operation::Binary(_)
             | Operation::Reals(_)
+            | Operation::Choice
             | Operation::RealTable(_)
             | Operation::WideTable(_)
             | Operation::WideToBytes(_)

@@ -2,7 +2,8 @@
 
 use octet_kernels::int8::{
     Average, Grid, Image, Operand, Scale, Table, Target, WideTable, Window, add, average_pool,
-    dequantize, dequantize_to_channels_first, dynamic_quantize, dynamic_scale, global_average_pool,
+    dequantize, dequantize_to_channels_first, dynamic_quantize, dynamic_scale, extreme,
+    global_average_pool,
     max_pool, multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
     to_channels_last,
 };
@@ -84,6 +85,16 @@ fn pairs(random: &mut Random) {
             byte(steps, to),
             "product {at} of {length}: {steps} {to:?}"
         );
+    }
+    let byte_of =
+        |operand: &Operand, at: usize| operand.values[at / operand.each % operand.values.len()];
+    for least in [false, true] {
+        extreme([&a, &b], least, &mut output).expect("good lengths");
+        for (at, &seen) in output.iter().enumerate() {
+            let [a, b] = [&a, &b].map(|operand| byte_of(operand, at));
+            let expected = if (a < b) == least { a } else { b };
+            assert_eq!(seen, expected, "the ends of {a} and {b}, {at} of {length}");
+        }
     }
 }
 
