@@ -245,6 +245,32 @@ def sixteen_moved(p):
     p.output("z")
 
 
+def sixteen_joined(p):
+    """Parts of 8 and of 16 bits and a constant, into 16 bits and, by a way that leads past a convolution, into 8."""
+    wide = lambda value: p.pair(value, 0.0004, 30000, np.uint16)
+    x = p.pair(p.input("x", [2, 3, 6, 6]))
+    a = wide(p.node("Conv", [x, p.weight([4, 3, 1, 1])]))
+    c = p.constant(p.random.standard_normal([2, 2, 6, 6]).astype(np.float32))
+    y = wide(p.node("Concat", [x, a, c], axis=1))
+    y = wide(p.node("Conv", [y, p.weight([5, 9, 3, 3])], pads=[1, 1, 1, 1]))
+    p.pair(p.node("Concat", [a, y, x, c], axis=1), 0.05, 100, output="y")
+    p.output("y")
+    p.pair(p.node("Concat", [a, a], axis=3), 0.0009, 0, np.int16, output="z")
+    p.output("z")
+
+
+def sixteen_softmax(axis=-1, given=True, made=True):
+    """Of 16 bits, into 16 bits, or both."""
+
+    def build(p):
+        x = p.pair(p.input("x", [2, 6, 5, 7]), *((0.0004, 30000, np.uint16) if given else (0.1, 100)))
+        y = p.node("Softmax", [x], axis=axis)
+        p.pair(y, *((1 / 65535, 0, np.uint16) if made else (1 / 255, 0)), output="y")
+        p.output("y")
+
+    return build
+
+
 def squeeze_excite(p):
     x = p.pair(p.input("x", [2, 8, 6, 6]))
     s = p.pair(p.node("GlobalAveragePool", [x]))
@@ -358,5 +384,9 @@ MODELS = {
     "16 bits hard swish": (sixteen_hard_swish, ()),
     "16 bits transformer": (sixteen_transformer, ()),
     "16 bits moved": (sixteen_moved, ()),
+    "16 bits joined": (sixteen_joined, ()),
+    "16 bits Softmax": (sixteen_softmax(), ()),
+    "16 bits Softmax of channels into 8": (sixteen_softmax(1, made=False), ()),
+    "8 bits Softmax in the middle into 16": (sixteen_softmax(2, given=False), ()),
     "weights in blocks": (blocks_of_weights, ("MatMul",)),
 }  # fmt: skip

@@ -43,7 +43,7 @@ pub use gemm::{Layout, Weights, gemm};
 pub use layout::{
     BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
 };
-pub use normalize::{Affine, layer_norm, softmax};
+pub use normalize::{Affine, layer_norm, softmax, softmax_reals};
 pub use output::{Output, Requantize};
 pub use pairwise::{Operand, add, extreme, multiply};
 pub use pool::{Average, average_pool, global_average_pool, max_pool, max_pool_reals};

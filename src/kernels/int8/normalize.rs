@@ -18,13 +18,24 @@ fn exponential(x: f64) -> f64 {
     }
     let whole = (x / core::f64::consts::LN_2).floor();
     let rest = x - whole * core::f64::consts::LN_2;
-    // Horner: 1 - r/1 · (1 - r/2 · (1 - r/3 …
+    // Horner: 1 - r/1 · (1 - r/2 · (1 - r/3 … The quotients don't wait for one another.
     let mut sum = 1.0;
-    for term in (1..=18).rev() {
-        sum = 1.0 - rest / f64::from(term) * sum;
+    for part in PARTS {
+        sum = 1.0 - rest * part * sum;
     }
     sum * f64::from_bits((1023 - whole as u64) << 52)
 }
+
+/// 1/18 to 1/1.
+const PARTS: [f64; 18] = {
+    let mut parts = [0.0; 18];
+    let mut at = 0;
+    while at < parts.len() {
+        parts[at] = 1.0 / (parts.len() - at) as f64;
+        at += 1;
+    }
+    parts
+};
 
 /// Softmax of rows of `length` values. `from` is the input's scale; its zero point falls out.
 ///
@@ -62,6 +73,27 @@ pub fn softmax(
         let bytes = powers.map(|power| target.byte((power * share) as f32));
         for (byte, &value) in output.iter_mut().zip(row) {
             *byte = bytes[usize::from(greatest - value)];
+        }
+    }
+    Ok(())
+}
+
+/// Softmax of rows of `length` reals.
+pub fn softmax_reals(values: &[f32], length: usize, output: &mut [f32]) -> Result<(), Error> {
+    rows(values.len(), length, output.len())?;
+    let mut powers = vec![0.0f64; length];
+    let whole = values.chunks_exact(length.max(1));
+    for (row, output) in whole.zip(output.chunks_exact_mut(length.max(1))) {
+        let greatest = row
+            .iter()
+            .fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+        let mut sum = 0.0;
+        for (power, &value) in powers.iter_mut().zip(row) {
+            *power = exponential(f64::from(value) - f64::from(greatest));
+            sum += *power;
+        }
+        for (output, power) in output.iter_mut().zip(&powers) {
+            *output = (power / sum) as f32;
         }
     }
     Ok(())

@@ -308,6 +308,8 @@ fn the_rest_refuses_too() {
     assert!(dequantize(&bytes, scale, &mut [0.0; 11]).is_err());
     assert!(softmax(&bytes, 5, 1.0, scale, &mut output).is_err());
     assert!(softmax(&bytes, 0, 1.0, scale, &mut output).is_err());
+    assert!(softmax_reals(&[0.0; 12], 5, &mut [0.0; 12]).is_err());
+    assert!(softmax_reals(&[0.0; 12], 4, &mut [0.0; 8]).is_err());
     assert!(permute(&bytes, &[3, 4], &[0, 0], &mut output).is_err());
     assert!(permute(&bytes, &[3, 4], &[0, 2], &mut output).is_err());
     assert!(permute(&bytes, &[3, 5], &[1, 0], &mut output).is_err());

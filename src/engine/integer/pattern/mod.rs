@@ -148,16 +148,14 @@ impl<'a> Matcher<'a> {
         let end = self.end(output);
         let end = match end {
             End::Floats(reason) => match self.wide_end(output) {
-                Some(end) if !node.is("Concat") => end,
-                _ => return Err(reason),
+                Some(end) => end,
+                None => return Err(reason),
             },
             end => end,
         };
-        let (operation, inputs) = match &end {
-            End::Integers { quantization, .. } if node.is("Concat") => {
-                moving::concat(node, *quantization, &self.reader)?
-            }
-            _ => moving::operation(node, &self.reader)?,
+        let (operation, inputs) = match node.is("Concat") {
+            true => moving::concat(node, end.quantization(), &self.reader)?,
+            false => moving::operation(node, &self.reader)?,
         };
         moving::fits_reals(&operation, &inputs, &end)?;
         self.push(index, operation, inputs, output, end)

@@ -79,7 +79,10 @@ pub(super) fn fits_reals(
         Operation::Select { positions, .. } => {
             all && positions.iter().flatten().all(Option::is_some)
         }
-        Operation::Mean { .. } | Operation::Normalize { .. } => true,
+        Operation::Mean { .. }
+        | Operation::Normalize { .. }
+        | Operation::Concat { .. }
+        | Operation::Softmax { .. } => true,
         _ => false,
     };
     known.then_some(()).ok_or_else(|| {
@@ -88,7 +91,7 @@ pub(super) fn fits_reals(
     })
 }
 
-pub(super) fn concat(node: &NodeProto, to: Quantization, reader: &Reader) -> Found {
+pub(super) fn concat(node: &NodeProto, to: Option<Quantization>, reader: &Reader) -> Found {
     let output = reader.shape(slot_out(node)?)?;
     let axis = axis(node.int("axis").ok_or("it names no axis")?, output.len())?;
     let mut operands = Vec::new();
@@ -101,10 +104,13 @@ pub(super) fn concat(node: &NodeProto, to: Quantization, reader: &Reader) -> Fou
             return Err(format!("its input {name} {shape:?} doesn't fit {output:?}"));
         }
         joined += shape[axis];
-        operands.push(match reader.operand(name) {
+        operands.push(match reader.operand_or_wide(name) {
             Ok(operand) => operand,
-            // It is quantized with the result.
-            Err(reason) => reader.rounded(name, to).ok_or(reason)?,
+            // A constant is quantized with the result.
+            Err(reason) => match to {
+                Some(to) => reader.rounded(name, to).ok_or(reason)?,
+                None => reader.operand_or_reals(name)?,
+            },
         });
     }
     if operands.is_empty() || joined != output[axis] {

@@ -26,14 +26,15 @@ impl Matcher<'_> {
             return None;
         }
         let (input, output) = (before.input_at(0)?, behind.output.first()?.clone());
-        let operand = reader.operand(input).ok()?;
+        let operand = reader.operand_or_wide(input).ok()?;
         let shape = reader.shape(operand.value()?).ok()?;
         if reader.shape(&output).ok()? != shape {
             return None;
         }
         let first = axis(before.int("axis").unwrap_or(1), shape.len()).ok()?;
-        let end @ End::Integers { .. } = self.end(&output) else {
-            return None;
+        let end = match self.end(&output) {
+            End::Floats(_) => self.wide_end(&output)?,
+            end => end,
         };
         let mut around = vec![flatten, unflatten];
         // The Shape that only tells the Reshape what was there.

@@ -214,7 +214,7 @@ impl<'a> Compiler<'a> {
     pub(super) fn concat(
         &mut self,
         step: &'a Step,
-        axis: usize,
+        (axis, on_reals): (usize, bool),
         output: &'a [usize],
         wish: Layout,
     ) -> Result<(), Error> {
@@ -228,22 +228,32 @@ impl<'a> Compiler<'a> {
         } else {
             Layout::Plain
         };
-        let to = step.quantization.ok_or(MISSING)?;
         let place = layout.place(axis, output.len());
         let inner: usize = layout.sizes(output)[place + 1..].iter().product();
         let rows: usize = layout.sizes(output)[..place].iter().product();
         let (mut sources, mut parts) = (Vec::new(), Vec::new());
         for operand in &step.inputs {
-            let shape = self.shape_of(operand)?;
-            let from = operand.quantization().ok_or(MISSING)?;
-            sources.push(self.operand(operand, layout)?);
-            parts.push((
-                shape[axis] * inner,
-                from.table_to(&to).map(|table| Table(*table)),
-            ));
+            let width = self.shape_of(operand)?[axis] * inner;
+            let (source, table) = match on_reals {
+                true => (self.reals(operand, layout)?, None),
+                false => {
+                    let from = operand.quantization().ok_or(MISSING)?;
+                    let to = step.quantization.ok_or(MISSING)?;
+                    let table = from.table_to(&to).map(|table| Table(*table));
+                    (self.operand(operand, layout)?, table)
+                }
+            };
+            sources.push(source);
+            parts.push((width, table));
         }
-        let made = self.bytes(Work::Concat { rows, parts }, sources, output);
-        self.bounded(step, layout, made, output);
+        let work = Work::Concat { rows, parts };
+        if on_reals {
+            let made = self.add(work, sources, Element::Float, output);
+            self.ended(step, layout, made, output);
+        } else {
+            let made = self.bytes(work, sources, output);
+            self.bounded(step, layout, made, output);
+        }
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use octet_kernels::int8::{Error, Table};
 
 use super::compile::{Compiler, MISSING, scale};
-use super::instruction::{Source, Work};
+use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, is_still};
 use crate::engine::integer::pattern::{Operand, Step};
 
@@ -57,6 +57,7 @@ impl<'a> Compiler<'a> {
         step: &'a Step,
         axes: &std::ops::Range<usize>,
         shape: &'a [usize],
+        on_reals: bool,
     ) -> Result<(), Error> {
         let first = step.inputs.first().ok_or(MISSING)?;
         let rank = shape.len();
@@ -64,7 +65,10 @@ impl<'a> Compiler<'a> {
             true => Layout::ChannelsLast,
             false => Layout::Plain,
         };
-        let mut source = self.operand(first, layout)?;
+        let (mut source, element) = match on_reals {
+            true => (self.reals(first, layout)?, Element::Float),
+            false => (self.operand(first, layout)?, Element::Byte),
+        };
         let sizes = layout.sizes(shape);
         let places: Vec<usize> = axes.clone().map(|axis| layout.place(axis, rank)).collect();
         // The axes go behind the others and back.
@@ -76,21 +80,29 @@ impl<'a> Compiler<'a> {
                 sizes: sizes.clone(),
                 order: order.clone(),
             };
-            source = self.bytes(work, vec![source], shape);
+            source = self.add(work, vec![source], element, shape);
         }
-        let work = Work::Softmax {
-            length: shape[axes.clone()].iter().product(),
-            from: first.quantization().ok_or(MISSING)?.scale,
-            to: scale(step.quantization.ok_or(MISSING)?),
+        let length = shape[axes.clone()].iter().product();
+        let work = match on_reals {
+            true => Work::SoftmaxOfReals(length),
+            false => Work::Softmax {
+                length,
+                from: first.quantization().ok_or(MISSING)?.scale,
+                to: scale(step.quantization.ok_or(MISSING)?),
+            },
         };
-        let mut made = self.bytes(work, vec![source], shape);
+        let mut made = self.add(work, vec![source], element, shape);
         if moves {
             let mut back: Vec<usize> = (0..rank).collect();
             back.sort_by_key(|&a| order[a]);
             let sizes = order.iter().map(|&a| sizes[a]).collect();
-            made = self.bytes(Work::Permute { sizes, order: back }, vec![made], shape);
+            let work = Work::Permute { sizes, order: back };
+            made = self.add(work, vec![made], element, shape);
         }
-        self.bounded(step, layout, made, shape);
+        match on_reals {
+            true => self.ended(step, layout, made, shape),
+            false => self.bounded(step, layout, made, shape),
+        }
         Ok(())
     }
 }

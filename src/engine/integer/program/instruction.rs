@@ -185,6 +185,8 @@ pub(super) enum Work {
     MaxPoolOfReals(Window, [Plane; 2]),
     /// The mean over the middle of [middle, inner].
     MeanOfReals([usize; 2]),
+    /// Of rows of this length.
+    SoftmaxOfReals(usize),
     NormalizeReals {
         length: usize,
         scale: Vec<f32>,

@@ -63,6 +63,8 @@ impl<'a> Compiler<'a> {
                 self.each(step, (work, Element::Byte), output, wish)?;
             }
             Operation::Snap | Operation::Unsnap => self.on_reals(step, shape, output, wish)?,
+            Operation::Concat { axis } => self.concat(step, (*axis, on_reals), output, wish)?,
+            Operation::Softmax { axes } => self.softmax(step, axes, shape, on_reals)?,
             _ if on_reals => self.on_reals(step, shape, output, wish)?,
             Operation::Table(table) => {
                 let work = Work::Table(Table(**table));
@@ -79,7 +81,6 @@ impl<'a> Compiler<'a> {
                 let made = self.bytes(Work::ChannelTables(tables, together), vec![source], output);
                 self.put(step, layout, made);
             }
-            Operation::Concat { axis } => self.concat(step, *axis, output, wish)?,
             Operation::MaxPool(window) => {
                 let source = self.operand(first, Layout::ChannelsLast)?;
                 let planes = [plane_of(shape), plane_of(output)];
@@ -196,7 +197,6 @@ impl<'a> Compiler<'a> {
                 let made = self.bytes(work, vec![source], output);
                 self.kept(step, first, Layout::ChannelsLast, made, output)?;
             }
-            Operation::Softmax { axes } => self.softmax(step, axes, shape)?,
             Operation::Normalize {
                 axis,
                 epsilon,

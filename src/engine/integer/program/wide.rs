@@ -34,7 +34,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// Reals brought to what the step's output holds.
-    fn ended(&mut self, step: &'a Step, layout: Layout, reals: Source, shape: &[usize]) {
+    pub(super) fn ended(&mut self, step: &'a Step, layout: Layout, reals: Source, shape: &[usize]) {
         let inputs = vec![reals];
         match (step.quantization, step.wide) {
             (Some(to), _) => {
@@ -50,7 +50,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// A value as reals: bytes are dequantized.
-    fn reals(&mut self, operand: &'a Operand, layout: Layout) -> Result<Source, Error> {
+    pub(super) fn reals(&mut self, operand: &'a Operand, layout: Layout) -> Result<Source, Error> {
         let shape = self.shape_of(operand)?;
         Ok(self.side_of_reals(operand, layout, shape)?.0)
     }
@@ -270,6 +270,31 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
         Work::Select {
             sizes, positions, ..
         } => kernels::select(floats_of(inputs, 0)?, sizes, positions, 0.0, output),
+        Work::Concat { parts, .. } => {
+            let width: usize = parts.iter().map(|(width, _)| width).sum();
+            share(output, width, length, |rows, output| {
+                for (row, mut output) in rows.zip(output.chunks_exact_mut(width.max(1))) {
+                    for (at, &(part, _)) in parts.iter().enumerate() {
+                        let from = floats_of(inputs, at)?;
+                        let (to, rest) = output.split_at_mut(part);
+                        to.copy_from_slice(
+                            from.get(row * part..)
+                                .unwrap_or_default()
+                                .get(..part)
+                                .unwrap_or_default(),
+                        );
+                        output = rest;
+                    }
+                }
+                Ok(())
+            })
+        }
+        Work::SoftmaxOfReals(row) => {
+            let reals = floats_of(inputs, 0)?;
+            share(output, *row, length * 8, |part, output| {
+                kernels::softmax_reals(&reals[part.start * row..part.end * row], *row, output)
+            })
+        }
         Work::Snap(grid) => {
             let reals = floats_of(inputs, 0)?;
             share(output, 1, length, |part, output| {

@@ -3,7 +3,7 @@
 use octet_kernels::int8::{
     Affine, BlockOrder, Coordinates, Image, Nearest, Scale, Table, Target, copy_rows,
     depth_to_space, layer_norm, linear_pixels, nearest_pixels, permute, resize_linear,
-    resize_nearest, select, softmax, space_to_depth,
+    resize_nearest, select, softmax, softmax_reals, space_to_depth,
 };
 
 use super::Random;
@@ -224,6 +224,21 @@ fn rows(random: &mut Random) {
             let exact = (value(byte).exp() / sum * 256.0).min(255.0);
             assert!(
                 (f64::from(seen) - exact).abs() <= 0.501,
+                "{seen} for {exact}"
+            );
+        }
+    }
+    let reals: Vec<f32> = values.iter().map(|&byte| value(byte) as f32).collect();
+    let mut parts = vec![0.0; reals.len()];
+    softmax_reals(&reals, length, &mut parts).expect("whole rows");
+    for (row, seen) in reals.chunks(length).zip(parts.chunks(length)) {
+        let greatest = row.iter().fold(f64::MIN, |a, &b| a.max(f64::from(b)));
+        let power = |&real: &f32| (f64::from(real) - greatest).exp();
+        let sum: f64 = row.iter().map(power).sum();
+        for (real, &seen) in row.iter().zip(seen) {
+            let exact = power(real) / sum;
+            assert!(
+                (f64::from(seen) - exact).abs() <= 1e-7 * exact,
                 "{seen} for {exact}"
             );
         }
