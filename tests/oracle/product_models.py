@@ -33,6 +33,47 @@ def by_constant(left, right, end=None, first=False, bias=None, kind=np.int8):
     return build
 
 
+WIDE = (0.0004, 30_000, np.uint16)
+
+
+def wide(left, right, end=(0.05, 120), both=True):
+    """Of two values of 16 bits, or of one with eight; the end as above."""
+
+    def build(p):
+        a, b = p.pair(p.input("a", left), *WIDE), p.pair(p.input("b", right), *((0.0003, -4000, np.int16) if both else (0.03, 120)))
+        y = p.node("MatMul", [a, b] if both is not None else [b, a], None if end else "y")
+        if end:
+            p.pair(y, *end, output="y")
+        p.output("y")
+
+    return build
+
+
+def gemm(left, right, bias=None, end=(0.1, 110), kind=(0.02, 120), constant=False, **attributes):
+    """Of two values, or with weights; the bias is a constant of floats."""
+
+    def build(p):
+        a = p.pair(p.input("a", left), *kind)
+        b = p.weight(right) if constant else p.pair(p.input("b", right), 0.03, 130)
+        c = [] if bias is None else [p.constant(p.random.standard_normal(bias).astype(np.float32))]
+        y = p.node("Gemm", [a, b, *c], None if end else "y", **attributes)
+        if end:
+            p.pair(p.node("Relu", [y]), *end, output="y")
+        p.output("y")
+
+    return build
+
+
+def wide_attention(p):
+    """Queries, keys, scores and weights of 16 bits."""
+    x = p.pair(p.input("x", [2, 3, 7, 8]), *WIDE)
+    turned = p.pair(p.node("Transpose", [x], perm=[0, 1, 3, 2]), *WIDE)
+    scores = p.pair(p.node("MatMul", [x, turned]), 0.001, 20_000, np.uint16)
+    weights = p.pair(p.node("Softmax", [scores]), 1 / 65_535, 0, np.uint16)
+    p.pair(p.node("MatMul", [weights, x]), 0.03, output="y")
+    p.output("y")
+
+
 def attention(p):
     """With pairs at the inputs of its products only, as NVIDIA's and Intel's tools write them."""
     heads, size = 3, 8
@@ -87,6 +128,19 @@ def as_operator(left, right, constant=False):
 BYTES, WORDS = (0.05, 110), (0.0004, 30000, np.uint16)
 # Name: (model, the operators that run in float).
 MODELS = {
+    "two of 16 bits": (wide([2, 5, 40], [40, 6]), ()),
+    "two of 16 bits into 16": (wide([2, 1, 4, 9], [3, 9, 5], WIDE[:1] + (100, np.uint16)), ()),
+    "two of 16 bits in floats": (wide([5, 300], [300, 6], None), ()),
+    "16 bits by 8": (wide([2, 5, 40], [2, 40, 6], both=False), ()),
+    "8 bits by 16": (wide([40, 6], [5, 40], None, both=None), ()),
+    "attention of 16 bits": (wide_attention, ()),
+    "Gemm of two": (gemm([4, 9], [9, 5]), ()),
+    "Gemm of two, turned": (gemm([9, 4], [5, 9], [5], transA=1, transB=1, alpha=0.4, beta=1.7), ()),
+    "Gemm of two in floats": (gemm([9, 4], [9, 5], [1, 5], None, transA=1), ()),
+    "Gemm of 16 bits and 8": (gemm([9, 4], [5, 9], [1], kind=WIDE, transA=1, transB=1), ()),
+    "Gemm of two, a bias each row": (gemm([4, 9], [9, 5], [4, 1]), ("Gemm", "Relu")),
+    "Gemm with weights, turned": (gemm([9, 4], [9, 5], [5], constant=True, transA=1), ()),
+    "Gemm of 16 bits with weights, turned": (gemm([9, 4], [5, 9], kind=WIDE, constant=True, transA=1, transB=1), ()),
     "in floats": (of_two([3, 70], [70, 9]), ()),
     "signed": (of_two([2, 3, 7], [2, 7, 9], kind=np.int8), ()),
     "into 16 bits": (of_two([2, 3, 7], [2, 7, 9], WORDS), ()),

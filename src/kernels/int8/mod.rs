@@ -56,6 +56,6 @@ pub use turn::{
     dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
 };
 pub use wide::{
-    Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, layer_norm_reals, mean, plane,
-    snap, snap_in_place,
+    Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, join_sums, layer_norm_reals,
+    mean, plane, snap, snap_in_place,
 };

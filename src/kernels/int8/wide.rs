@@ -2,7 +2,7 @@
 //!
 //! An integer of 16 bits is `q = 256 · high + low`, and so is its zero point: `q - z = 256 · (high - z_high) + (low - z_low)`.
 //! A product with weights is therefore two products of bytes, each with a zero point of its own, of which the first
-//! counts 256 times: `Σ (q - z) · w = 256 · Σ (high - z_high) · w + Σ (low - z_low) · w`.
+//! counts 256 times: `Σ (q - z) · w = 256 · Σ (high - z_high) · w + Σ (low - z_low) · w`. One of two such values is four.
 //!
 //! Everything else is computed with the reals. They are exact: below 2²⁴ an f32 holds every integer, and dividing
 //! a real by its scale again gives its integer to a hundredth (65535 · 2⁻²³).
@@ -141,6 +141,26 @@ pub fn join(high: &[f32], low: &[f32], to: Option<Grid>, output: &mut [f32]) -> 
     match to {
         Some(to) => sums.for_each(|(output, (high, low))| *output = to.value(high + low)),
         None => sums.for_each(|(output, (high, low))| *output = high + low),
+    }
+    Ok(())
+}
+
+/// Sums times a factor each, added up: of products of two values of 16 bits there are four.
+pub fn join_sums(parts: &[(&[i32], f64)], output: &mut [f32]) -> Result<(), Error> {
+    for (sums, _) in parts {
+        equal("the output", sums.len(), output.len())?;
+    }
+    let mut reals = [0.0f64; RUN];
+    for (run, output) in output.chunks_mut(RUN).enumerate() {
+        reals.fill(0.0);
+        for (sums, factor) in parts {
+            for (real, &sum) in reals.iter_mut().zip(&sums[run * RUN..]) {
+                *real += f64::from(sum) * factor;
+            }
+        }
+        for (output, &real) in output.iter_mut().zip(&reals) {
+            *output = real as f32;
+        }
     }
     Ok(())
 }
@@ -358,6 +378,21 @@ mod tests {
         assert_eq!(GRID.value(f32::NAN), 0.0);
         assert_eq!(GRID.integer(f32::INFINITY), u16::MAX);
         assert_eq!(GRID.integer(f32::NEG_INFINITY), 0);
+    }
+
+    #[test]
+    fn sums_of_four_products_are_that_of_all_digits() {
+        let [a, b] = [40_000u16, 513].map(u16::to_le_bytes);
+        let mut output = [0.0; 300];
+        let parts = [(1, 1, 65_536.0), (1, 0, 256.0), (0, 1, 256.0), (0, 0, 1.0)];
+        let sums = parts.map(|(i, j, factor)| {
+            let product = i32::from(a[i]) * i32::from(b[j]);
+            (vec![product; 300], factor)
+        });
+        let parts = sums.each_ref().map(|(sums, factor)| (&sums[..], *factor));
+        join_sums(&parts, &mut output).unwrap();
+        assert_eq!(output, [40_000.0 * 513.0; 300]);
+        assert!(join_sums(&parts, &mut output[1..]).is_err());
     }
 
     #[test]

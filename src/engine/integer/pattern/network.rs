@@ -112,6 +112,14 @@ impl Operand {
         }
     }
 
+    /// The real value of one step; 1 where there are none.
+    pub(in super::super) fn scale(&self) -> f32 {
+        match self {
+            Operand::Wide(_, wide) => wide.grid.scale,
+            _ => self.quantization().map_or(1.0, |q| q.scale),
+        }
+    }
+
     /// What the integers mean; `None` for floats.
     pub(in super::super) fn quantization(&self) -> Option<Quantization> {
         match self {
@@ -198,6 +206,8 @@ pub(in super::super) enum Operation {
     /// Rows times a constant matrix.
     Product {
         weights: Weights,
+        /// Whether the rows are columns in memory.
+        turned: bool,
         /// Whether the weights lie column after column.
         columns_first: bool,
         bias: Vec<i32>,
@@ -205,7 +215,15 @@ pub(in super::super) enum Operation {
         factor: f32,
     },
     /// A product of two values, matrix by matrix.
-    Pair(Stacks),
+    Pair {
+        stacks: Stacks,
+        /// Which of them are matrices turned over.
+        turned: [bool; 2],
+        /// In steps of both scales; may be empty.
+        bias: Vec<i32>,
+        /// Gemm's alpha.
+        factor: f32,
+    },
     /// Floats to integers over the range they have in this run: the integers, and beside them their scale and zero point.
     Measure,
     /// A product of bytes of which only a run tells what they mean.
@@ -303,7 +321,7 @@ impl Operation {
             Operation::Convolution { groups, .. } if *groups > 1 => "grouped convolution",
             Operation::Convolution { .. } => "convolution",
             Operation::Product { .. } => "product with weights",
-            Operation::Pair(_) => "product of two values",
+            Operation::Pair { .. } => "product of two values",
             Operation::Measure => "quantize by its own range",
             Operation::Sums(sums) if matches!(sums.by, Multiplier::Image(..)) => {
                 "convolution by a measured range"

@@ -40,7 +40,7 @@ impl Matcher<'_> {
         steps.any(|step| {
             let product = matches!(
                 step.operation,
-                Operation::Convolution { .. } | Operation::Product { .. } | Operation::Pair(_)
+                Operation::Convolution { .. } | Operation::Product { .. } | Operation::Pair { .. }
             );
             product && step.output == name && step.quantization.is_none() && step.wide.is_none()
         })
@@ -71,8 +71,15 @@ impl Matcher<'_> {
             return None;
         }
         let operand = inputs.first()?;
-        let found =
-            weighted::bias(other, &self.reader, operand, weights, shape[columns], 1.0).ok()?;
+        let found = weighted::bias(
+            other,
+            &self.reader,
+            operand,
+            &weights.scales,
+            shape[columns],
+            1.0,
+        )
+        .ok()?;
         room::of_weights(operand, weights, usize::from(!*columns_first), 1, &found).ok()?;
         *bias = found;
         Some(add)

@@ -60,9 +60,15 @@ pub(super) fn of_weights(
 }
 
 /// The same for a product of two values.
-pub(super) fn of_pair(left: &Operand, right: &Operand, depth: usize) -> Result<(), Reason> {
+pub(super) fn of_pair(
+    [left, right]: [&Operand; 2],
+    depth: usize,
+    bias: &[i32],
+) -> Result<(), Reason> {
     let depth = i64::try_from(depth).unwrap_or(MOST);
-    match depth.saturating_mul(reach(left) * reach(right)) <= MOST {
+    let offsets = bias.iter().map(|&bias| i64::from(bias).abs());
+    let sum = depth.saturating_mul(reach(left) * reach(right));
+    match sum.saturating_add(offsets.max().unwrap_or(0)) <= MOST {
         true => Ok(()),
         false => Err("its sums can go beyond 32 bits".into()),
     }
@@ -128,8 +134,14 @@ mod tests {
 
     #[test]
     fn a_product_of_two_values_fits_to_a_depth() {
-        assert!(of_pair(&bytes(0), &bytes(255), 33_025).is_ok());
-        assert!(of_pair(&bytes(0), &bytes(255), 33_026).is_err());
-        assert!(of_pair(&bytes(128), &bytes(128), 120_000).is_ok());
+        let fits = |zeros: [u8; 2], depth, bias: &[i32]| {
+            let [left, right] = zeros.map(bytes);
+            of_pair([&left, &right], depth, bias).is_ok()
+        };
+        assert!(fits([0, 255], 33_025, &[]));
+        assert!(!fits([0, 255], 33_026, &[]));
+        assert!(fits([128, 128], 120_000, &[]));
+        assert!(fits([0, 255], 33_025, &[0, -22]));
+        assert!(!fits([0, 255], 33_025, &[0, i32::MIN]));
     }
 }

@@ -1,7 +1,7 @@
 //! Products with weights: Conv, ConvTranspose, Gemm, MatMul.
 
 use super::super::quantization::Quantization;
-use super::network::{Operand, Operation, Weights};
+use super::network::{Operand, Operation};
 use super::reader::{Reader, Reason};
 use super::stacks::stacks;
 use super::{room, windows};
@@ -27,7 +27,7 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
         }
     }
     let bias = match node.input_at(2) {
-        Some(real) => bias(real, reader, &operand, &weights, channels, 1.0)?,
+        Some(real) => bias(real, reader, &operand, &weights.scales, channels, 1.0)?,
         None => Vec::new(),
     };
     room::of_weights(&operand, &weights, usize::from(transposed), groups, &bias)?;
@@ -85,42 +85,51 @@ pub(super) fn window(
     Ok((window, channels))
 }
 
-/// Gemm with a constant matrix.
+/// Gemm: with a constant matrix, or of two values.
 pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
-    if node.int("transA").unwrap_or(0) != 0 {
-        return Err("its first factor is transposed".into());
-    }
-    let columns_first = node.int("transB").unwrap_or(0) != 0;
+    let [turned, columns_first] = ["transA", "transB"].map(|key| node.int(key).unwrap_or(0) != 0);
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand_or_wide(input)?;
-    let rows = reader.shape(input)?;
-    let weights = reader.weights(real, usize::from(!columns_first))?;
-    if reader.shape(real)?.len() != 2 {
-        return Err("its second factor is no matrix".into());
-    }
-    let &[a, b] = weights.shape.as_slice() else {
-        return Err(format!("its weight has the shape {:?}", weights.shape));
+    let matrix = |name: &str, turned: bool| match reader.shape(name)?[..] {
+        [a, b] if turned => Ok([b, a]),
+        [a, b] => Ok([a, b]),
+        _ => Err(format!("its factor {name} is no matrix")),
     };
-    let (depth, columns) = if columns_first { (b, a) } else { (a, b) };
-    if rows.len() != 2 || rows[1] != depth {
-        return Err(format!(
-            "its factors {rows:?} and {:?} don't fit",
-            weights.shape
-        ));
+    let (rows, columns) = (matrix(input, turned)?, matrix(real, columns_first)?);
+    if rows[1] != columns[0] {
+        return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
     }
     let factor = node.float("alpha").unwrap_or(1.0);
-    let beta = f64::from(node.float("beta").unwrap_or(1.0));
     if !factor.is_normal() {
         return Err(format!("its alpha is {factor}"));
     }
-    let by = beta / f64::from(factor);
-    let bias = match node.input_at(2) {
-        Some(real) => bias(real, reader, &operand, &weights, columns, by)?,
-        None => Vec::new(),
+    let by = f64::from(node.float("beta").unwrap_or(1.0)) / f64::from(factor);
+    let bias = |scales: &[f32]| match node.input_at(2) {
+        Some(real) => bias(real, reader, &operand, scales, columns[1], by),
+        None => Ok(Vec::new()),
     };
+    let weights = match reader.weights(real, usize::from(!columns_first)) {
+        Ok(weights) => weights,
+        Err(reason) => {
+            let other = reader.operand_or_wide(real).map_err(|_| reason)?;
+            let stacks = stacks(&rows, &columns, &reader.shape(slot_out(node)?)?)?;
+            let bias = bias(&[other.scale()])?;
+            room::of_pair([&operand, &other], rows[1], &bias)?;
+            let turned = [turned, columns_first];
+            let operation = Operation::Pair {
+                stacks,
+                turned,
+                bias,
+                factor,
+            };
+            return Ok((operation, vec![operand, other]));
+        }
+    };
+    let bias = bias(&weights.scales)?;
     room::of_weights(&operand, &weights, usize::from(!columns_first), 1, &bias)?;
     let operation = Operation::Product {
         weights,
+        turned,
         columns_first,
         bias,
         factor,
@@ -141,21 +150,23 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
         room::of_weights(&first, &weights, 1, 1, &[])?;
         let operation = Operation::Product {
             weights,
+            turned: false,
             columns_first: false,
             bias: Vec::new(),
             factor: 1.0,
         };
         return Ok((operation, vec![first]));
     }
-    let second = reader.operand(right)?;
-    if first.quantization().is_none() {
-        return Err(
-            "it is a product of two values with 16 bits, which has no integer form here".into(),
-        );
-    }
+    let second = reader.operand_or_wide(right)?;
     let stacks = stacks(&rows, &shape, &reader.shape(slot_out(node)?)?)?;
-    room::of_pair(&first, &second, stacks.sizes[1])?;
-    Ok((Operation::Pair(stacks), vec![first, second]))
+    room::of_pair([&first, &second], stacks.sizes[1], &[])?;
+    let operation = Operation::Pair {
+        stacks,
+        turned: [false; 2],
+        bias: Vec::new(),
+        factor: 1.0,
+    };
+    Ok((operation, vec![first, second]))
 }
 
 /// Sizes without the ones before them, which change nothing.
@@ -202,20 +213,16 @@ pub(super) fn normalization(
     Ok((Operation::ChannelTables(tables), vec![operand]))
 }
 
-/// A bias in steps of the operand's scale times the weights'.
+/// A bias in steps of the operand's scale times the other factor's.
 pub(super) fn bias(
     real: &str,
     reader: &Reader,
     operand: &Operand,
-    weights: &Weights,
+    scales: &[f32],
     channels: usize,
     factor: f64,
 ) -> Result<Vec<i32>, Reason> {
-    let scale = match operand {
-        Operand::Wide(_, wide) => wide.grid.scale,
-        _ => operand.quantization().map_or(1.0, |q| q.scale),
-    };
-    let scales: Vec<f32> = weights.scales.iter().map(|s| s * scale).collect();
+    let scales: Vec<f32> = scales.iter().map(|s| s * operand.scale()).collect();
     reader.bias(real, &scales, channels, factor)
 }
 

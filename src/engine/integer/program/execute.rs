@@ -7,7 +7,7 @@ use octet_kernels::Ends;
 use octet_kernels::int8::{self as kernels, Affine, Error, Image, Scale};
 
 use super::instruction::{PARTS, Work};
-use super::products::{floats, measured, pair, product, requantized, sums};
+use super::products::{floats, measured, of_two, product, requantized, sums};
 use super::slices::{
     Sink, Slice, both, bytes_of, floats_of, images, one, pieces, sums_of, turned_to_first,
     turned_to_last, view,
@@ -47,6 +47,7 @@ fn scale_of_ends(ends: &[f32]) -> Scale {
 fn to_sums(work: &Work, inputs: &[Slice], output: &mut [i32]) -> Result<(), Error> {
     match work {
         Work::Measured(work) => measured(work, inputs, output, sums),
+        Work::Pair { .. } => of_two(work, inputs, output, sums),
         Work::SumsToFirst(size) => turned_to_first(
             sums_of(inputs, 0)?,
             output,
@@ -93,14 +94,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 None => product(weighted, given, bias, (output, epilogue), floats),
             }
         }
-        Work::Pair {
-            stacks,
-            zero_points,
-            epilogue,
-        } => {
-            let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
-            pair(stacks, given, *zero_points, (output, epilogue), floats)
-        }
+        Work::Pair { .. } => of_two(work, inputs, output, floats),
         Work::WideProduct(product) => stripes::to_floats(product, inputs, output),
         Work::Measured(work) => measured(work, inputs, output, floats),
         Work::Ends => {
@@ -184,14 +178,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
             Ok(())
         }
-        Work::Pair {
-            stacks,
-            zero_points,
-            epilogue,
-        } => {
-            let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
-            pair(stacks, given, *zero_points, (output, epilogue), requantized)
-        }
+        Work::Pair { .. } => of_two(work, inputs, output, requantized),
         Work::Add { sides, factors, to } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |[a, b], output| {

@@ -48,6 +48,7 @@ pub(super) enum Kernel {
 }
 
 /// What becomes of sums: integers by a multiplier for each column, or floats by a scale for each.
+#[derive(Default)]
 pub(super) struct Epilogue {
     pub(super) factors: Vec<f32>,
     /// What is added to floats.
@@ -185,6 +186,8 @@ pub(super) enum Work {
     MaxPoolOfReals(Window, [Plane; 2]),
     /// The mean over the middle of [middle, inner].
     MeanOfReals([usize; 2]),
+    /// Sums times a factor each, added up.
+    JoinSums(Vec<f64>),
     /// Of rows of this length.
     SoftmaxOfReals(usize),
     NormalizeReals {
@@ -211,6 +214,7 @@ pub(super) enum Work {
     /// Products of the matrices of two values.
     Pair {
         stacks: Stacks,
+        bias: Option<Vec<i32>>,
         zero_points: [u8; 2],
         epilogue: Epilogue,
     },

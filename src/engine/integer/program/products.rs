@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
 
-use super::instruction::{By, Epilogue, Kernel, Measured, Weighted};
+use super::instruction::{By, Epilogue, Kernel, Measured, Weighted, Work};
 use super::slices::{Slice, bytes_of, floats_of, one, view};
 use super::threads::{cost_of_product, share};
 use crate::engine::integer::pattern::Stacks;
@@ -102,6 +102,7 @@ pub(super) fn measured<T: Send>(
             stacks,
             [given, bytes_of(inputs, 1)?],
             [zero, other],
+            None,
             output,
             sink,
         ),
@@ -217,11 +218,35 @@ impl Weighted {
     }
 }
 
+/// A product of two values.
+pub(super) fn of_two<T: Send>(
+    work: &Work,
+    inputs: &[Slice],
+    output: &mut [T],
+    sink: Written<T>,
+) -> Result<(), Error> {
+    let Work::Pair {
+        stacks,
+        bias,
+        zero_points,
+        epilogue,
+    } = work
+    else {
+        return Err(Error::Zero {
+            what: "the matrices of a product",
+        });
+    };
+    let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
+    let (bias, output) = (bias.as_deref(), (output, epilogue));
+    pair(stacks, given, *zero_points, bias, output, sink)
+}
+
 /// Products of the matrices of two values.
-pub(super) fn pair<T: Send>(
+fn pair<T: Send>(
     stacks: &Stacks,
     [left, right]: [&[u8]; 2],
     zero_points: [u8; 2],
+    bias: Option<&[i32]>,
     (output, epilogue): (&mut [T], &Epilogue),
     sink: Written<T>,
 ) -> Result<(), Error> {
@@ -246,7 +271,7 @@ pub(super) fn pair<T: Send>(
                 stride: depth,
                 zero_point: zero_points[0],
             };
-            kernels::gemm(&rows, &weights, None, sink(output, columns, epilogue))?;
+            kernels::gemm(&rows, &weights, bias, sink(output, columns, epilogue))?;
         }
         Ok(())
     })

@@ -45,7 +45,7 @@ impl<'a> Compiler<'a> {
             }
             Operation::Convolution { .. } => self.convolution(step, shape, output)?,
             Operation::Product { .. } => self.product(step, shape, output)?,
-            Operation::Pair(stacks) => self.pair(step, stacks, output)?,
+            Operation::Pair { .. } => self.pair(step, output)?,
             Operation::Binary(binary) => self.binary(step, *binary, output, wish)?,
             Operation::Reals(how) => self.arithmetic(step, *how, output, wish)?,
             Operation::Choice if on_reals => self.choice_of_reals(step, output, wish)?,

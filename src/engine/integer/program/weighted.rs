@@ -11,7 +11,7 @@ use super::instruction::{
 };
 use super::layout::{Layout, coincide};
 use super::steps::plane_of;
-use crate::engine::integer::pattern::{Operand, Operation, Stacks, Step, Weights};
+use crate::engine::integer::pattern::{Operand, Operation, Step, Weights};
 
 impl<'a> Compiler<'a> {
     pub(super) fn product(
@@ -22,6 +22,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<(), Error> {
         let Operation::Product {
             weights,
+            turned,
             columns_first,
             bias,
             factor,
@@ -40,14 +41,8 @@ impl<'a> Compiler<'a> {
             other: *factor,
             columns,
         };
-        let made = self.summed(
-            step,
-            first,
-            Layout::Plain,
-            output,
-            (bias, factors),
-            weighted,
-        )?;
+        let given = self.given(first, Layout::Plain, *turned)?;
+        let made = self.summed(step, given, output, (bias, factors), weighted)?;
         self.put(step, Layout::Plain, made);
         Ok(())
     }
@@ -130,48 +125,84 @@ impl<'a> Compiler<'a> {
         Ok(self.add(work, vec![made], element, output))
     }
 
+    /// The bytes of a factor: one of each integer, or the two of 16 bits, the high ones first.
+    fn given(
+        &mut self,
+        operand: &'a Operand,
+        layout: Layout,
+        turned: bool,
+    ) -> Result<Vec<Given>, Error> {
+        let bytes = |source, zero_point, weight| Given {
+            source,
+            zero_point,
+            weight,
+            scale: operand.scale(),
+        };
+        let mut given = match operand {
+            Operand::Wide(_, wide) => {
+                let planes = [Plane::High, Plane::Low].into_iter();
+                let sources = planes.zip(self.planes(operand, layout)?);
+                sources
+                    .map(|(plane, source)| bytes(source, wide.grid.zero_of(plane), plane.weight()))
+                    .collect()
+            }
+            _ => {
+                let zero_point = operand.quantization().ok_or(MISSING)?.zero_point;
+                vec![bytes(self.operand(operand, layout)?, zero_point, 1.0)]
+            }
+        };
+        if turned {
+            let shape = self.shape_of(operand)?;
+            for Given { source, .. } in &mut given {
+                let work = Work::Permute {
+                    sizes: shape.to_vec(),
+                    order: vec![1, 0],
+                };
+                *source = self.bytes(work, vec![source.clone()], shape);
+            }
+        }
+        Ok(given)
+    }
+
     /// Products with weights, of bytes or of 16 bits.
     fn summed(
         &mut self,
         step: &'a Step,
-        first: &'a Operand,
-        layout: Layout,
+        given: Vec<Given>,
         output: &[usize],
         (bias, factors): (&[i32], Factors),
         weighted: Weighted,
     ) -> Result<Source, Error> {
         let bias = (!bias.is_empty()).then(|| bias.to_vec());
-        if let Operand::Wide(_, wide) = first {
-            let sources = self.planes(first, layout)?;
-            let (grid, planes) = (wide.grid, [Plane::High, Plane::Low]);
-            let product = WideProduct {
+        let to = step.quantization.map(|to| target(to, step.bounds));
+        let work = match &given[..] {
+            [high, low] => {
+                let each = [high, low];
+                Work::WideProduct(Box::new(WideProduct {
+                    weighted,
+                    bias,
+                    zero_points: each.map(|one| one.zero_point),
+                    epilogues: each
+                        .map(|one| factors.epilogue(step, &[one.scale, one.weight], None)),
+                    to: match to {
+                        Some(to) => Joined::Bytes(to),
+                        None => Joined::Reals(step.wide.map(|wide| wide.grid)),
+                    },
+                }))
+            }
+            [only] => Work::Product {
                 weighted,
                 bias,
-                zero_points: planes.map(|plane| grid.zero_of(plane)),
-                epilogues: planes
-                    .map(|plane| factors.epilogue(step, &[grid.scale, plane.weight()], None)),
-                to: match step.quantization {
-                    Some(to) => Joined::Bytes(target(to, step.bounds)),
-                    None => Joined::Reals(step.wide.map(|wide| wide.grid)),
+                zero_point: only.zero_point,
+                epilogue: Epilogue {
+                    snap: step.wide.map(|wide| wide.grid),
+                    ..factors.epilogue(step, &[only.scale], to)
                 },
-            };
-            let work = Work::WideProduct(Box::new(product));
-            return Ok(self.add(work, sources.to_vec(), element_of(step), output));
-        }
-        let source = self.operand(first, layout)?;
-        let from = first.quantization().ok_or(MISSING)?;
-        let to = step.quantization.map(|to| target(to, step.bounds));
-        let epilogue = Epilogue {
-            snap: step.wide.map(|wide| wide.grid),
-            ..factors.epilogue(step, &[from.scale], to)
+            },
+            _ => return Err(MISSING),
         };
-        let work = Work::Product {
-            weighted,
-            bias,
-            zero_point: from.zero_point,
-            epilogue,
-        };
-        Ok(self.add(work, vec![source], element_of(step), output))
+        let sources = given.into_iter().map(|one| one.source).collect();
+        Ok(self.add(work, sources, element_of(step), output))
     }
 
     pub(super) fn convolution(
@@ -205,7 +236,8 @@ impl<'a> Compiler<'a> {
             columns: output[1],
         };
         let lying = Layout::ChannelsLast;
-        let mut made = self.summed(step, first, lying, output, (bias, factors), weighted)?;
+        let given = self.given(first, lying, false)?;
+        let mut made = self.summed(step, given, output, (bias, factors), weighted)?;
         let mut layout = lying;
         if step.quantization.is_none() && step.wide.is_none() {
             // Floats leave as ONNX has them.
@@ -250,7 +282,8 @@ impl<'a> Compiler<'a> {
         };
         let lying = Layout::ChannelsLast;
         let bias = bias.repeat(area);
-        let channels = self.summed(step, first, lying, &made, (&bias, factors), weighted)?;
+        let given = self.given(first, lying, false)?;
+        let channels = self.summed(step, given, &made, (&bias, factors), weighted)?;
         let work = Work::Blocks {
             images: output[0],
             from: plane_of(&made),
@@ -262,41 +295,74 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    pub(super) fn pair(
-        &mut self,
-        step: &'a Step,
-        stacks: &Stacks,
-        output: &'a [usize],
-    ) -> Result<(), Error> {
-        let [left, right] = &step.inputs[..] else {
+    pub(super) fn pair(&mut self, step: &'a Step, output: &'a [usize]) -> Result<(), Error> {
+        let (
+            Operation::Pair {
+                stacks,
+                turned,
+                bias,
+                factor,
+            },
+            [left, right],
+        ) = (&step.operation, &step.inputs[..])
+        else {
             return Err(MISSING);
         };
-        let sources = vec![
-            self.operand(left, Layout::Plain)?,
-            self.operand(right, Layout::Plain)?,
-        ];
-        let (of_left, of_right) = (
-            left.quantization().ok_or(MISSING)?,
-            right.quantization().ok_or(MISSING)?,
-        );
-        let factors = Factors {
-            scales: &[of_right.scale],
-            other: 1.0,
-            columns: stacks.sizes[2],
+        let left = self.given(left, Layout::Plain, turned[0])?;
+        let right = self.given(right, Layout::Plain, turned[1])?;
+        let bias = || (!bias.is_empty()).then(|| bias.clone());
+        let mut made = if let ([left], [right]) = (&left[..], &right[..]) {
+            let factors = Factors {
+                scales: &[right.scale],
+                other: *factor,
+                columns: stacks.sizes[2],
+            };
+            let to = step.quantization.map(|to| target(to, step.bounds));
+            let work = Work::Pair {
+                stacks: stacks.clone(),
+                bias: bias(),
+                zero_points: [left.zero_point, right.zero_point],
+                epilogue: factors.epilogue(step, &[left.scale], to),
+            };
+            let sources = vec![left.source.clone(), right.source.clone()];
+            self.add(work, sources, element_of(step), output)
+        } else {
+            // Of each byte of one with each of the other: their sums are brought together exactly.
+            let (mut sums, mut weights) = (Vec::new(), Vec::new());
+            for left in &left {
+                for right in &right {
+                    let weight = left.weight * right.weight;
+                    let work = Work::Pair {
+                        stacks: stacks.clone(),
+                        // Counted once, where a step is the accumulator's.
+                        bias: bias().filter(|_| weight == 1.0),
+                        zero_points: [left.zero_point, right.zero_point],
+                        epilogue: Epilogue::default(),
+                    };
+                    let sources = vec![left.source.clone(), right.source.clone()];
+                    sums.push(self.add(work, sources, Element::Sum, output));
+                    let steps = [left.scale, right.scale, *factor].map(f64::from);
+                    weights.push(f64::from(weight) * steps[0] * steps[1] * steps[2]);
+                }
+            }
+            let made = self.add(Work::JoinSums(weights), sums, Element::Float, output);
+            self.ended(step, Layout::Plain, made, output);
+            return Ok(());
         };
-        let to = step.quantization.map(|to| target(to, step.bounds));
-        let work = Work::Pair {
-            stacks: stacks.clone(),
-            zero_points: [of_left.zero_point, of_right.zero_point],
-            epilogue: factors.epilogue(step, &[of_left.scale], to),
-        };
-        let mut made = self.add(work, sources, element_of(step), output);
         if let Some(wide) = step.wide {
             made = self.add(Work::Snap(wide.grid), vec![made], Element::Float, output);
         }
         self.put(step, Layout::Plain, made);
         Ok(())
     }
+}
+
+/// Bytes that are multiplied: with what stands for zero, how much a step counts, and the scale of what they belong to.
+struct Given {
+    source: Source,
+    zero_point: u8,
+    weight: f32,
+    scale: f32,
 }
 
 /// The factors of a product's sums that don't depend on what goes in.

@@ -7,7 +7,7 @@ use octet_kernels::int8::{self as kernels, Affine, Arithmetic, Error, Grid, Imag
 use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, coincide};
-use super::slices::{Slice, bytes_of, floats_of, images, turned_to_last};
+use super::slices::{Slice, bytes_of, floats_of, images, sums_of, turned_to_last};
 use super::steps::plane_of;
 use super::threads::share;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
@@ -287,6 +287,15 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
                     }
                 }
                 Ok(())
+            })
+        }
+        Work::JoinSums(factors) => {
+            let sums = (0..factors.len()).map(|at| sums_of(inputs, at));
+            let sums = sums.collect::<Result<Vec<_>, _>>()?;
+            share(output, 1, length * factors.len(), |part, output| {
+                let parts = sums.iter().map(|sums| &sums[part.clone()]);
+                let parts: Vec<_> = parts.zip(factors.iter().copied()).collect();
+                kernels::join_sums(&parts, output)
             })
         }
         Work::SoftmaxOfReals(row) => {
