@@ -245,6 +245,25 @@ def sixteen_moved(p):
     p.output("z")
 
 
+def image_norm(operator, numbers, wide=None, behind=None, **attributes):
+    """Between convolutions, whose channels lie last; 16 bits before it, behind it or on both sides."""
+
+    def build(p):
+        ends = [(0.03, 120) if not wide or wide not in (side, "both") else (0.0003, 30000, np.uint16) for side in ("before", "behind")]
+        x = p.pair(p.input("x", [2, 6, 5, 7]), *ends[0])
+        scale = p.constant((0.5 + p.random.random(numbers)).astype(np.float32))
+        shift = p.constant(p.random.standard_normal(numbers).astype(np.float32))
+        y = p.node(operator, [x, scale, shift], **attributes)
+        y = p.pair(p.node(behind, [y]) if behind else y, *ends[1])
+        if wide:
+            p.pair(y, 0.03, 110, output="y")
+        else:
+            p.pair(p.node("Conv", [y, p.weight([4, 6, 1, 1])]), 0.1, 110, output="y")
+        p.output("y")
+
+    return build
+
+
 def sixteen_joined(p):
     """Parts of 8 and of 16 bits and a constant, into 16 bits and, by a way that leads past a convolution, into 8."""
     wide = lambda value: p.pair(value, 0.0004, 30000, np.uint16)
@@ -384,6 +403,12 @@ MODELS = {
     "16 bits hard swish": (sixteen_hard_swish, ()),
     "16 bits transformer": (sixteen_transformer, ()),
     "16 bits moved": (sixteen_moved, ()),
+    "InstanceNormalization": (image_norm("InstanceNormalization", 6), ()),
+    "InstanceNormalization, Relu": (image_norm("InstanceNormalization", 6, behind="Relu", epsilon=0.01), ()),
+    "InstanceNormalization of 16 bits": (image_norm("InstanceNormalization", 6, "both"), ()),
+    "GroupNormalization, a scale a group": (image_norm("GroupNormalization", 3, num_groups=3), ()),
+    "GroupNormalization into 16 bits": (image_norm("GroupNormalization", 6, "behind", num_groups=2), ()),
+    "GroupNormalization of 16 bits": (image_norm("GroupNormalization", 6, "before", num_groups=1), ()),
     "16 bits joined": (sixteen_joined, ()),
     "16 bits Softmax": (sixteen_softmax(), ()),
     "16 bits Softmax of channels into 8": (sixteen_softmax(1, made=False), ()),

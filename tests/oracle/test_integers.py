@@ -25,7 +25,7 @@ from run_model import attempt, run
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
 # Operators without an integer form: they run in float, between integers, and say so.
-FLOAT = {"ArgMax", "CumSum", "GatherElements", "InstanceNormalization", "TopK"}
+FLOAT = {"ArgMax", "CumSum", "GatherElements", "TopK"}
 FLOAT_NAMES = {
     "Conv:3-D", "Conv:weight as input", "Pad:filled", "Resize:cubic",
 }  # fmt: skip

@@ -1,10 +1,11 @@
-//! Softmax and layer normalization, bytes in and bytes out.
+//! Softmax and normalizations, bytes in and bytes out.
 //!
 //! Floats inside, by operations whose rounding IEEE fixes and in an order that is fixed: the same bytes on every
 //! machine and in every build.
 
 use super::convert::{Scale, Target};
-use super::error::{Error, equal};
+use super::error::{Error, at_least, equal, product};
+use super::wide::{RUN, Reals};
 
 /// `e^x` for `x ≤ 0`, to about 1 part in 10^15, by additions and multiplications only: a library's differs from
 /// machine to machine.
@@ -99,27 +100,49 @@ pub fn softmax_reals(values: &[f32], length: usize, output: &mut [f32]) -> Resul
     Ok(())
 }
 
-/// What a layer normalization multiplies and adds after normalizing.
+/// What a normalization multiplies and adds after normalizing: numbers that count for `each` neighbours, and begin anew at their end.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine<'a> {
-    /// One a value of the row.
+    /// One a value of a row of a layer normalization; else one a channel.
     pub scale: &'a [f32],
-    /// One a value of the row, or none.
+    /// As many, or none.
     pub bias: Option<&'a [f32]>,
+    /// How many neighbours one of them is for.
+    pub each: usize,
+    /// The place of the first value among all that there are.
+    pub first: usize,
 }
 
 impl Affine<'_> {
-    /// Whether there is one of each for every value of a row.
+    /// Whether there is one of each for every value of rows, which have some.
     pub(super) fn check(&self, length: usize) -> Result<(), Error> {
-        let what = "the scale of the layer normalization";
-        equal(what, length, self.scale.len())?;
+        let count = product(
+            "the scale of a normalization",
+            &[self.scale.len(), self.each],
+        )?;
+        at_least("the scale of a normalization", count, 1)?;
+        equal(
+            "what remains of the scale after whole rows",
+            0,
+            count % length,
+        )?;
         self.bias.map_or(Ok(()), |bias| {
-            equal("the bias of the layer normalization", length, bias.len())
+            equal("the bias of a normalization", self.scale.len(), bias.len())
         })
+    }
+
+    /// Scales and biases of the values from that place on.
+    pub(super) fn fill(&self, at: usize, [scales, biases]: [&mut [f32]; 2]) {
+        let of = |values| Reals {
+            values,
+            each: self.each,
+        };
+        of(self.scale).fill(self.first + at, scales);
+        of(self.bias.unwrap_or(&[0.0])).fill(self.first + at, biases);
     }
 }
 
-/// Layer normalization of rows of `length` values: `(x - mean) / sqrt(variance + epsilon) · scale + bias`.
+/// Layer normalization of rows of `length` values, or that of images, whose rows are channels or groups of them: `(x - mean) / sqrt(variance + epsilon) · scale + bias`.
 ///
 /// Sums of bytes and of their squares are exact in integers: `variance = (n · Σx² - (Σx)²) / n²`.
 pub fn layer_norm(
@@ -132,10 +155,10 @@ pub fn layer_norm(
     output: &mut [u8],
 ) -> Result<(), Error> {
     rows(values.len(), length, output.len())?;
-    affine.check(length)?;
     if length == 0 {
         return Ok(());
     }
+    affine.check(length)?;
     // (n · Σx²) fits u64 below this.
     if length > u32::MAX as usize / 256 {
         return Err(Error::TooLarge {
@@ -144,10 +167,10 @@ pub fn layer_norm(
     }
     let target = Target::whole(to.zero_point);
     let count = length as f64;
-    for (row, output) in values
+    let rows = values
         .chunks_exact(length)
-        .zip(output.chunks_exact_mut(length))
-    {
+        .zip(output.chunks_exact_mut(length));
+    for (place, (row, output)) in rows.enumerate() {
         let (mut sum, mut squares) = (0u64, 0u64);
         // A portion's sums fit u32.
         for portion in row.chunks(1 << 16) {
@@ -164,10 +187,16 @@ pub fn layer_norm(
         let deviation = (spread * scale * scale + f64::from(epsilon)).sqrt();
         let step = (scale / (deviation * f64::from(to.scale))) as f32;
         let mean = (sum as f64 / count) as f32;
-        for (at, (byte, &value)) in output.iter_mut().zip(row).enumerate() {
-            let normal = (f32::from(value) - mean) * step * affine.scale[at];
-            let shift = affine.bias.map_or(0.0, |bias| bias[at] / to.scale);
-            *byte = target.byte(normal + shift);
+        let parts = row.chunks(RUN).zip(output.chunks_mut(RUN));
+        for (part, (row, output)) in parts.enumerate() {
+            let at = place * length + part * RUN;
+            let [mut scales, mut shifts] = [[0.0; RUN]; 2];
+            affine.fill(at, [&mut scales[..row.len()], &mut shifts[..row.len()]]);
+            let affine = scales.iter().zip(&shifts);
+            for ((byte, &value), (scale, shift)) in output.iter_mut().zip(row).zip(affine) {
+                let normal = (f32::from(value) - mean) * step * scale;
+                *byte = target.byte(normal + shift / to.scale);
+            }
         }
     }
     Ok(())

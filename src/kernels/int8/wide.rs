@@ -218,7 +218,7 @@ pub struct Reals<'a> {
 }
 
 /// Elements computed at once.
-const RUN: usize = 128;
+pub(super) const RUN: usize = 128;
 
 impl Reals<'_> {
     fn check(&self) -> Result<(), Error> {
@@ -233,7 +233,7 @@ impl Reals<'_> {
 
     /// Those of the output's elements from `first` on.
     #[inline]
-    fn fill(&self, first: usize, run: &mut [f32]) {
+    pub(super) fn fill(&self, first: usize, run: &mut [f32]) {
         if let [value] = *self.values {
             run.fill(value);
             return;
@@ -338,13 +338,19 @@ pub fn layer_norm_reals(
     let rows = values
         .chunks_exact(length)
         .zip(output.chunks_exact_mut(length));
-    for (row, output) in rows {
+    for (place, (row, output)) in rows.enumerate() {
         let mean = row.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
         let squares = row.iter().map(|&x| (f64::from(x) - mean).powi(2));
         let step = 1.0 / (squares.sum::<f64>() / count + f64::from(epsilon)).sqrt();
-        for (at, (output, &value)) in output.iter_mut().zip(row).enumerate() {
-            let shift = affine.bias.map_or(0.0, |bias| bias[at]);
-            *output = ((f64::from(value) - mean) * step) as f32 * affine.scale[at] + shift;
+        let parts = row.chunks(RUN).zip(output.chunks_mut(RUN));
+        for (part, (row, output)) in parts.enumerate() {
+            let [mut scales, mut shifts] = [[0.0; RUN]; 2];
+            let both = [&mut scales[..row.len()], &mut shifts[..row.len()]];
+            affine.fill(place * length + part * RUN, both);
+            let affine = scales.iter().zip(&shifts);
+            for ((output, &value), (scale, shift)) in output.iter_mut().zip(row).zip(affine) {
+                *output = ((f64::from(value) - mean) * step) as f32 * scale + shift;
+            }
         }
     }
     Ok(())
@@ -436,6 +442,8 @@ mod tests {
         let affine = super::super::Affine {
             scale: &[2.0, 2.0],
             bias: Some(&[1.0, 0.0]),
+            each: 1,
+            first: 0,
         };
         let mut output = [0.0; 2];
         layer_norm_reals(&[3.0, 5.0], 2, affine, 0.0, &mut output).unwrap();

@@ -308,6 +308,24 @@ fn the_rest_refuses_too() {
     assert!(dequantize(&bytes, scale, &mut [0.0; 11]).is_err());
     assert!(softmax(&bytes, 5, 1.0, scale, &mut output).is_err());
     assert!(softmax(&bytes, 0, 1.0, scale, &mut output).is_err());
+    let affine = |scale, bias, each| Affine {
+        scale,
+        bias,
+        each,
+        first: usize::MAX / 4,
+    };
+    for (length, affine) in [
+        (4, affine(&[1.0; 3], None, 1)),
+        (4, affine(&[1.0; 4], None, 0)),
+        (4, affine(&[], None, 1)),
+        (4, affine(&[1.0; 4], Some(&[1.0; 3]), 1)),
+        (4, affine(&[1.0; 4], None, HUGE)),
+        (5, affine(&[1.0; 5], None, 1)),
+    ] {
+        assert!(layer_norm(&bytes, length, scale, affine, 0.1, scale, &mut output).is_err());
+        let reals = layer_norm_reals(&[0.0; 12], length, affine, 0.1, &mut [0.0; 12]);
+        assert!(reals.is_err());
+    }
     assert!(softmax_reals(&[0.0; 12], 5, &mut [0.0; 12]).is_err());
     assert!(softmax_reals(&[0.0; 12], 4, &mut [0.0; 8]).is_err());
     assert!(permute(&bytes, &[3, 4], &[0, 0], &mut output).is_err());

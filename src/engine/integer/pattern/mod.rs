@@ -12,6 +12,7 @@ mod elementwise;
 mod end;
 mod moving;
 mod network;
+mod normalization;
 mod products;
 mod reader;
 mod resize;
@@ -29,8 +30,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) use moving::order;
 pub(super) use network::{
-    Binary, Constant, Kind, Multiplier, Network, Operand, Operation, Stacks, Step, Sums, Value,
-    Weights,
+    Binary, Constant, Kind, Multiplier, Network, Norm, Operand, Operation, Stacks, Step, Sums,
+    Value, Weights,
 };
 pub(super) use windows::plane;
 
@@ -127,10 +128,28 @@ impl<'a> Matcher<'a> {
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
             "BatchNormalization" => self.normalization(index),
             "Where" => self.choice(index),
-            "Concat" | "MaxPool" | "AveragePool" | "GlobalAveragePool" | "ReduceMean"
-            | "Resize" | "Upsample" | "Pad" | "Slice" | "Gather" | "Transpose" | "Reshape"
-            | "Flatten" | "Squeeze" | "Unsqueeze" | "DepthToSpace" | "SpaceToDepth" | "Softmax"
-            | "LayerNormalization" | "Identity" => self.moved(index),
+            "Concat"
+            | "MaxPool"
+            | "AveragePool"
+            | "GlobalAveragePool"
+            | "ReduceMean"
+            | "Resize"
+            | "Upsample"
+            | "Pad"
+            | "Slice"
+            | "Gather"
+            | "Transpose"
+            | "Reshape"
+            | "Flatten"
+            | "Squeeze"
+            | "Unsqueeze"
+            | "DepthToSpace"
+            | "SpaceToDepth"
+            | "Softmax"
+            | "LayerNormalization"
+            | "InstanceNormalization"
+            | "GroupNormalization"
+            | "Identity" => self.moved(index),
             _ if elementwise::is_elementwise(node) => self.elementwise(index),
             _ => Err("it has no integer form here".into()),
         };

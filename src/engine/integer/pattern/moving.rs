@@ -4,11 +4,11 @@ use octet_kernels::int8::BlockOrder;
 
 use super::end::End;
 use super::network::{Operand, Operation};
-use super::reader::{Reader, Reason, is_row};
+use super::reader::{Reader, Reason};
 use super::resize::resize;
 use super::select::{axis, gather, pad, slice};
-use super::weighted::{Found, many_of, slot, slot_out};
-use super::windows;
+use super::weighted::{Found, slot, slot_out};
+use super::{normalization, windows};
 use crate::engine::integer::quantization::Quantization;
 use crate::onnx::schema::NodeProto;
 
@@ -32,13 +32,16 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity" => Operation::Reshape,
         "DepthToSpace" | "SpaceToDepth" => blocks(node, &shape)?,
         "Softmax" => softmax(node, reader, rank)?,
-        "LayerNormalization" => normalization(node, reader, &shape)?,
+        "LayerNormalization" => normalization::of_layer(node, reader, &shape)?,
+        "InstanceNormalization" | "GroupNormalization" => {
+            normalization::of_images(node, reader, &shape)?
+        }
         other => return Err(format!("{other} has no integer form here")),
     };
     let count = |shape: &[usize]| shape.iter().product::<usize>();
     let kept = match &operation {
         Operation::Reshape => count(&shape) == count(&output),
-        Operation::Softmax { .. } | Operation::Normalize { .. } => shape == output,
+        Operation::Softmax { .. } | Operation::Normalize(_) => shape == output,
         Operation::Transpose(order) => order.iter().map(|&a| shape[a]).eq(output.iter().copied()),
         Operation::Mean { axes } => {
             let outside: usize = shape[..axes.start]
@@ -80,7 +83,7 @@ pub(super) fn fits_reals(
             all && positions.iter().flatten().all(Option::is_some)
         }
         Operation::Mean { .. }
-        | Operation::Normalize { .. }
+        | Operation::Normalize(_)
         | Operation::Concat { .. }
         | Operation::Softmax { .. } => true,
         _ => false,
@@ -216,33 +219,4 @@ fn softmax(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, 
     // Before opset 13 it ran over all axes from this one on.
     let end = if newer { axis + 1 } else { rank };
     Ok(Operation::Softmax { axes: axis..end })
-}
-
-fn normalization(node: &NodeProto, reader: &Reader, shape: &[usize]) -> Result<Operation, Reason> {
-    let axis = axis(node.int("axis").unwrap_or(-1), shape.len())?;
-    if node.output.iter().skip(1).any(|name| !name.is_empty()) {
-        return Err("its mean or deviation is asked for".into());
-    }
-    let length: usize = shape[axis..].iter().product();
-    let numbers = |at: usize, what: &str| -> Result<Vec<f32>, Reason> {
-        let name = slot(node, at)?;
-        let (given, values) = reader
-            .reals(name)
-            .ok_or_else(|| format!("its {what} is no constant"))?;
-        // As many values may lie along another axis instead.
-        let along = &shape[axis..];
-        if !(is_row(&given, length) || many_of(&given) == many_of(along)) {
-            return Err(format!("its {what} has the shape {given:?} for {along:?}"));
-        }
-        Ok(values)
-    };
-    Ok(Operation::Normalize {
-        axis,
-        epsilon: node.float("epsilon").unwrap_or(1e-5),
-        scale: numbers(1, "scale")?,
-        shift: match node.input_at(2) {
-            Some(_) => numbers(2, "shift")?,
-            None => Vec::new(),
-        },
-    })
 }

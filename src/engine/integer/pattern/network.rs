@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use octet_kernels::int8::{Arithmetic, Between, BlockOrder, WideTable, Window};
+use octet_kernels::int8::{Affine, Arithmetic, Between, BlockOrder, WideTable, Window};
 
 use super::super::quantization::{Quantization, Wide};
 
@@ -184,6 +184,30 @@ pub(in super::super) struct Scaled {
     pub(in super::super) bounds: Option<[f32; 2]>,
 }
 
+/// A normalization of rows.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Norm {
+    /// Values of a row.
+    pub(in super::super) length: usize,
+    /// How many neighbours a scale is for.
+    pub(in super::super) each: usize,
+    pub(in super::super) epsilon: f32,
+    pub(in super::super) scale: Vec<f32>,
+    pub(in super::super) shift: Option<Vec<f32>>,
+}
+
+impl Norm {
+    /// What is multiplied and added from this row on.
+    pub(in super::super) fn affine(&self, row: usize) -> Affine<'_> {
+        Affine {
+            scale: &self.scale,
+            bias: self.shift.as_deref(),
+            each: self.each,
+            first: row * self.length,
+        }
+    }
+}
+
 /// What a step computes, with everything of it that doesn't depend on where its values lie.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Operation {
@@ -277,13 +301,8 @@ pub(in super::super) enum Operation {
     Softmax {
         axes: std::ops::Range<usize>,
     },
-    /// LayerNormalization over all axes from this one on.
-    Normalize {
-        axis: usize,
-        epsilon: f32,
-        scale: Vec<f32>,
-        shift: Vec<f32>,
-    },
+    /// LayerNormalization and its kin.
+    Normalize(Norm),
 }
 
 /// Arithmetic of two values; of the last two also of more.
@@ -345,7 +364,7 @@ impl Operation {
             Operation::Reshape => "reshape",
             Operation::Blocks { .. } => "regrouping",
             Operation::Softmax { .. } => "softmax",
-            Operation::Normalize { .. } => "normalization",
+            Operation::Normalize(_) => "normalization",
         }
     }
 }

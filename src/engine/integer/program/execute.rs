@@ -4,7 +4,7 @@
 //! for any number of threads.
 
 use octet_kernels::Ends;
-use octet_kernels::int8::{self as kernels, Affine, Error, Image, Scale};
+use octet_kernels::int8::{self as kernels, Error, Image, Scale};
 
 use super::instruction::{PARTS, Work};
 use super::products::{floats, measured, of_two, product, requantized, sums};
@@ -359,22 +359,12 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 kernels::softmax(given, *row, *from, *to, output)
             })
         }
-        Work::Normalize {
-            length: row,
-            from,
-            scale,
-            shift,
-            epsilon,
-            to,
-        } => {
-            let given = bytes_of(inputs, 0)?;
-            let affine = Affine {
-                scale,
-                bias: shift.as_deref(),
-            };
-            share(output, *row, length * 4, |rows, output| {
+        Work::Normalize { norm, from, to } => {
+            let (given, row) = (bytes_of(inputs, 0)?, norm.length);
+            share(output, row, length * 4, |rows, output| {
                 let given = &given[rows.start * row..rows.end * row];
-                kernels::layer_norm(given, *row, *from, affine, *epsilon, *to, output)
+                let (affine, epsilon) = (norm.affine(rows.start), norm.epsilon);
+                kernels::layer_norm(given, row, *from, affine, epsilon, *to, output)
             })
         }
         _ => wide::to_bytes(work, inputs, output),

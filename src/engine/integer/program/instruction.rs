@@ -7,7 +7,7 @@ use octet_kernels::int8::{
     Table, Target, TransposedWeights, Way, Weights, WideTable, Window,
 };
 
-use crate::engine::integer::pattern::Stacks;
+use crate::engine::integer::pattern::{Norm, Stacks};
 
 /// Where an instruction reads from.
 #[derive(Clone, Debug)]
@@ -190,12 +190,7 @@ pub(super) enum Work {
     JoinSums(Vec<f64>),
     /// Of rows of this length.
     SoftmaxOfReals(usize),
-    NormalizeReals {
-        length: usize,
-        scale: Vec<f32>,
-        shift: Option<Vec<f32>>,
-        epsilon: f32,
-    },
+    NormalizeReals(Norm),
     /// Floats between two bounds.
     Clamp([f32; 2]),
     /// Signed bytes from outside to unsigned.
@@ -280,11 +275,8 @@ pub(super) enum Work {
         to: Scale,
     },
     Normalize {
-        length: usize,
+        norm: Norm,
         from: Scale,
-        scale: Vec<f32>,
-        shift: Option<Vec<f32>>,
-        epsilon: f32,
         to: Scale,
     },
 }

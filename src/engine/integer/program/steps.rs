@@ -197,19 +197,11 @@ impl<'a> Compiler<'a> {
                 let made = self.bytes(work, vec![source], output);
                 self.kept(step, first, Layout::ChannelsLast, made, output)?;
             }
-            Operation::Normalize {
-                axis,
-                epsilon,
-                scale: factors,
-                shift,
-            } => {
+            Operation::Normalize(norm) => {
                 let source = self.operand(first, Layout::Plain)?;
                 let work = Work::Normalize {
-                    length: shape[*axis..].iter().product(),
+                    norm: norm.clone(),
                     from: scale(first.quantization().ok_or(MISSING)?),
-                    scale: factors.clone(),
-                    shift: (!shift.is_empty()).then(|| shift.clone()),
-                    epsilon: *epsilon,
                     to: scale(step.quantization.ok_or(MISSING)?),
                 };
                 let made = self.bytes(work, vec![source], output);

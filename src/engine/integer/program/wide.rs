@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use octet_kernels::int8::{self as kernels, Affine, Arithmetic, Error, Grid, Image, Plane, Reals};
+use octet_kernels::int8::{self as kernels, Arithmetic, Error, Grid, Image, Plane, Reals};
 
 use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
@@ -193,20 +193,7 @@ impl<'a> Compiler<'a> {
                 let (layout, [_, middle, inner]) = super::steps::around(shape, axes);
                 (layout, Work::MeanOfReals([middle, inner]))
             }
-            Operation::Normalize {
-                axis,
-                epsilon,
-                scale,
-                shift,
-            } => {
-                let work = Work::NormalizeReals {
-                    length: shape[*axis..].iter().product(),
-                    scale: scale.clone(),
-                    shift: (!shift.is_empty()).then(|| shift.clone()),
-                    epsilon: *epsilon,
-                };
-                (Layout::Plain, work)
-            }
+            Operation::Normalize(norm) => (Layout::Plain, Work::NormalizeReals(norm.clone())),
             _ => return Err(MISSING),
         };
         let source = self.reals(first, layout)?;
@@ -365,20 +352,12 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
                 kernels::mean(reals, [*middle, *inner], output)
             })
         }
-        Work::NormalizeReals {
-            length: row,
-            scale,
-            shift,
-            epsilon,
-        } => {
-            let reals = floats_of(inputs, 0)?;
-            let affine = Affine {
-                scale,
-                bias: shift.as_deref(),
-            };
-            share(output, *row, length * 4, |part, output| {
+        Work::NormalizeReals(norm) => {
+            let (reals, row) = (floats_of(inputs, 0)?, norm.length);
+            share(output, row, length * 4, |part, output| {
                 let reals = &reals[part.start * row..part.end * row];
-                kernels::layer_norm_reals(reals, *row, affine, *epsilon, output)
+                let affine = norm.affine(part.start);
+                kernels::layer_norm_reals(reals, row, affine, norm.epsilon, output)
             })
         }
         _ => Err(Error::Zero {

@@ -2,8 +2,8 @@
 
 use octet_kernels::int8::{
     Affine, BlockOrder, Coordinates, Image, Nearest, Scale, Table, Target, copy_rows,
-    depth_to_space, layer_norm, linear_pixels, nearest_pixels, permute, resize_linear,
-    resize_nearest, select, softmax, softmax_reals, space_to_depth,
+    depth_to_space, layer_norm, layer_norm_reals, linear_pixels, nearest_pixels, permute,
+    resize_linear, resize_nearest, select, softmax, softmax_reals, space_to_depth,
 };
 
 use super::Random;
@@ -243,17 +243,40 @@ fn rows(random: &mut Random) {
             );
         }
     }
-    let (scale, bias) = (random.floats(length, 2.0), random.floats(length, 2.0));
+    // A scale for each value of a row, for each row, or for parts of one.
+    let (each, numbers) = match random.within(0, 2) {
+        0 => (1, length),
+        1 => (length, count),
+        _ => match length % 2 {
+            0 => (length / 2, 2 * count),
+            _ => (length, 1),
+        },
+    };
+    let (scale, bias) = (random.floats(numbers, 2.0), random.floats(numbers, 2.0));
     let affine = Affine {
         scale: &scale,
         bias: random.coin().then_some(&bias[..]),
+        each,
+        first: 0,
     };
     let to = Scale {
         scale: 0.05,
         zero_point: 128,
     };
     layer_norm(&values, length, from, affine, 1e-5, to, &mut output).expect("whole rows");
-    for (row, seen) in values.chunks(length).zip(output.chunks(length)) {
+    let normal = output.clone();
+    let mut last = vec![0; length];
+    let after = Affine {
+        first: (count - 1) * length,
+        ..affine
+    };
+    let rest = &values[after.first..];
+    layer_norm(rest, length, from, after, 1e-5, to, &mut last).expect("whole rows");
+    assert_eq!(last, normal[after.first..], "a row by itself");
+    let mut normal_reals = vec![0.0; reals.len()];
+    layer_norm_reals(&reals, length, affine, 1e-5, &mut normal_reals).expect("whole rows");
+    let rows = values.chunks(length).zip(output.chunks(length));
+    for (place, (row, seen)) in rows.enumerate() {
         let mean = row.iter().map(|&byte| value(byte)).sum::<f64>() / length as f64;
         let variance = row
             .iter()
@@ -262,8 +285,11 @@ fn rows(random: &mut Random) {
             / length as f64;
         for (at, (&byte, &seen)) in row.iter().zip(seen).enumerate() {
             let normal = (value(byte) - mean) / (variance + 1e-5).sqrt();
-            let exact =
-                normal * f64::from(scale[at]) + affine.bias.map_or(0.0, |bias| f64::from(bias[at]));
+            let number = (place * length + at) / each % numbers;
+            let shift = affine.bias.map_or(0.0, |bias| f64::from(bias[number]));
+            let exact = normal * f64::from(scale[number]) + shift;
+            let real = f64::from(normal_reals[place * length + at]);
+            assert!((real - exact).abs() <= 1e-3, "{real} for {exact}");
             let exact = (exact / f64::from(to.scale) + 128.0).clamp(0.0, 255.0);
             assert!(
                 (f64::from(seen) - exact).abs() <= 0.51,

@@ -1,0 +1,84 @@
+//! Normalizations of rows: of layers, and of images, where a row is a channel or a group of them.
+
+use super::network::{Norm, Operation};
+use super::reader::{Reader, Reason, is_row};
+use super::select::axis;
+use super::weighted::{many_of, slot};
+use crate::onnx::schema::NodeProto;
+
+/// LayerNormalization, over all axes from one on.
+pub(super) fn of_layer(
+    node: &NodeProto,
+    reader: &Reader,
+    shape: &[usize],
+) -> Result<Operation, Reason> {
+    let axis = axis(node.int("axis").unwrap_or(-1), shape.len())?;
+    if node.output.iter().skip(1).any(|name| !name.is_empty()) {
+        return Err("its mean or deviation is asked for".into());
+    }
+    let length: usize = shape[axis..].iter().product();
+    // As many values may lie along another axis instead.
+    let along = &shape[axis..];
+    let fits = |given: &[usize]| is_row(given, length) || many_of(given) == many_of(along);
+    normalized(node, reader, (length, 1), fits)
+}
+
+/// InstanceNormalization and GroupNormalization, of images with channels first.
+pub(super) fn of_images(
+    node: &NodeProto,
+    reader: &Reader,
+    shape: &[usize],
+) -> Result<Operation, Reason> {
+    let [_, channels, plane @ ..] = shape else {
+        return Err(format!("its input has the shape {shape:?}"));
+    };
+    let groups = match node.is("GroupNormalization") {
+        true => node.int("num_groups").unwrap_or(0),
+        false => *channels as i64,
+    };
+    let groups = usize::try_from(groups).ok();
+    let groups = groups.filter(|&groups| groups > 0 && channels.is_multiple_of(groups));
+    let groups = groups.ok_or_else(|| format!("its groups don't divide {channels} channels"))?;
+    let pixels: usize = plane.iter().product();
+    let length = channels / groups * pixels;
+    if length == 0 {
+        return Err("it normalizes nothing".into());
+    }
+    // Before opset 21 there was one scale a group.
+    let (count, each) = match node.is("GroupNormalization") && reader.opset < 21 {
+        true => (groups, length),
+        false => (*channels, pixels),
+    };
+    normalized(node, reader, (length, each), |given| given == [count])
+}
+
+/// Of rows of that length, with a scale for so many neighbours, whose shape fits.
+fn normalized(
+    node: &NodeProto,
+    reader: &Reader,
+    (length, each): (usize, usize),
+    fits: impl Fn(&[usize]) -> bool,
+) -> Result<Operation, Reason> {
+    let numbers = |at: usize, what: &str| -> Result<Vec<f32>, Reason> {
+        let name = slot(node, at)?;
+        let (given, values) = reader
+            .reals(name)
+            .ok_or_else(|| format!("its {what} is no constant"))?;
+        match fits(&given) {
+            true => Ok(values),
+            false => Err(format!(
+                "its {what} has the shape {given:?}, which doesn't fit"
+            )),
+        }
+    };
+    Ok(Operation::Normalize(Norm {
+        length,
+        each,
+        epsilon: node.float("epsilon").unwrap_or(1e-5),
+        scale: numbers(1, "scale")?,
+        shift: match node.input_at(2) {
+            Some(_) => Some(numbers(2, "shift")?),
+            None => None,
+        },
+    }))
+}
