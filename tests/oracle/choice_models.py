@@ -66,6 +66,15 @@ def where(left=(2, 3, 4, 5), right=(2, 3, 4, 5), mask=(2, 3, 4, 5), condition="i
     return build
 
 
+def where_less(p):
+    """By a comparison of the values themselves, in float between two regions."""
+    x = p.pair(p.input("x", [1, 3, 6, 6]))
+    a, b = (p.pair(p.node("Conv", [x, p.weight([8, 3, 1, 1])]), 0.04, 110) for _ in "ab")
+    y = p.pair(p.node("Where", [p.node("Less", [a, b]), a, b]), 0.04, 110)
+    p.pair(p.node("Conv", [y, p.weight([4, 8, 3, 3])]), 0.2, output="y")
+    p.output("y")
+
+
 def masked_attention(p):
     """The scores that a mask hides become a large negative number before the Softmax."""
     a, b = p.pair(p.input("a", [2, 3, 5, 8])), p.pair(p.input("b", [2, 3, 8, 5]), 0.03, 120)
@@ -101,5 +110,6 @@ MODELS = {
     "Where into 16 bits": (where(end=WIDE), ()),
     "Where of a number into 16 bits": (where(left=0.3, end=WIDE, mask=(3, 1, 5), condition="Less"), ("Less",)),
     "Where without end into 16 bits": (where(left=-np.inf, end=WIDE), ("Where",)),
+    "Where by a comparison": (where_less, ("Less",)),
     "masked attention": (masked_attention, ("Cast",)),
 }  # fmt: skip

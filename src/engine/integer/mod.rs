@@ -25,10 +25,10 @@ use serde::Serialize;
 
 use super::EngineError;
 use crate::graph::{Dim, MICROSOFT, Model, TensorType};
-use crate::onnx::schema::{AttributeProto, NodeProto};
+use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 use crate::tensor::Tensor;
 pub(super) use pattern::Scope;
-use pattern::{Kind, Network, Operand, Step, Value};
+use pattern::{Kind, Network, Operand, Operation, Step, Value};
 pub(super) use program::Program;
 
 /// What stands in a graph that tract is given, beside its nodes.
@@ -263,7 +263,10 @@ fn listed(
             (type_name(value), shape.unwrap_or_default())
         }
     };
-    let (inputs, input_shapes) = step.inputs.iter().map(value).unzip();
+    let (mut inputs, input_shapes): (Vec<String>, _) = step.inputs.iter().map(value).unzip();
+    if let (Operation::Choice, Some(condition)) = (&step.operation, inputs.first_mut()) {
+        *condition = DataType::Bool.name().to_owned();
+    }
     let output = network.values.get(&step.output);
     FusedNode {
         node: step.node.clone(),

@@ -327,7 +327,7 @@ impl<'a> Compiler<'a> {
             let sources = vec![left.source.clone(), right.source.clone()];
             self.add(work, sources, element_of(step), output)
         } else {
-            // Of each byte of one with each of the other: their sums are brought together exactly.
+            // Of each byte of one with each of the other: their sums, which are exact, are brought together in f64.
             let (mut sums, mut weights) = (Vec::new(), Vec::new());
             for left in &left {
                 for right in &right {

@@ -3,9 +3,8 @@
 use octet_kernels::int8::{
     Average, Grid, Image, Operand, Scale, Table, Target, WideTable, Window, add, average_pool,
     dequantize, dequantize_to_channels_first, dynamic_quantize, dynamic_scale, extreme,
-    global_average_pool,
-    max_pool, multiply, quantize, quantize_to_channels_last, scale_between, to_channels_first,
-    to_channels_last,
+    global_average_pool, max_pool, multiply, quantize, quantize_to_channels_last, scale_between,
+    to_channels_first, to_channels_last,
 };
 
 use super::Random;
