@@ -304,8 +304,8 @@ fn functions_that_double_what_they_hold_end() {
         ];
         function(&format!("f{i}"), &["v"], &["r"], body)
     };
-    let mut functions: Vec<_> = (0..64).map(doubling).collect();
-    functions.push(function("f64", &["v"], &["r"], vec![]));
+    let mut functions: Vec<_> = (0..40).map(doubling).collect();
+    functions.push(function("f40", &["v"], &["r"], vec![]));
     let said = refused(vec![call("f0", "one", &["x"], &["y"])], functions);
     assert!(
         said.contains("node one") && said.contains("200000 nodes"),
