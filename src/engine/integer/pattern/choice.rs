@@ -47,10 +47,10 @@ fn of_three(node: &NodeProto, to: Option<Quantization>, reader: &Reader) -> Foun
             None => reader.operand_or_reals(name)?,
         });
     }
-    for (at, name) in node.input.iter().enumerate() {
+    let endless = |value: &f32| !value.is_finite();
+    for (name, operand) in node.input.iter().zip(&operands) {
         spreads(name, &reader.shape(name)?, &output)?;
-        let endless = |value: &f32| !value.is_finite();
-        if let Operand::Reals(_, values) = &operands[at]
+        if let Operand::Reals(_, values) = operand
             && values.iter().any(endless)
         {
             return Err(format!("{name} holds what no integer stands for"));

@@ -262,14 +262,11 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
             share(output, width, length, |rows, output| {
                 for (row, mut output) in rows.zip(output.chunks_exact_mut(width.max(1))) {
                     for (at, &(part, _)) in parts.iter().enumerate() {
-                        let from = floats_of(inputs, at)?;
+                        let from = floats_of(inputs, at)?.get(row * part..);
                         let (to, rest) = output.split_at_mut(part);
-                        to.copy_from_slice(
-                            from.get(row * part..)
-                                .unwrap_or_default()
-                                .get(..part)
-                                .unwrap_or_default(),
-                        );
+                        for (to, &from) in to.iter_mut().zip(from.unwrap_or_default()) {
+                            *to = from;
+                        }
                         output = rest;
                     }
                 }
