@@ -1,5 +1,5 @@
-//! Operators of ONNX Runtime's optimizer written out: what depends on the graph around them. That their outputs stay the same is
-//! tested against ONNX Runtime (tests/oracle/test_fused.py).
+//! Operators that stand for several written out: what depends on the graph around them. That their outputs stay the same is
+//! tested against ONNX Runtime (tests/oracle/test_fused.py, test_float_operators.py).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use octet::graph::{Dim, Model, TensorType};
@@ -79,4 +79,35 @@ fn nodes_keep_the_name_that_settings_know() {
     let names: Vec<&str> = model.graph.nodes.iter().map(NodeProto::title).collect();
     assert_eq!(names, ["y.turned", "y", "y.scaled"]);
     assert_eq!(model.graph.nodes[2].output, ["y"]);
+}
+
+#[test]
+fn attention_of_heads_in_one_is_products_that_can_be_quantized() {
+    let node = NodeProto::new("Attention", "the node", &["x", "x", "x"], &["y"])
+        .with(AttributeProto::int("q_num_heads", 2))
+        .with(AttributeProto::int("kv_num_heads", 2));
+    let model = prepared(Some(&[1, 5, 8]), vec![node.clone()], Vec::new());
+    let apart = ["Reshape", "Transpose"];
+    let rest = [
+        "Transpose",
+        "MatMul",
+        "Mul",
+        "Softmax",
+        "MatMul",
+        "Transpose",
+        "Reshape",
+    ];
+    let expected = [&apart[..], &apart, &apart, &rest].concat();
+    assert_eq!(operators(&model), expected);
+    let named = model
+        .graph
+        .nodes
+        .iter()
+        .find(|one| one.title() == "the node");
+    assert!(named.is_some_and(|one| one.is("MatMul")));
+    // How many words count it doesn't know.
+    let mut counted = node;
+    counted.input.extend(["", "", "", "x"].map(String::from));
+    let model = prepared(Some(&[1, 5, 8]), vec![counted], Vec::new());
+    assert_eq!(operators(&model), ["Attention"]);
 }

@@ -8,6 +8,9 @@ use super::shapes::{self, Types, position};
 use crate::graph::{Dim, Graph, Steps};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
+/// Longer sequences are not followed: each is remembered with all its elements.
+const MOST: usize = 512;
+
 /// Writes out what reads such values. Returns how many nodes that were.
 pub(super) fn write_out(graph: &mut Graph) -> usize {
     let is_one = |node: &NodeProto| {
@@ -115,6 +118,9 @@ impl Writer<'_> {
             "Identity" => known?,
             _ => return None,
         };
+        if elements.len() > MOST {
+            return None;
+        }
         self.sequences.insert(output.clone(), elements);
         Some(())
     }
@@ -152,6 +158,9 @@ impl Writer<'_> {
         let Dim::Known(size) = shape[axis] else {
             return None;
         };
+        if size > MOST {
+            return None;
+        }
         let said = node.input_at(1).map(|said| self.types.get(said));
         let parts = match said {
             None => vec![1; size],

@@ -12,6 +12,10 @@ impl Checked<'_> {
             "DepthToSpace" | "SpaceToDepth" => self.squares(operator == "DepthToSpace"),
             "Resize" | "Upsample" => self.resize(),
             "Split" => self.split(),
+            "RoiAlign" => {
+                self.positive("output_height", Some(1))?;
+                self.positive("output_width", Some(1)).map(|_| ())
+            }
             _ => Ok(()),
         }
     }

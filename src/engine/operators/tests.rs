@@ -1,7 +1,7 @@
 use crate::engine::Engine;
 use crate::engine::checks::tests::Beside::{self, Floats, Integers, Nothing};
 use crate::engine::checks::tests::{ints, model, node, text};
-use crate::onnx::schema::{AttributeProto, NodeProto};
+use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
 use crate::tensor::{Tensor, Values};
 
 /// What a node makes of these values, with its shape.
@@ -269,4 +269,33 @@ fn an_affine_grid_tells_where_each_pixel_comes_from() {
     let (shape, found) = made(grid, &[1, 2, 3], &turned, &[Integers(&[1, 1, 2, 2])]);
     assert_eq!(shape, [1, 2, 2, 2]);
     assert_eq!(found, [1.5, -1.0, 1.5, 1.0, -0.5, -1.0, -0.5, 1.0]);
+}
+
+#[test]
+fn what_runs_backwards_only_begins_at_the_end() {
+    // One number that adds what it sees to a half of what it was: from the end to the front.
+    let weights = [Floats(&[1, 1, 1], &[1.0]), Floats(&[1, 1, 1], &[0.5])];
+    let node = text("RNN", "direction", "reverse")
+        .with(AttributeProto::int("hidden_size", 1))
+        .with(AttributeProto {
+            name: Some("activations".into()),
+            r#type: Some(AttributeType::Strings as i32),
+            strings: vec![b"Relu".to_vec().into()],
+            ..Default::default()
+        });
+    let (_, found) = made(node, &[3, 1, 1], &[1.0, 2.0, 4.0], &weights);
+    assert_eq!(found, [3.0, 4.0, 4.0]);
+}
+
+#[test]
+fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
+    for (domain, operator) in [("my.own", "Relu"), ("com.microsoft", "Attention")] {
+        let mut node = node(operator);
+        node.domain = Some(domain.to_owned());
+        let engine = Engine::new(model(node, &[2], &[]), vec![]);
+        let fed = Tensor::new(vec![2], Values::F32(vec![1.0, 2.0])).unwrap();
+        let error = engine.run(&[fed], |_, _| {}, || false).unwrap_err();
+        let named = format!("has no operator {domain}::{operator}");
+        assert!(error.to_string().contains(&named), "{error}");
+    }
 }

@@ -6,6 +6,8 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 const MASK: usize = 3;
 const PAST: [usize; 2] = [4, 5];
+/// More heads are not written out.
+const MOST: i64 = 4096;
 /// How many words of each line count.
 const COUNTS: usize = 6;
 
@@ -38,7 +40,13 @@ impl Writer<'_> {
         let [[heads, wide], [shared, _], [others, _]] = sizes;
         let mode = usize::try_from(node.int("qk_matmul_output_mode").unwrap_or(0)).ok()?;
         let apart = self.shape(slot(0))?.len() == 3;
-        if shared < 1 || heads % shared != 0 || shared != others || wide < 1 || mode > 3 {
+        if shared < 1
+            || heads % shared != 0
+            || shared != others
+            || wide < 1
+            || mode > 3
+            || heads > MOST
+        {
             return None;
         }
         let mask = match slot(MASK) {
@@ -134,7 +142,13 @@ impl Writer<'_> {
         }
         shown.push(scores.clone());
         let along = vec![AttributeProto::int("axis", -1)];
-        let shares = steps.step_with("Softmax", &[&scores], title, "shares", along);
+        let mut shares = steps.step_with("Softmax", &[&scores], title, "shares", along);
+        if slot(MASK).is_some() {
+            // Who sees nothing has no shares, where a softmax of nothing but -∞ makes no numbers.
+            let none = steps.number(title, 0.0);
+            let blind = steps.step("IsNaN", &[&shares], title, "blind");
+            shares = steps.step("Where", &[&blind, &none, &shares], title, "seen");
+        }
         shown.push(shares.clone());
         if let Some(output) = asked(3) {
             steps.last("Identity", &[&shown[mode]], output, output, Vec::new());
@@ -144,7 +158,8 @@ impl Writer<'_> {
             steps.last("MatMul", &[&shares, value], title, output, Vec::new());
             return Some(());
         }
-        let mixed = steps.step("MatMul", &[&shares, value], title, "mixed");
+        let mixed = steps.names.fresh(&format!("{title}.mixed"));
+        steps.last("MatMul", &[&shares, value], title, &mixed, Vec::new());
         let back = steps.step_with("Transpose", &[&mixed], title, "back", order(&[0, 2, 1, 3]));
         let whole = steps.integers(title, &[0, 0, -1]);
         let name = steps.names.fresh(&format!("{title}.whole"));

@@ -18,7 +18,7 @@ pub(super) fn affine(call: &Call, made: &mut [f32]) -> TractResult<()> {
     );
     let corners = call.node.int("align_corners").unwrap_or(0) != 0;
     let middle = |at: usize, size: usize| match (corners, size) {
-        (true, 1) => -1.0,
+        (true, 1) => 1.0,
         (true, _) => 2.0 * at as f32 / (size - 1) as f32 - 1.0,
         (false, _) => (2 * at + 1) as f32 / size as f32 - 1.0,
     };

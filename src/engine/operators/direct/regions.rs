@@ -16,6 +16,10 @@ const OPSET_WITH_HALVES: i64 = 16;
 /// The means, or the largest, of values between the pixels, at a grid of places in each part of a region.
 pub(super) fn align(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
+    ensure!(
+        call.sizes::<2>(1)?[1] == 4 && height * width > 0,
+        "its regions have four corners each, of a picture of {height} by {width}"
+    );
     let [_, _, rows, columns] = *call.made else {
         bail!("it makes pictures, not {:?}", call.made);
     };
@@ -120,6 +124,10 @@ fn around(y: f32, x: f32, height: usize, width: usize) -> Around {
 /// The largest pixel in each part of a region.
 pub(super) fn pool(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
+    ensure!(
+        call.sizes::<2>(1)?[1] == 5,
+        "its regions have a picture and four corners each"
+    );
     let [_, _, rows, columns] = *call.made else {
         bail!("it makes pictures, not {:?}", call.made);
     };

@@ -101,7 +101,7 @@ pub(super) fn join(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let windows = Windows::of(call, sizes(&call.integers(2)?)?, &extent)?;
     let (taps, each) = (count(&windows.kernel), count(&extent));
     ensure!(
-        count(&windows.places) == columns && rows % taps == 0 && values.len() > 0,
+        count(&windows.places) == columns && rows % taps == 0 && !values.is_empty(),
         "its {rows} rows of {columns} are not those of windows of {taps} at {:?} places",
         windows.places
     );
@@ -136,7 +136,8 @@ pub(super) fn deform(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let (pixels, weights, moves) = (call.floats(0)?, call.floats(1)?, call.floats(2)?);
     let masked = images * moved * taps * places;
     ensure!(
-        channels % moved == 0
+        height * width > 0
+            && channels % moved == 0
             && channels == within * groups
             && filters % groups == 0
             && moves.len() == 2 * masked

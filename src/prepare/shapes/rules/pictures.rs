@@ -16,12 +16,12 @@ impl Context<'_> {
                 None => windows::shape(node, self.types),
             },
             "RoiAlign" | "MaxRoiPool" => {
-                let pooled = node.ints("pooled_shape");
-                let [height, width] = match pooled {
-                    Some(&[height, width]) => {
-                        [height, width].map(|s| Dim::Known(s.max(0) as usize))
+                let [height, width] = match (operator, node.ints("pooled_shape")) {
+                    ("RoiAlign", _) => ["output_height", "output_width"].map(size),
+                    (_, Some(&[height, width])) => {
+                        [height, width].map(|size| Dim::Known(size.max(0) as usize))
                     }
-                    _ => ["output_height", "output_width"].map(size),
+                    _ => return None,
                 };
                 let regions = self.input(1)?.shape.as_ref()?.first()?.clone();
                 Some(vec![regions, own?.get(1)?.clone(), height, width])
