@@ -34,6 +34,15 @@ pub enum MethodError {
     Unknown(String),
     #[error("the calibration method \"{given}\" is not understood: write it as {form}")]
     Parameter { given: String, form: &'static str },
+    #[error(
+        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but levels are made of whole bins: give as many bins as \
+         levels at least, bins first, as in ort-entropy:2048/128"
+    )]
+    FewBins {
+        given: String,
+        bins: usize,
+        levels: usize,
+    },
 }
 
 /// What ONNX Runtime cuts at, and so do we where no number is given.
@@ -68,15 +77,29 @@ impl FromStr for Method {
                 .ok_or_else(|| wrong("percentile:99.99, with a number above 0 and at most 100")),
             "ort-percentile" => percent(parameter)
                 .map(Method::OrtPercentile)
-                .ok_or_else(|| wrong("ort-percentile:99.99, with a number above 0 and at most 100")),
+                .ok_or_else(|| {
+                    wrong("ort-percentile:99.99, with a number above 0 and at most 100")
+                }),
             "layerwise-percentile" => match parameter {
                 None | Some("mae") => Ok(Method::LayerwisePercentile(Measure::Mae)),
                 Some("mse") => Ok(Method::LayerwisePercentile(Measure::Mse)),
-                _ => Err(wrong("layerwise-percentile:mae or layerwise-percentile:mse")),
+                _ => Err(wrong(
+                    "layerwise-percentile:mae or layerwise-percentile:mse",
+                )),
             },
-            "ort-entropy" => bins_and_levels(parameter).ok_or_else(|| {
-                wrong("ort-entropy:2048/128, bins and levels, not fewer bins than levels, from 2 to 65536")
-            }),
+            "ort-entropy" => {
+                let (bins, levels) = bins_and_levels(parameter).ok_or_else(|| {
+                    wrong("ort-entropy:2048/128, bins and levels, both from 2 to 65536")
+                })?;
+                match bins >= levels {
+                    true => Ok(Method::OrtEntropy { bins, levels }),
+                    false => Err(MethodError::FewBins {
+                        given: text.into(),
+                        bins,
+                        levels,
+                    }),
+                }
+            }
             _ => Err(MethodError::Unknown(text.into())),
         }
     }
@@ -97,17 +120,15 @@ fn percent(parameter: Option<&str>) -> Option<f64> {
     (percent > 0.0 && percent <= 100.0).then_some(percent)
 }
 
-fn bins_and_levels(parameter: Option<&str>) -> Option<Method> {
-    let (bins, levels) = match parameter {
-        None => (128, 128),
-        Some(pair) => {
-            let (bins, levels) = pair
-                .split_once('/')
-                .filter(|_| is_of("0123456789/", pair))?;
-            (bins.parse().ok()?, levels.parse().ok()?)
-        }
+fn bins_and_levels(parameter: Option<&str>) -> Option<(usize, usize)> {
+    let Some(pair) = parameter else {
+        return Some((128, 128));
     };
-    (levels >= 2 && bins >= levels && bins <= 65536).then_some(Method::OrtEntropy { bins, levels })
+    let (bins, levels) = pair
+        .split_once('/')
+        .filter(|_| is_of("0123456789/", pair))?;
+    let number = |text: &str| text.parse().ok().filter(|n| (2..=65536).contains(n));
+    Some((number(bins)?, number(levels)?))
 }
 
 impl fmt::Display for Method {
@@ -178,7 +199,8 @@ mod tests {
             ("mse:3", "write it as mse"),
             ("layerwise-percentile:max", "layerwise-percentile:mse"),
             ("ort-entropy:128", "ort-entropy:2048/128"),
-            ("ort-entropy:64/128", "not fewer bins"),
+            ("ort-entropy:64/65537", "from 2 to 65536"),
+            ("ort-entropy:128/256", "has 128 bins and 256 levels"),
         ] {
             let error = text.parse::<Method>().unwrap_err().to_string();
             assert!(
