@@ -180,7 +180,8 @@ impl Session {
             method,
             settings: &settings,
         };
-        to_js(&self.inner.forecast(first, &reading, &job).map_err(error)?)
+        let found = self.inner.forecast(first, &reading, &job, &Shared);
+        to_js(&found.map_err(error)?)
     }
 
     /// Prepares the model and begins a calibration, which makes channels alike if `equalize` says so, as it does in settings.

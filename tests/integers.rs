@@ -112,7 +112,7 @@ fn steps(tensor: &Tensor, scale: f32) -> Vec<i32> {
 fn a_network_runs_in_one_region_with_the_numbers_of_its_pairs() {
     let inputs = sample(&[2, 5, 24, 20]);
     let integers = Engine::new(network(), vec![]).on_integers();
-    let fused = integers.fused(&inputs).unwrap();
+    let fused = integers.fused(&inputs, &|| false).unwrap();
     assert_eq!(regions(&fused), BTreeSet::from([0]), "{fused:#?}");
     assert!(fused.iter().all(|node| node.reason.is_none()), "{fused:#?}");
     let conv = fused.iter().find(|node| node.node == "the_a").unwrap();
@@ -185,7 +185,7 @@ fn samples_of_ever_new_shapes_and_several_runs_at_once_are_right() {
 fn a_clock_hears_of_every_step_by_its_place_in_the_list() {
     let inputs = sample(&[1, 5, 10, 10]);
     let engine = Engine::new(network(), vec![]).on_integers();
-    let fused = engine.fused(&inputs).unwrap();
+    let fused = engine.fused(&inputs, &|| false).unwrap();
     let mut heard = BTreeSet::new();
     let timed = engine
         .run_clocked(&inputs, &mut |step| heard.extend([step]), || false)
@@ -206,7 +206,7 @@ fn a_float_operator_on_a_way_back_cuts_the_region() {
     let sum = p.pair("sum", 0.3);
     let engine = Engine::new(p.model(&[&sum]), vec![]).on_integers();
     let inputs = sample(&[1, 5, 6, 6]);
-    let fused = engine.fused(&inputs).unwrap();
+    let fused = engine.fused(&inputs, &|| false).unwrap();
     assert_eq!(regions(&fused).len(), 2, "{fused:#?}");
     let floats: Vec<_> = fused.iter().filter(|node| node.reason.is_some()).collect();
     assert_eq!(floats.len(), 1);
@@ -227,14 +227,14 @@ fn a_watched_value_is_seen_and_the_rest_is_fused_around_it() {
         )
         .unwrap();
     assert_eq!(seen, [(0, 24 * 10 * 10)]);
-    assert_eq!(regions(&engine.fused(&inputs).unwrap()).len(), 1);
+    assert_eq!(regions(&engine.fused(&inputs, &|| false).unwrap()).len(), 1);
 }
 
 #[test]
 fn a_float_model_has_nothing_to_list() {
     let model = graphs::model(vec![graphs::node("Relu", &["x"], "y")], vec![], &["y"]);
     let engine = Engine::new(model, vec![]).on_integers();
-    assert_eq!(engine.fused(&sample(&[2, 3])).unwrap(), []);
+    assert_eq!(engine.fused(&sample(&[2, 3]), &|| false).unwrap(), []);
 }
 
 #[test]

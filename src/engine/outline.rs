@@ -266,7 +266,7 @@ fn work_of(plan: &TypedSimplePlan, node: &TypedNode) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::Engine;
+    use crate::engine::{Engine, EngineError};
     use crate::graph::{Dim, Model, TensorType};
     use crate::onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
     use crate::tensor::{Tensor, Values};
@@ -296,21 +296,44 @@ mod tests {
     fn values_written_over_are_not_counted_twice_and_what_is_remembered_is() {
         let input = Tensor::new(vec![4, 256], Values::F32(vec![0.5; 1024])).unwrap();
         let engine = Engine::new(model(), vec!["e".to_string()]);
-        let outline = engine
-            .route(std::slice::from_ref(&input))
-            .unwrap()
-            .outline(|_| 100);
+        let route = engine
+            .route(std::slice::from_ref(&input), &|| false)
+            .unwrap();
+        let outline = route.outline(|_| 100);
         assert_eq!((outline.peak, outline.remembered), (2 * 4096 + 100, 100));
         assert!(outline.usual <= outline.peak && outline.usual >= 4096);
         let clock = std::cell::Cell::new(0.0);
         let tick = || clock.replace(clock.get() + 1.0);
         let whole = engine
-            .probe(std::slice::from_ref(&input), 1e9, tick, |_, _| {})
+            .probe(
+                &route,
+                std::slice::from_ref(&input),
+                1e9,
+                tick,
+                |_, _| {},
+                &|| false,
+            )
             .unwrap();
         assert_eq!(whole.share, 1.0);
         let part = engine
-            .probe(std::slice::from_ref(&input), 1.0, tick, |_, _| {})
+            .probe(
+                &route,
+                std::slice::from_ref(&input),
+                1.0,
+                tick,
+                |_, _| {},
+                &|| false,
+            )
             .unwrap();
         assert!(part.share < 1.0 && part.ms > 0.0, "{part:?}");
+        let stopped = engine.probe(
+            &route,
+            std::slice::from_ref(&input),
+            1e9,
+            tick,
+            |_, _| {},
+            &|| true,
+        );
+        assert!(matches!(stopped, Err(EngineError::Stopped)), "{stopped:?}");
     }
 }

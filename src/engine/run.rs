@@ -144,13 +144,17 @@ impl Engine {
     }
 
     /// The nodes of a quantized model, those that run on integers and those that don't, for inputs of these
-    /// shapes. A model that holds graphs is run to know what they make.
-    pub fn fused(&self, inputs: &[Tensor]) -> Result<Vec<FusedNode>, EngineError> {
+    /// shapes. A model that holds graphs is run to know what they make: `stop` is asked as in [`Engine::run`].
+    pub fn fused(
+        &self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<FusedNode>, EngineError> {
         let Some(parts) = self.parts()? else {
             return Ok(self.plan(inputs)?.fused.clone());
         };
         let mut all: Vec<FusedNode> = Vec::new();
-        self.look(parts, inputs, |part| {
+        self.look(parts, inputs, stop, |part| {
             let regions = all.iter().filter_map(|node| node.region);
             let regions = regions.max().map_or(0, |last| last + 1);
             all.extend(part.fused(regions)?);
@@ -180,8 +184,9 @@ impl Engine {
         self.begin(inputs.into(), &mut see, &stop, None, None)
     }
 
-    /// The steps that samples of these shapes take, in their order. A model that holds graphs is run to know what they make.
-    pub fn steps(&self, inputs: &[Tensor]) -> Result<Steps, EngineError> {
+    /// The steps that samples of these shapes take, in their order. A model that holds graphs is run to know what they make, until
+    /// `stop` says so.
+    pub fn steps(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Steps, EngineError> {
         let graph = &self.model.graph;
         let Some(parts) = self.parts()? else {
             let plan = self.plan(inputs)?;
@@ -192,7 +197,7 @@ impl Engine {
             layers: vec![None; graph.nodes.len()],
             reasons: vec![None; graph.nodes.len()],
         };
-        self.look(parts, inputs, |part| part.add_steps(&mut all))?;
+        self.look(parts, inputs, stop, |part| part.add_steps(&mut all))?;
         Ok(all)
     }
 
@@ -213,42 +218,45 @@ impl Engine {
         }
     }
 
-    /// How samples of these shapes will run. Makes the plan, if there is none for them yet.
-    pub fn route(&self, inputs: &[Tensor]) -> Result<Route, EngineError> {
+    /// How samples of these shapes will run. Makes the plan, if there is none for them yet. A model that holds graphs is run to know
+    /// what they make, until `stop` says so.
+    pub fn route(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Route, EngineError> {
         let Some(parts) = self.parts()? else {
             return Ok(Route(vec![(self.plan(inputs)?, None)]));
         };
         let mut plans = Vec::new();
-        self.look(parts, inputs, |part| {
+        self.look(parts, inputs, stop, |part| {
             plans.extend(part.plan()?);
             Ok(())
         })?;
         Ok(Route(plans))
     }
 
-    /// Runs one sample for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock.
+    /// Runs one sample on its route for at most about `budget_ms`, or to its end, to tell how fast it goes. `now_ms` is a clock; `stop` ends
+    /// it with nothing told.
     pub fn probe<'a>(
         &self,
+        route: &Route,
         inputs: impl Into<Cow<'a, [Tensor]>>,
         budget_ms: f64,
         now_ms: impl Fn() -> f64,
         see: impl FnMut(usize, &[f32]),
+        stop: &dyn Fn() -> bool,
     ) -> Result<Probe, EngineError> {
-        let inputs = inputs.into();
-        let work = self.route(&inputs)?.outline(|_| 0).work;
+        let work = route.outline(|_| 0).work;
         let began = now_ms();
         // Asked before every operator: how many there were, and when the last was asked for.
         let begun = Cell::new(0);
-        let stop = || {
-            if now_ms() - began > budget_ms {
+        let over = || {
+            if stop() || now_ms() - began > budget_ms {
                 return true;
             }
             begun.set(begun.get() + 1);
             false
         };
-        let share = match self.run(inputs, see, stop) {
+        let share = match self.run(inputs, see, over) {
             Ok(_) => 1.0,
-            Err(EngineError::Stopped) => {
+            Err(EngineError::Stopped) if !stop() => {
                 let done: u64 = work.iter().take(begun.get()).sum();
                 done as f64 / work.iter().sum::<u64>().max(1) as f64
             }
@@ -258,16 +266,17 @@ impl Engine {
         Ok(Probe { share, ms })
     }
 
-    /// Looks at the parts of a model, which is run so far that each knows what it is given.
+    /// Looks at the parts of a model, which is run so far that each knows what it is given, unless `stop` ends that.
     fn look(
         &self,
         parts: &Parts,
         inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
         look: impl FnMut(&parts::Next) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let run = Run {
             see: &mut |_, _, _| {},
-            stop: &|| false,
+            stop,
             timing: None,
             clock: None,
             turns: &Cell::new(control::TURNS),

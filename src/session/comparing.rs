@@ -2,7 +2,6 @@
 
 use super::{Error, Runner, Session, Watch};
 use crate::compare::{CompareError, Comparing, Comparison};
-use crate::engine::EngineError;
 use crate::tensor::Tensor;
 
 impl Session {
@@ -39,8 +38,7 @@ pub fn compare_sample(
 impl From<CompareError> for Error {
     fn from(error: CompareError) -> Error {
         match error {
-            CompareError::Engine(EngineError::Stopped) => Error::Stopped,
-            CompareError::Engine(error) => Error::Engine(error),
+            CompareError::Engine(error) => error.into(),
             CompareError::Prepare(error) => Error::Prepare(error),
             other => Error::Compare(other),
         }

@@ -33,7 +33,7 @@ pub enum Error {
     #[error("sample `{name}`: {source}")]
     Run { name: String, source: EngineError },
     #[error("{0}")]
-    Engine(#[from] EngineError),
+    Engine(EngineError),
     #[error("{0}")]
     Compare(CompareError),
     #[error("{0}")]
@@ -104,6 +104,15 @@ fn equalizing(strength: Option<f32>) -> String {
     strength.map_or("no `equalize`".into(), |strength| {
         format!("`equalize: {strength}`")
     })
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Error {
+        match error {
+            EngineError::Stopped => Error::Stopped,
+            other => Error::Engine(other),
+        }
+    }
 }
 
 impl From<FeedError> for Error {

@@ -191,7 +191,7 @@ impl Runner {
         repeats: Repeats,
         watch: &dyn Watch,
     ) -> Result<Profile, Error> {
-        let steps = self.engine.steps(inputs);
+        let steps = self.engine.steps(inputs, &|| watch.cancelled());
         let steps = steps.map_err(|error| self.failed(error))?;
         let known = Known::new(&self.model, inputs)?;
         let resolution_ms = clock_resolution_ms();
@@ -200,8 +200,7 @@ impl Runner {
             .engine
             .run_timed(inputs, &mut recording, Recording::again, || {
                 watch.cancelled()
-            })
-            .map_err(stopped)?;
+            })?;
         let (runs, resident) = recording.finish();
         let measured = Measured {
             nodes: &self.model.graph.nodes,
@@ -230,7 +229,8 @@ impl Runner {
         pairs: usize,
         watch: &dyn Watch,
     ) -> Result<f64, Error> {
-        let steps = self.engine.steps(inputs).map_err(stopped)?.steps.len();
+        let steps = self.engine.steps(inputs, &|| watch.cancelled())?;
+        let steps = steps.steps.len();
         let timed = |work: &dyn Fn() -> Result<(), EngineError>| {
             let began = SystemClock.now_ms();
             work().map(|()| SystemClock.now_ms() - began)
@@ -257,11 +257,11 @@ impl Runner {
         // The first pair meets cold caches.
         for pair in 0..=pairs {
             let (without, with) = if pair % 2 == 0 {
-                let without = timed(&plain).map_err(stopped)?;
-                (without, timed(&measured).map_err(stopped)?)
+                let without = timed(&plain)?;
+                (without, timed(&measured)?)
             } else {
-                let with = timed(&measured).map_err(stopped)?;
-                (timed(&plain).map_err(stopped)?, with)
+                let with = timed(&measured)?;
+                (timed(&plain)?, with)
             };
             if pair > 0 {
                 shares.push(with / without.max(f64::MIN_POSITIVE) - 1.0);
@@ -273,7 +273,7 @@ impl Runner {
     fn failed(&self, error: EngineError) -> Error {
         match (error, &self.left) {
             (EngineError::UnknownOperators { .. }, Some(left)) => Error::Prepare(left.clone()),
-            (error, _) => stopped(error),
+            (error, _) => error.into(),
         }
     }
 
@@ -289,13 +289,6 @@ fn left(model: &mut Model) -> Option<PrepareError> {
     match Functions::write_out(model) {
         Ok(functions) => functions.left().cloned(),
         Err(reason) => Some(reason),
-    }
-}
-
-fn stopped(error: EngineError) -> Error {
-    match error {
-        EngineError::Stopped => Error::Stopped,
-        other => Error::Engine(other),
     }
 }
 

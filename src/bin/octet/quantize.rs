@@ -228,7 +228,7 @@ fn forecast(
         method: settings.method.unwrap_or_default(),
         settings,
     };
-    let found = session.forecast(first, reading, &job);
+    let found = session.forecast(first, reading, &job, &());
     Ok(Some(found.map_err(|error| about(options, error))?))
 }
 

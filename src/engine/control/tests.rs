@@ -131,7 +131,7 @@ fn every_step_begins_and_ends_in_its_order() {
     }
     let engine = Engine::new(model(2), vec![]);
     let sample = [floats(&[1.0, 2.0])];
-    let steps = engine.steps(&sample).unwrap();
+    let steps = engine.steps(&sample, &|| false).unwrap();
     let mut heard = Heard::default();
     engine
         .run_timed(&sample, &mut heard, |_| false, || false)
@@ -147,7 +147,11 @@ fn every_step_begins_and_ends_in_its_order() {
         "{:?}",
         steps.layers
     );
-    let work = engine.route(&sample).unwrap().outline(|_| 0).work;
+    let work = engine
+        .route(&sample, &|| false)
+        .unwrap()
+        .outline(|_| 0)
+        .work;
     assert!(work.iter().sum::<u64>() > 0);
 }
 
@@ -161,6 +165,24 @@ fn a_loop_can_be_stopped_between_its_turns() {
     };
     let stopped = engine.run(&[floats(&[1.0])], |_, _| {}, stop);
     assert!(matches!(stopped, Err(EngineError::Stopped)), "{stopped:?}");
+}
+
+#[test]
+fn a_look_at_what_a_loop_makes_can_be_stopped_too() {
+    let engine = Engine::new(model(1 << 40), vec![]);
+    let sample = [floats(&[1.0])];
+    let after_some = || {
+        let asked = std::cell::Cell::new(0);
+        move || asked.replace(asked.get() + 1) > 30
+    };
+    let stopped = [
+        engine.steps(&sample, &after_some()).map(|_| ()),
+        engine.fused(&sample, &after_some()).map(|_| ()),
+        engine.route(&sample, &after_some()).map(|_| ()),
+    ];
+    for found in stopped {
+        assert!(matches!(found, Err(EngineError::Stopped)), "{found:?}");
+    }
 }
 
 #[test]

@@ -274,7 +274,9 @@ impl Next<'_> {
 
     /// Adds its steps to those of the parts before it.
     pub(super) fn add_steps(&self, all: &mut Steps) -> Result<(), EngineError> {
-        let made = self.engine.map(|engine| engine.steps(self.inputs));
+        let made = self
+            .engine
+            .map(|engine| engine.steps(self.inputs, &|| false));
         let made = made.transpose()?.unwrap_or_default();
         let global = |node: Option<usize>| node.and_then(|node| self.nodes.get(node).copied());
         all.steps.extend(made.steps.into_iter().map(|step| Step {

@@ -148,7 +148,7 @@ fn shared_weights_give_what_their_values_give() {
         let engine = Engine::new(model(node, weight, input, output), vec![]).with_kernels(false);
         let made = engine.run(&sample, |_, _| {}, || false).unwrap();
         assert_eq!(made[0].as_f32().unwrap(), wanted, "{title}");
-        let steps = engine.steps(&sample).unwrap().steps;
+        let steps = engine.steps(&sample, &|| false).unwrap().steps;
         let kernels: Vec<&str> = steps.iter().map(|step| step.kernel.as_str()).collect();
         assert!(kernels.contains(&kernel), "{title}: {kernels:?}");
     }
@@ -174,7 +174,7 @@ fn rows_of_a_table_are_read_where_they_lie() {
     let row = |place: i64| &table[place.rem_euclid(300) as usize * 77..][..77];
     assert_eq!(made[0].shape(), [2, 3, 7, 11]);
     assert_eq!(made[0].as_f32().unwrap(), places.map(row).concat());
-    let steps = engine.steps(&sample).unwrap().steps;
+    let steps = engine.steps(&sample, &|| false).unwrap().steps;
     assert!(steps.iter().any(|step| step.kernel == "RowsOfWeight"));
     for outside in [300, -301] {
         let sample = [Tensor::new(vec![2, 3], Values::I64(vec![outside; 6])).unwrap()];
@@ -210,7 +210,7 @@ fn what_is_added_is_read_where_it_lies() {
                 })
                 .collect();
             assert_eq!(made[0].as_f32().unwrap(), wanted, "{input:?} {order:?}");
-            let steps = engine.steps(&sample).unwrap().steps;
+            let steps = engine.steps(&sample, &|| false).unwrap().steps;
             let kernels: Vec<&str> = steps.iter().map(|step| step.kernel.as_str()).collect();
             let found = kernels.contains(&"AddWeight");
             assert_eq!(found, in_place, "{input:?} {order:?}: {kernels:?}");

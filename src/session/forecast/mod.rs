@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Error, Session};
+use super::{Error, Session, Watch};
 use crate::calibrate::{Channels, Method, Observation, Spread};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
@@ -138,10 +138,11 @@ impl Session {
         first: Encoded,
         reading: &samples::Settings,
         job: &Job<'_>,
+        watch: &dyn Watch,
     ) -> Result<Forecast, Error> {
         self.profiler.resume();
         self.profiler.begin("Forecast");
-        let found = self.look_ahead(first, reading, job);
+        let found = self.look_ahead(first, reading, job, &|| watch.cancelled());
         self.profiler.end();
         let found = found?;
         self.report.forecast(&found);
@@ -153,6 +154,7 @@ impl Session {
         first: Encoded,
         reading: &samples::Settings,
         job: &Job<'_>,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Forecast, Error> {
         self.prepare()?;
         let began = SystemClock.now_ms();
@@ -163,22 +165,19 @@ impl Session {
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (memory::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (made, peak) = memory::peak_of(|| planned.engine.route(&inputs));
+        let (made, peak) = memory::peak_of(|| planned.engine.route(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
-        let route = made.map_err(Error::Engine)?;
+        let route = made?;
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
         let (engine, watched) = (Arc::clone(&planned.engine), planned.watched.clone());
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let graph = &ready.model.graph;
-        let types = engine::infer_types_of(&ready.model, &inputs).map_err(Error::Engine)?;
-        let probe = engine
-            .probe(inputs, PROBE_MS, now, |slot, values| {
-                seen[slot].observe(values)
-            })
-            .map_err(Error::Engine)?;
+        let types = engine::infer_types_of(&ready.model, &inputs)?;
+        let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
+        let probe = engine.probe(&route, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
                 .get(name)
