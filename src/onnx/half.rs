@@ -5,6 +5,8 @@ use super::numbers::append;
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 
+/// The least float16 that has all its digits, 2^-14.
+pub(crate) const LEAST_NORMAL_HALF: f32 = 6.103_515_6e-5;
 /// The smallest float16 above zero, 2^-24.
 pub(crate) const SMALLEST_HALF: f32 = 5.960_464_5e-8;
 /// Half of the step between the largest numbers of float16 beyond the last: from here on rounding gives infinity.

@@ -245,7 +245,7 @@ impl Session {
         model.graph.value_info = declared_again(&model.graph, &ready.declared);
         let file = onnx::pieces(&model.to_proto());
         self.profiler.end();
-        restored.map_err(quantize::QuantizeError::from)?;
+        let rounded = restored.map_err(quantize::QuantizeError::from)?;
         let file = file?;
         self.profiler.finish();
         let summary = Summary {
@@ -253,7 +253,7 @@ impl Session {
             bytes_after: file.bytes(),
             nodes: quantized.nodes,
             tensors: quantized.tensors,
-            notes: quantized.notes,
+            notes: quantized.notes.into_iter().chain(rounded).collect(),
             guarded: quantized.guarded,
         };
         self.report.quantized(settings, &summary);

@@ -123,6 +123,16 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
             assert abs(compared - by_half) < 3 or min(compared, by_half) > 40
 
 
+def test_what_stays_float_is_no_larger_than_it_came_in(program, corpus, tmp_path):
+    # Its batch norms become part of convolutions, whose weights are no halves then, and only its last layer has blocks.
+    model = halved(onnx.load(corpus.model("efficientnet_lite0")), True)
+    sample = dict(np.load(sorted(corpus.samples("efficientnet_lite0").glob("*.npz"))[0]))
+    mine, report = quantized(program, tmp_path / "half", model, [], "blocks")
+    assert mine.ByteSize() < model.ByteSize()
+    assert "rounded to float16 again" in report
+    assert sqnr(floats_of(model, sample), floats_of(mine, sample)) > 20
+
+
 def compare(program, folder, samples):
     """Decibels of all float outputs as Octet finds them, of the worst."""
     command = [program, "compare", folder / "source.onnx", folder / "out.onnx", "--json", "--data", folder / "one"]

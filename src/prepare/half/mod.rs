@@ -11,6 +11,8 @@ mod kinds;
 mod ports;
 mod weights;
 
+use std::collections::HashSet;
+
 use super::PrepareError;
 use crate::graph::{Graph, MICROSOFT, Model, tensor_type_of};
 use crate::onnx::schema::{
@@ -35,6 +37,8 @@ pub struct Half {
     element: Option<DataType>,
     /// How many constants there were, in subgraphs and attributes, too.
     constants: usize,
+    /// The names of the large ones.
+    weights: HashSet<String>,
     /// The inputs and their types.
     inputs: Vec<(String, DataType)>,
     /// The outputs and their types.
@@ -118,10 +122,19 @@ impl Raiser {
                 None => None,
             };
             if let Some(tensor) = widened {
+                self.saw_weight(&name, &tensor);
                 graph.initializers.insert(tensor);
             }
         }
         self.sparse(graph.sparse_mut())?;
+        let held = graph.nodes.iter().filter_map(|node| {
+            let tensor = node.tensor("value").filter(|_| node.is("Constant"))?;
+            let is_half = tensor.element().is_ok_and(DataType::is_half);
+            Some((node.output.first()?, tensor)).filter(|_| is_half)
+        });
+        for (name, tensor) in held {
+            self.saw_weight(name, tensor);
+        }
         self.nodes(&mut graph.nodes)
     }
 
@@ -230,6 +243,12 @@ impl Raiser {
             self.saw(tensor.element()?);
         }
         Ok(widened)
+    }
+
+    fn saw_weight(&mut self, name: &str, tensor: &TensorProto) {
+        if tensor.element_count().is_ok_and(|n| n >= weights::LEAST) {
+            self.half.weights.insert(name.to_owned());
+        }
     }
 
     fn saw(&mut self, element: DataType) {

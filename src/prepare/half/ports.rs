@@ -9,11 +9,12 @@ use crate::onnx::tensor::TensorError;
 
 impl Half {
     /// Gives inputs and outputs of what was made of the raised model the types they had, and what is left of its weights. Where what was made has a Cast there
-    /// already, as one in half precision does, that goes; where it chose another type than float32, that stays.
-    pub fn restore(&self, model: &mut Model) -> Result<(), TensorError> {
+    /// already, as one in half precision does, that goes; where it chose another type than float32, that stays. A sentence on the weights
+    /// that had to be rounded for it.
+    pub fn restore(&self, model: &mut Model) -> Result<Option<String>, TensorError> {
         let graph = &mut model.graph;
         let mut names = graph.names();
-        self.restore_weights(graph, &mut names)?;
+        let rounded = self.restore_weights(graph, &mut names)?;
         let mut casts = Vec::new();
         for (name, element) in &self.inputs {
             if retyped(&mut graph.inputs, name, *element) {
@@ -27,7 +28,14 @@ impl Half {
                 graph.nodes.extend(cast);
             }
         }
-        Ok(())
+        let element = self.element.map_or("", DataType::name);
+        Ok((rounded > 0).then(|| {
+            let weights = match rounded {
+                1 => "1 weight that stays float was".to_owned(),
+                many => format!("{many} weights that stay float were"),
+            };
+            format!("{weights} rounded to {element} again, in which they came: what scales channels had been folded into them")
+        }))
     }
 }
 

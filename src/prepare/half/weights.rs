@@ -1,26 +1,31 @@
-//! Weights that are still floats at the end, and still the halves they were, are written as halves again: a file would be larger than the one
+//! Weights that are still floats at the end are written as halves again where they came in as these: a file would be larger than the one
 //! it was made of else. A Cast that engines compute once, as they load the model, makes float32 of each.
+//!
+//! Most are the halves they were. What a batch norm was folded into is not: it is rounded once, to the precision that it came in.
 
 use super::Half;
 use super::ports::cast;
-use crate::graph::{Graph, Names};
-use crate::onnx::half::narrow_half;
+use crate::graph::{Graph, Names, Uses};
+use crate::onnx::half::{LEAST_NORMAL_HALF, TOO_LARGE_FOR_HALF, narrow_half};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
 /// Smaller constants aren't worth a node.
-const LEAST: usize = 1024;
+pub(super) const LEAST: usize = 1024;
 
 impl Half {
-    /// Writes large constants of float32 that are halves, each and all, as these.
+    /// Writes large constants of float32 as halves that are these, each and all, and those that came in as halves. How many of
+    /// them had to be rounded.
     pub(super) fn restore_weights(
         &self,
         graph: &mut Graph,
         names: &mut Names,
-    ) -> Result<(), TensorError> {
+    ) -> Result<usize, TensorError> {
         let Some(element) = self.element else {
-            return Ok(());
+            return Ok(0);
         };
+        let uses = graph.uses();
+        let mut rounded = 0;
         let constants = graph.initializers.iter();
         let large = constants.filter(|tensor| {
             let count = tensor.element_count();
@@ -29,13 +34,15 @@ impl Half {
         let large: Vec<String> = large.filter_map(|tensor| tensor.name.clone()).collect();
         let mut casts: Vec<NodeProto> = Vec::new();
         for name in large {
+            let rounds = self.weights.contains(&name) && !is_quantized(graph, &uses, &name);
             let narrow = match graph.initializers.get(&name) {
-                Some(tensor) => narrowed(tensor, element)?,
+                Some(tensor) => narrowed(tensor, element, rounds)?,
                 None => None,
             };
-            let Some(mut narrow) = narrow else {
+            let Some((mut narrow, exact)) = narrow else {
                 continue;
             };
+            rounded += usize::from(!exact);
             let own = names.fresh(&format!("{name}_{}", element.name()));
             casts.push(cast(names, &own, &name, DataType::Float));
             narrow.name = Some(own);
@@ -43,33 +50,82 @@ impl Half {
             graph.initializers.insert(narrow);
         }
         graph.nodes.splice(0..0, casts);
-        Ok(())
+        Ok(rounded)
     }
 }
 
-/// The same numbers as halves; `None` where one is none.
-fn narrowed(tensor: &TensorProto, element: DataType) -> Result<Option<TensorProto>, TensorError> {
-    let mut exact = true;
+/// Whether a constant becomes integers as the model runs: other floats might become other ones.
+fn is_quantized(graph: &Graph, uses: &Uses, name: &str) -> bool {
+    let mut readers = uses.consumers(name).iter();
+    readers.any(|&(node, _)| graph.nodes[node].is("QuantizeLinear"))
+}
+
+/// The same numbers as halves, and whether all are these; `None` where one is none, unless it may be rounded.
+fn narrowed(
+    tensor: &TensorProto,
+    element: DataType,
+    rounds: bool,
+) -> Result<Option<(TensorProto, bool)>, TensorError> {
+    let (mut exact, mut largest) = (true, 0.0f32);
     let mut raw = Vec::new();
     tensor.each_f32_block(|block| {
         let same = |&float: &f32| element.rounded(float).to_bits() == float.to_bits();
         exact = exact && block.iter().all(same);
-        if exact {
+        largest = block.iter().fold(largest, |a, v| a.max(v.abs()));
+        if exact || rounds {
             raw.extend(block.iter().flat_map(|&float| match element {
                 DataType::Float16 => narrow_half(float).to_le_bytes(),
-                _ => ((float.to_bits() >> 16) as u16).to_le_bytes(),
+                _ => ((element.rounded(float).to_bits() >> 16) as u16).to_le_bytes(),
             }));
         }
     })?;
-    if !exact {
+    // Where the largest is a normal number, none is off by more than halves are from what they stand for.
+    let fits = match element {
+        DataType::Float16 => (LEAST_NORMAL_HALF..TOO_LARGE_FOR_HALF).contains(&largest),
+        _ => element.rounded(largest).is_finite(),
+    };
+    if !exact && !(rounds && fits) {
         return Ok(None);
     }
     let name = tensor.name.as_deref().unwrap_or_default();
     let shape = tensor.shape()?;
-    Ok(Some(TensorProto::from_raw(
-        name,
-        element,
-        &shape,
-        raw.into(),
-    )))
+    let narrow = TensorProto::from_raw(name, element, &shape, raw.into());
+    Ok(Some((narrow, exact)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_half_is_rounded_where_it_came_in_as_one_and_its_largest_is_normal() {
+        let narrowed = |value: f32, element, rounds| {
+            let tensor = TensorProto::from_f32("w", &[2], &[0.0, value]);
+            let found = narrowed(&tensor, element, rounds).unwrap();
+            found.map(|(narrow, exact)| {
+                (
+                    narrow.widened().unwrap().unwrap().to_f32().unwrap()[1],
+                    exact,
+                )
+            })
+        };
+        let (half, brain) = (DataType::Float16, DataType::Bfloat16);
+        for (value, element, rounds, wanted) in [
+            (0.5, half, false, Some((0.5, true))),
+            (0.1, half, false, None),
+            (0.1, half, true, Some((0.099_975_586, false))),
+            (-0.1, brain, true, Some((-0.100_097_656, false))),
+            (7e4, half, true, None),
+            (1e-6, half, true, None),
+            (1e-6, brain, true, Some((9.983_778e-7, false))),
+            (f32::MAX, brain, true, None),
+            (f32::INFINITY, half, true, Some((f32::INFINITY, true))),
+        ] {
+            assert_eq!(
+                narrowed(value, element, rounds),
+                wanted,
+                "{value} {element:?}"
+            );
+        }
+    }
 }
