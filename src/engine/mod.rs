@@ -27,6 +27,7 @@ mod types;
 mod values;
 mod weights;
 
+pub use checks::check_unrun;
 pub use float::FloatKernels;
 pub use integer::FusedNode;
 pub use outline::Outline;

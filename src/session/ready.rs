@@ -39,7 +39,10 @@ impl Ready {
         quantize::refuse_quantized(&model)?;
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
-            true => Some(BTreeMap::new()),
+            true => {
+                engine::check_unrun(&model)?;
+                Some(BTreeMap::new())
+            }
             false => typed_by_engine(&model)?,
         };
         let unknown = types.is_none();

@@ -3,11 +3,12 @@
 use std::fs;
 use std::process::Command;
 
+use octet::onnx::schema::{AttributeProto, ModelProto};
 use prost::Message;
 
 use super::graphs::npy;
 use super::models::{self, convolution, npz};
-use super::{QUANTIZE, prepared, refusal, refused, save};
+use super::{QUANTIZE, octet, prepared, refusal, refused, save};
 
 #[test]
 fn a_file_that_is_no_model_is_refused() {
@@ -47,6 +48,25 @@ fn a_model_that_cannot_be_quantized_is_refused() {
     refused(&folder, &QUANTIZE, &["m.onnx", "Frobnicate"]);
     save(&folder, "m.onnx", &models::already_quantized());
     refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_where_nothing_is_run_too() {
+    let folder = prepared("makes-no-sense");
+    let group = |mut model: ModelProto| {
+        let conv = &mut model.graph.as_mut().unwrap().node[0];
+        conv.attribute.push(AttributeProto::int("group", 2));
+        model
+    };
+    for scheme in ["weights", "dynamic", "float16"] {
+        let quantize = ["quantize", "m.onnx", "--scheme", scheme, "--out", "q.onnx"];
+        save(&folder, "m.onnx", &group(convolution()));
+        let words = ["m.onnx", "Conv (node `conv`)", "the channels of its input"];
+        refused(&folder, &quantize, &words);
+        // An operator that nobody knows may be right.
+        save(&folder, "m.onnx", &models::unknown_operator());
+        assert!(octet(&folder, &quantize).status.success(), "{scheme}");
+    }
 }
 
 #[test]

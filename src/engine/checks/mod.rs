@@ -29,12 +29,21 @@ pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<(), Engi
         Some(inputs) => infer_from(graph, &inputs.iter().map(Tensor::shape).collect::<Vec<_>>()),
         None => infer(graph),
     };
-    for node in &graph.nodes {
-        let checked = Checked {
-            node,
-            types: &types,
-        };
-        checked.check().map_err(|refusal| EngineError::Node {
+    each(model, &types, true)
+}
+
+/// Fails where a node of a model that isn't run here says what makes no sense, as far as that is known without inputs. An operator that
+/// nobody knows is none of that, nor is an output too large for this machine.
+pub fn check_unrun(model: &Model) -> Result<(), EngineError> {
+    each(model, &infer(&model.graph), false)
+}
+
+fn each(model: &Model, types: &Types, runs: bool) -> Result<(), EngineError> {
+    for node in &model.graph.nodes {
+        let checked = Checked { node, types };
+        let sizes = || if runs { checked.outputs() } else { Ok(()) };
+        let found = checked.check().and_then(|()| sizes());
+        found.map_err(|refusal| EngineError::Node {
             operator: node.operator(),
             node: node.title().to_owned(),
             what: refusal.what,
@@ -87,7 +96,7 @@ impl<'a> Checked<'a> {
             (Some(MICROSOFT), Some("MatMulNBits")) => self.blocks()?,
             _ => {}
         }
-        self.outputs()
+        Ok(())
     }
 
     /// No output may be larger than memory.
