@@ -1,5 +1,6 @@
 """Dynamic quantization, weights of 8 bits and half precision, held against ONNX Runtime's tools and run in it."""
 
+import json
 import subprocess
 
 import numpy as np
@@ -209,6 +210,39 @@ def test_half_precision_runs_near_the_float_model(program, tmp_path, name, keep_
             "the_noise", "the_g", "the_z") + ("the_y",) * (name == "subgraphs")  # fmt: skip
         stays = unknown or n["operator"] in ("Resize", "CumSum", "Celu", "Shape", "If")
         assert n["quantized"] != stays and (n["reason"] is None) != stays, n
+
+
+STAYS = {
+    "EyeLike": (node("EyeLike", ["a"], "b", dtype=TensorProto.FLOAT), 22),
+    "RandomNormal": (node("RandomNormal", [], "b", dtype=TensorProto.FLOAT, shape=[4, 4], seed=1.0), 21),
+    "RandomUniform": (node("RandomUniform", [], "b", shape=[4, 4], seed=1.0), 17),
+    "MeanVarianceNormalization": (node("MeanVarianceNormalization", ["a"], "b", axes=[0]), 13),
+    "MeanVarianceNormalization, 18": (node("MeanVarianceNormalization", ["a"], "b", axes=[0]), 18),
+    "BitCast": (node("BitCast", ["a"], "b", to=TensorProto.FLOAT), 26),
+}
+
+
+@pytest.mark.parametrize("keep_io", [True, False])
+@pytest.mark.parametrize("name", STAYS)
+def test_what_onnx_runtime_makes_no_halves_of_stays_between_casts(program, tmp_path, name, keep_io):
+    middle, opset = STAYS[name]
+    nodes = [node("MatMul", ["x", "w"], "a"), middle, node("Add", ["a", "b"], "c"), node("MatMul", ["c", "w"], "y")]
+    model = build(nodes, [weight("w", 4, 4)], [("x", [4, 4])], [("y", [4, 4])], opset, check=False)
+    model.graph.value_info.extend(onnx.helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 4]) for n in "abc")
+    source, target = tmp_path / "float.onnx", tmp_path / "half.onnx"
+    onnx.save(model, source)
+    chosen = tmp_path / "settings.json"
+    chosen.write_text(json.dumps({"scheme": "float16", "keep_io": keep_io}))
+    done = subprocess.run([program, "quantize", source, "--config", chosen, "--out", target], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    mine = onnx.load(target)
+    assert {t.data_type for t in mine.graph.initializer} == {TensorProto.FLOAT16}
+    kind = np.float32 if keep_io else np.float16
+    inputs = feeds(model)
+    found = run(mine, {name: values.astype(kind) for name, values in inputs.items()})
+    wanted = run(model, inputs)
+    if name != "BitCast":
+        near([v.astype(np.float32) for v in found], wanted, 8e-3)
 
 
 def test_half_precision_says_which_numbers_do_not_fit(program, tmp_path):

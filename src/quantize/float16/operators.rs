@@ -21,6 +21,12 @@ pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
         "LayerNormalization" if node.output.iter().skip(1).any(|name| !name.is_empty()) => {
             "its statistics are float32 always"
         }
+        // ONNX Runtime puts Casts around what it has no float16 kernel of, but not where an attribute names the type, nor
+        // within a function (1.31.1).
+        "EyeLike" | "RandomNormal" | "RandomUniform" | "MeanVarianceNormalization" => {
+            "ONNX Runtime's processor code can't make float16 of it"
+        }
+        "BitCast" => "it reads the bits of its input",
         "Constant" | "HannWindow" | "HammingWindow" | "BlackmanWindow" | "MelWeightMatrix"
         | "DFT" | "STFT" | "Multinomial" => "it has another form that is left as it is",
         _ => return None,
@@ -35,12 +41,8 @@ pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), S
     let half = |key| AttributeProto::int(key, DataType::Float16 as i64);
     match node.op_type.as_deref().unwrap_or_default() {
         "Cast" => node.set(half("to")),
-        // These make float32 unless they say otherwise.
-        "RandomNormal" | "RandomUniform" => node.set(half("dtype")),
-        // And these what they read.
-        "RandomNormalLike" | "RandomUniformLike" | "EyeLike" | "Bernoulli"
-            if node.int("dtype").is_some() =>
-        {
+        // These make what they read unless they say otherwise.
+        "RandomNormalLike" | "RandomUniformLike" | "Bernoulli" if node.int("dtype").is_some() => {
             node.set(half("dtype"));
         }
         "ConstantOfShape" => {
