@@ -15,6 +15,7 @@ use super::simulate::{Rounding, Simulated, simulate};
 use crate::engine::Watched;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
+use crate::quantize;
 
 /// A float value with what stands beside it: places in what is seen.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Pair {
     pub(super) activations: Option<usize>,
     /// The reals it can hold in the quantized model.
     pub(super) range: Option<(f32, f32)>,
+    /// What the Relu or Clip lets pass that alone reads it: its integers hold no more.
+    pub(super) passes: Option<(f32, f32)>,
 }
 
 /// The model that computes all of it.
@@ -292,8 +295,19 @@ impl<'a> Builder<'a> {
             weights,
             activations,
             range: rounding.map(Rounding::range),
+            passes: rounding.and_then(|_| self.passes(value)),
         };
         Some((pair, beside))
+    }
+
+    /// What of a float value is let pass by the one node that reads it, a Relu or Clip.
+    fn passes(&self, value: &str) -> Option<(f32, f32)> {
+        let [(reader, 0)] = self.float_uses.consumers(value) else {
+            return None;
+        };
+        let graph = &self.float.graph;
+        let alone = !self.float_uses.is_output(value);
+        quantize::clamp_bounds(graph, &graph.nodes[*reader]).filter(|_| alone)
     }
 
     /// The layer with integer weights and nothing else rounded.

@@ -6,6 +6,7 @@
 
 mod combine;
 mod difference;
+mod names;
 mod order;
 mod outputs;
 mod simulate;
@@ -46,7 +47,7 @@ pub enum CompareError {
     Engine(#[from] EngineError),
 }
 
-/// What quantizing did to the value a layer makes.
+/// What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerError {
@@ -156,6 +157,7 @@ impl Comparing {
                 quantized: second,
             });
         }
+        names::give_back(&float, &mut quantized);
         let combined = combine(&float, &quantized)?;
         let engine = Engine::watching(combined.model.clone(), combined.watched.clone());
         Ok(Comparing {
@@ -179,6 +181,11 @@ impl Comparing {
         let (pairs, sums) = (&self.combined.pairs, &mut self.sums);
         let see = |slot: usize, values: &[&[f32]]| {
             let (pair, sums) = (&pairs[slot], &mut sums[slot]);
+            let passed = pair.passes.map(|ends| cut(values, ends));
+            let passed: Option<Vec<&[f32]>> = passed
+                .as_ref()
+                .map(|all| all.iter().map(Vec::as_slice).collect());
+            let values = passed.as_deref().unwrap_or(values);
             sums.look(values[0], pair.range);
             sums.accumulated.add(values[0], values[pair.accumulated]);
             for (place, sum) in [
@@ -264,6 +271,17 @@ impl Sums {
             self.outside += values.iter().filter(|&&value| outside(value)).count() as u64;
         }
     }
+}
+
+/// These values cut off at both ends; what is no number stays.
+fn cut(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
+    let cut = |&value: &f32| match value {
+        value if value < low => low,
+        value if value > high => high,
+        value => value,
+    };
+    let each = values.iter().map(|values| values.iter().map(cut).collect());
+    each.collect()
 }
 
 /// What a value outside of a range is.

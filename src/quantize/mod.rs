@@ -42,6 +42,7 @@ pub use dynamic::{DynamicSettings, quantize_dynamic};
 pub use float16::{HalfSettings, quantize_half};
 pub use inlets::inlet_axes;
 pub use operators::{float_reason, is_quantized};
+pub(crate) use plan::clamp_bounds;
 pub use plan::{Plan, refuse_quantized};
 pub use qdq::quantize;
 pub use qoperator::to_integer_operators;

@@ -13,6 +13,9 @@ from run_model import attempt, run_all
 NAMES = list(control_models.MODELS)
 # Weights and activations of eight bits on layers this small; what a body reads in other reals than it should is below 10.
 GOOD = 25.0
+# Halves where these are all that is rounded.
+HALF = 45.0
+MIXED = {**control_models.MODELS, **control_models.HALVES}
 
 
 @pytest.fixture
@@ -94,6 +97,78 @@ def test_layers_around_are_compared_and_timed(name, made, program, tmp_path):
     assert all(output["apart"]["sqnr"] > GOOD for output in told["outputs"]), told["outputs"]
     done = subprocess.run([program, "run", quantized, "--input", folder / "000.npz"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def written(program, folder, path, *options):
+    """A quantized file beside the model, without samples or with those of a folder."""
+    out = folder / "quantized.onnx"
+    done = subprocess.run([program, "quantize", path, "--out", out, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def decibels(expected, found):
+    """The least of all outputs that are floats; the others are equal."""
+    least = 200.0
+    for output, values in expected[0].items():
+        pairs = [[one[output].astype(np.float64) for one in outputs] for outputs in (expected, found)]
+        if values.dtype in (np.float16, np.float32):
+            least = min(least, judge.sqnr(*pairs))
+        else:
+            equal([{output: one} for one in pairs[1]], [{output: one} for one in pairs[0]])
+    return least
+
+
+def compared(program, path, quantized, folder):
+    command = [program, "compare", path, quantized, "--data", folder, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def held_in(told):
+    return [layer for layer in told["layers"] if layer["operator"] in ("If", "Loop", "Scan")]
+
+
+@pytest.mark.parametrize("name, form", [
+    *((name, form) for name in MIXED for form in ("float16", "bfloat16")), *((name, "mixed") for name in control_models.HALVES)])
+def test_halves_go_into_graphs_and_come_out_of_them(name, form, program, tmp_path):
+    made = MIXED[name]()
+    element = getattr(onnx.TensorProto, form.upper(), None)
+    model, samples = control_models.halved(made, element) if element else made
+    onnx.save(model, tmp_path / "model.onnx")
+    found, _ = run_all(tmp_path / "model.onnx", samples, tmp_path, "--float")
+    if form == "bfloat16":
+        # ONNX Runtime has few such operators: the model of float32 is the judge.
+        model, samples = MIXED[name]()
+    expected = judge.run(model, samples, optimize=False)
+    assert decibels(expected, found) > (30.0 if form == "bfloat16" else HALF)
+
+
+@pytest.mark.parametrize("source", ["floats", "halves"])
+@pytest.mark.parametrize("name", MIXED)
+def test_half_precision_around_graphs_is_compared_and_run(name, source, program, tmp_path):
+    model, samples = control_models.halved(MIXED[name]()) if source == "halves" else MIXED[name]()
+    path, folder = tmp_path / "model.onnx", judge.save_samples(tmp_path / "samples", samples)
+    onnx.save(model, path)
+    quantized = written(program, tmp_path, path, "--scheme", "float16")
+    assert decibels(judge.run(path, samples), judge.run(quantized, samples)) > HALF
+    told = compared(program, path, quantized, folder)
+    assert told["unpaired"] == []
+    assert held_in(told) and all(layer["added"]["sqnr"] == 200 for layer in held_in(told)), "it reads the float model's values"
+    assert all(output["apart"]["sqnr"] > HALF for output in told["outputs"]), told["outputs"]
+    done = subprocess.run([program, "run", quantized, "--input", folder / "000.npz"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["for loop", "known choice"])
+def test_what_lies_below_a_relu_that_graphs_read_is_not_called_clipped(name, made, program, tmp_path):
+    path, samples = made(name)
+    folder = judge.save_samples(tmp_path / "samples", samples)
+    quantized = written(program, tmp_path, path, "--calib", folder)
+    assert "Relu" in [node.op_type for node in onnx.load(quantized).graph.node], "a graph reads what it makes"
+    layer = next(layer for layer in compared(program, path, quantized, folder)["layers"] if layer["value"] == "a")
+    assert layer["rounded"] and layer["clipped"] == 0 and layer["added"]["sqnr"] > GOOD, layer
 
 
 def loop(body, given="x", turns="n", condition="go", made="y"):

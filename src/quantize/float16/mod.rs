@@ -121,6 +121,10 @@ fn write<'a>(
             *output = values.made(graph, output, precision, &mut casts);
         }
     }
+    if !casts.is_empty() {
+        // A node without a name is known by what it makes, which has another name now.
+        written.name = Some(node.title().to_owned());
+    }
     if precision == Precision::Half {
         let makes_floats = node.output.iter().any(|name| graph.is_float(name));
         operators::set_type(&mut written, makes_floats)?;

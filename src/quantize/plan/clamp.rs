@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use super::Plan;
 use super::visit::Planner;
 use crate::calibrate::Range;
+use crate::graph::Graph;
+use crate::onnx::schema::NodeProto;
 
 /// A node that is folded into what comes before it.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,26 +110,28 @@ impl Planner<'_> {
     /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
     /// these too, and then the model gives values outside the bounds.)
     fn bounds(&self, index: usize) -> Option<Bounds> {
-        let node = &self.model.graph.nodes[index];
-        let bound = |slot, open: f32| match node.input_at(slot) {
-            None => Some(open),
-            Some(name) => self
-                .model
-                .graph
-                .initializers
-                .get(name)?
-                .to_f32()
-                .ok()?
-                .first()
-                .copied(),
-        };
-        let low = if node.is("Relu") {
-            0.0
-        } else {
-            bound(1, f32::NEG_INFINITY)?
-        };
-        let high = bound(2, f32::INFINITY)?;
+        let graph = &self.model.graph;
+        let (low, high) = clamp_bounds(graph, &graph.nodes[index])?;
         (low <= 0.0 && high >= 0.0).then_some(Bounds { low, high })
+    }
+}
+
+/// What a Relu or Clip cuts off to, where that is known.
+pub(crate) fn clamp_bounds(graph: &Graph, node: &NodeProto) -> Option<(f32, f32)> {
+    let bound = |slot, open: f32| match node.input_at(slot) {
+        None => Some(open),
+        Some(name) => graph
+            .initializers
+            .get(name)?
+            .to_f32()
+            .ok()?
+            .first()
+            .copied(),
+    };
+    match (node.is("Relu"), node.is("Clip")) {
+        (true, _) => Some((0.0, f32::INFINITY)),
+        (_, true) => Some((bound(1, f32::NEG_INFINITY)?, bound(2, f32::INFINITY)?)),
+        _ => None,
     }
 }
 

@@ -23,6 +23,7 @@ use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 pub(super) use clamp::Folded;
+pub(crate) use clamp::clamp_bounds;
 pub(super) use sources::RangeSource;
 use visit::Planner;
 
