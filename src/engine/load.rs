@@ -167,9 +167,14 @@ fn give_constant(
         detail: chain(&error),
     };
     let bytes = tensor.raw_data.as_ref().map_or(0, bytes::Bytes::len);
-    if weights == Weights::Types && bytes > SMALL {
-        let datum = datum_type(tensor)?;
-        let fact = InferenceFact::dt_shape(datum, dims(tensor));
+    let datum = datum_type(tensor);
+    if weights == Weights::Types && (bytes > SMALL || datum.is_err()) {
+        let shape = dims(tensor);
+        // tract has no integers of few bits; what reads them may have a type all the same.
+        let fact = match datum {
+            Ok(datum) => InferenceFact::dt_shape(datum, shape),
+            Err(_) => InferenceFact::shape(shape),
+        };
         return tract.set_outlet_fact(outlet, fact).map_err(plan_error);
     }
     let value = constant(tensor)?.into_arc_tensor();

@@ -95,3 +95,33 @@ pub(super) fn element_type(datum: DatumType) -> Option<DataType> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+
+    #[test]
+    fn what_is_made_of_integers_of_four_bits_has_a_type() {
+        let integers = TensorProto::from_raw("w", DataType::Int4, &[2, 2], vec![0x21, 0x43].into());
+        let fed = TensorType {
+            element: DataType::Float,
+            shape: Some(vec![Dim::Known(3), Dim::Known(2)]),
+        };
+        let graph = GraphProto {
+            node: vec![
+                NodeProto::new("DequantizeLinear", "d", &["w", "s"], &["reals"]),
+                NodeProto::new("MatMul", "m", &["x", "reals"], &["y"]),
+            ],
+            initializer: vec![integers, TensorProto::from_f32("s", &[], &[0.5])],
+            input: vec![ValueInfoProto::of("x", &fed)],
+            output: vec![ValueInfoProto {
+                name: Some("y".into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let model = Model::from_proto(ModelProto::of_graph(graph, 21)).unwrap();
+        assert_eq!(infer_types(&model).unwrap()["y"], fed);
+    }
+}
