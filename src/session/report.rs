@@ -104,6 +104,7 @@ impl Report {
         self.calibration = None;
         self.quantization = None;
         self.warnings.clear();
+        self.notes.clear();
         if samples.demo {
             let warning = "The samples were random demo data: the ranges, and so the accuracy, mean nothing for real use.";
             self.warnings.push(warning.into());

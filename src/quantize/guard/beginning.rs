@@ -51,7 +51,9 @@ pub(super) fn refine_beginning(
         else {
             continue;
         };
-        if represented.typed {
+        // What stays float has no integers to be finer.
+        let stays = !plan.forms.iter().any(|(form, _)| form == name);
+        if represented.typed || stays {
             continue;
         }
         let wide = represented.element.with_16_bits();
@@ -115,6 +117,11 @@ mod tests {
 
     /// The types of `a`, `b`, `c` and `y`, and how many sentences are said. Beside values up to 1 each tensor has one at `far`.
     fn refined(settings: &Settings, far: f32) -> ([ElementType; 4], usize) {
+        refined_but(settings, far, "none")
+    }
+
+    /// The same where this tensor stays float.
+    fn refined_but(settings: &Settings, far: f32, float: &str) -> ([ElementType; 4], usize) {
         let model = model();
         let values = (0..10_000).map(|i| i as f32 / 10_000.0).chain([far]);
         let seen = Observation::of(&Vec::from_iter(values));
@@ -124,6 +131,7 @@ mod tests {
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
+        plan.free(float);
         let said = refine_beginning(
             &model,
             &model.graph.uses(),
@@ -163,6 +171,13 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(refined(&settings, 3.0), ([U8, U8, U16, U8], 1));
+    }
+
+    #[test]
+    fn what_stays_float_is_not_said_to_be_finer() {
+        use ElementType::{U8, U16};
+        let settings = Settings::default();
+        assert_eq!(refined_but(&settings, 3.0, "b"), ([U8, U8, U16, U8], 1));
     }
 
     #[test]
