@@ -3,7 +3,7 @@
 //! A node in half precision whose result is wanted in float32 makes it under a name of its own, and a Cast gives it the name it had. Once
 //! all is float32 that Cast goes, and the name with it. The node still has its own name: by that its values are known again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::NodeProto;
@@ -17,17 +17,23 @@ pub(super) fn give_back(float: &Model, quantized: &mut Model) {
         .iter()
         .map(|node| (node.title(), node))
         .collect();
-    let mut renamed = HashMap::new();
+    // Names of nodes need not be unique.
+    let (mut renamed, mut taken) = (HashMap::new(), HashSet::new());
     for node in &quantized.graph.nodes {
         let maker = makers.get(node.title());
         let Some(maker) = maker.filter(|maker| maker.op_type == node.op_type) else {
             continue;
         };
         for (found, wanted) in node.output.iter().zip(&maker.output) {
-            let known = is_known(&float.graph, &before, found)
+            // What is quantized stands for what the integers are of, which a folded Relu may have made.
+            let mut readers = after.consumers(found).iter();
+            let quantizes =
+                |&(reader, _): &(usize, usize)| quantized.graph.nodes[reader].is("QuantizeLinear");
+            let known = readers.any(quantizes)
+                || is_known(&float.graph, &before, found)
                 || is_known(&quantized.graph, &after, wanted)
                 || after.is_output(found);
-            if !known && !found.is_empty() && !wanted.is_empty() {
+            if !known && !found.is_empty() && !wanted.is_empty() && taken.insert(wanted) {
                 renamed.insert(found.clone(), wanted.clone());
             }
         }
@@ -84,11 +90,12 @@ mod tests {
             // What comes before a Relu makes its result where that is folded.
             ("Exp", "third", "b"),
             ("Cos", "fourth", "z"),
+            ("Tanh", "first", "again"),
             ("Sin", "fifth", "y"),
         ]);
         give_back(&float, &mut quantized);
         let made = quantized.graph.nodes.iter().map(|node| &node.output[0]);
-        assert_eq!(made.collect::<Vec<_>>(), ["a", "b", "z", "y"]);
+        assert_eq!(made.collect::<Vec<_>>(), ["a", "b", "z", "again", "y"]);
         assert_eq!(quantized.graph.nodes[1].input, ["a"]);
     }
 }
