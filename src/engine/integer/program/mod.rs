@@ -11,6 +11,7 @@ mod execute;
 mod instruction;
 mod layout;
 mod memory;
+mod pair;
 mod places;
 mod products;
 mod slices;

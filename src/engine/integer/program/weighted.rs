@@ -1,4 +1,4 @@
-//! Compiling products: weights packed, factors brought together.
+//! Compiling products with weights: these packed, factors brought together.
 
 use octet_kernels::int8::{
     BlockOrder, ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane,
@@ -126,7 +126,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The bytes of a factor: one of each integer, or the two of 16 bits, the high ones first.
-    fn given(
+    pub(super) fn given(
         &mut self,
         operand: &'a Operand,
         layout: Layout,
@@ -294,89 +294,28 @@ impl<'a> Compiler<'a> {
         self.put(step, lying, made);
         Ok(())
     }
-
-    pub(super) fn pair(&mut self, step: &'a Step, output: &'a [usize]) -> Result<(), Error> {
-        let (
-            Operation::Pair {
-                stacks,
-                turned,
-                bias,
-                factor,
-            },
-            [left, right],
-        ) = (&step.operation, &step.inputs[..])
-        else {
-            return Err(MISSING);
-        };
-        let left = self.given(left, Layout::Plain, turned[0])?;
-        let right = self.given(right, Layout::Plain, turned[1])?;
-        let bias = || (!bias.is_empty()).then(|| bias.clone());
-        let mut made = if let ([left], [right]) = (&left[..], &right[..]) {
-            let factors = Factors {
-                scales: &[right.scale],
-                other: *factor,
-                columns: stacks.sizes[2],
-            };
-            let to = step.quantization.map(|to| target(to, step.bounds));
-            let work = Work::Pair {
-                stacks: stacks.clone(),
-                bias: bias(),
-                zero_points: [left.zero_point, right.zero_point],
-                epilogue: factors.epilogue(step, &[left.scale], to),
-            };
-            let sources = vec![left.source.clone(), right.source.clone()];
-            self.add(work, sources, element_of(step), output)
-        } else {
-            // Of each byte of one with each of the other: their sums, which are exact, are brought together in f64.
-            let (mut sums, mut weights) = (Vec::new(), Vec::new());
-            for left in &left {
-                for right in &right {
-                    let weight = left.weight * right.weight;
-                    let work = Work::Pair {
-                        stacks: stacks.clone(),
-                        // Counted once, where a step is the accumulator's.
-                        bias: bias().filter(|_| weight == 1.0),
-                        zero_points: [left.zero_point, right.zero_point],
-                        epilogue: Epilogue::default(),
-                    };
-                    let sources = vec![left.source.clone(), right.source.clone()];
-                    sums.push(self.add(work, sources, Element::Sum, output));
-                    let steps = [left.scale, right.scale, *factor].map(f64::from);
-                    weights.push(f64::from(weight) * steps[0] * steps[1] * steps[2]);
-                }
-            }
-            let made = self.add(Work::JoinSums(weights), sums, Element::Float, output);
-            self.ended(step, Layout::Plain, made, output);
-            return Ok(());
-        };
-        if let Some(wide) = step.wide {
-            made = self.add(Work::Snap(wide.grid), vec![made], Element::Float, output);
-        }
-        self.put(step, Layout::Plain, made);
-        Ok(())
-    }
 }
 
 /// Bytes that are multiplied: with what stands for zero, how much a step counts, and the scale of what they belong to.
-struct Given {
-    source: Source,
-    zero_point: u8,
-    weight: f32,
-    scale: f32,
+pub(super) struct Given {
+    pub(super) source: Source,
+    pub(super) zero_point: u8,
+    pub(super) weight: f32,
+    pub(super) scale: f32,
 }
 
 /// The factors of a product's sums that don't depend on what goes in.
 #[derive(Clone, Copy)]
-struct Factors<'w> {
+pub(super) struct Factors<'w> {
     /// Of the weights: one, or one a column.
-    scales: &'w [f32],
-    other: f32,
-    columns: usize,
+    pub(super) scales: &'w [f32],
+    pub(super) other: f32,
+    pub(super) columns: usize,
 }
 
 impl Factors<'_> {
     /// What sums become: a factor a column, the weight's scale times the others, over the output's.
-    fn epilogue(&self, step: &Step, others: &[f32], to: Option<Target>) -> Epilogue {
+    pub(super) fn epilogue(&self, step: &Step, others: &[f32], to: Option<Target>) -> Epilogue {
         let below = step.quantization.map_or(1.0, |to| to.scale);
         let factor = |column: usize| {
             let own = self.scales[if self.scales.len() == 1 { 0 } else { column }];
@@ -424,7 +363,7 @@ fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize>
     (whole && block > 1 && shape[1] > 0 && output[1] > 0).then_some(block)
 }
 
-fn element_of(step: &Step) -> Element {
+pub(super) fn element_of(step: &Step) -> Element {
     match step.quantization {
         Some(_) => Element::Byte,
         None => Element::Float,
