@@ -237,6 +237,29 @@ fn what_older_operators_say_is_written_as_the_model_would() {
 }
 
 #[test]
+fn an_operator_of_another_version_is_written_where_it_means_the_same() {
+    for (operator, theirs, ours, same) in [
+        ("Neg", 20, 18, true),
+        ("Neg", 12, 11, true),
+        ("Neg", 9, 12, true),
+        ("Softmax", 12, 11, false),
+        ("GroupNormalization", 21, 18, false),
+        ("GroupNormalization", 20, 18, true),
+    ] {
+        let body = vec![node(operator, &["v"], "r")];
+        let mut other = function("f", &["v"], &["r"], body);
+        other.opset_import = vec![set("", theirs)];
+        let mut model = model(vec![call("f", "one", &["x"], &["y"])], vec![other]);
+        model.set_opset(ours);
+        let done = Functions::write_out(&mut model).unwrap();
+        let told = format!("{operator} {theirs} {ours}");
+        assert_eq!(done.left().is_none(), same, "{told}");
+        assert_eq!(model.graph.nodes[0].is(operator), same, "{told}");
+        assert_eq!(model.opset(), ours, "{told}");
+    }
+}
+
+#[test]
 fn an_operator_set_that_the_model_lacks_is_imported() {
     let quick = NodeProto {
         domain: Some("com.microsoft".into()),

@@ -319,19 +319,18 @@ impl<'a> Writer<'a> {
                 "its {title} ({operator}) is of version {from} of the operators, of which the model has version {to}, {reason}"
             ))
         };
-        if !domain.is_empty() || to < OPSET {
+        if !domain.is_empty() {
             return Err(apart("and may mean another thing there"));
         }
-        if from < to {
+        if from < to && to >= OPSET {
             let raised = opset::raise_node(node, from, to, &mut self.names);
-            written.append(
-                &mut raised
-                    .map_err(|reason| apart(&format!("where it can't be written: {reason}")))?,
-            );
+            let raised = raised.map_err(|reason| apart(&format!("where it is refused: {reason}")));
+            written.append(&mut raised?);
             return Ok(());
         }
         // What raising would not change means the same in both.
-        match opset::raise_node(node.clone(), to, from, &mut self.names) {
+        let (older, newer) = (from.min(to), from.max(to).max(OPSET));
+        match opset::raise_node(node.clone(), older, newer, &mut self.names) {
             Ok(raised) if raised == [node] => written.extend(raised),
             _ => return Err(apart("and means another thing there")),
         }
