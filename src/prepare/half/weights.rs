@@ -84,7 +84,7 @@ fn narrowed(
         DataType::Float16 => (LEAST_NORMAL_HALF..TOO_LARGE_FOR_HALF).contains(&largest),
         _ => element.rounded(largest).is_finite(),
     };
-    if !exact && !(rounds && fits) {
+    if !(exact || rounds && fits) {
         return Ok(None);
     }
     let name = tensor.name.as_deref().unwrap_or_default();
