@@ -2,7 +2,7 @@
 //!
 //! What isn't known before a run (a place that is computed, a sequence that a loop carries) stays as it is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::shapes::{self, Types, position};
 use crate::graph::{Dim, Graph, Steps};
@@ -26,6 +26,7 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
     let mut writer = Writer {
         types: &types,
         sequences: HashMap::new(),
+        tensors: HashSet::new(),
         steps,
     };
     let mut written = 0;
@@ -53,6 +54,8 @@ struct Writer<'a> {
     types: &'a Types,
     /// The elements of each sequence.
     sequences: HashMap<String, Vec<String>>,
+    /// Values that were found to be tensors.
+    tensors: HashSet<String>,
     steps: Steps,
 }
 
@@ -94,13 +97,10 @@ impl Writer<'_> {
             "ConcatFromSequence" => return self.join(node, known?),
             "OptionalHasElement" => {
                 // Of nothing, and of what is no optional but a value itself.
-                let has = match (first, known) {
-                    (None, _) => false,
-                    (Some(_), Some(_)) => true,
-                    (Some(first), None) => {
-                        self.types.get(first)?;
-                        true
-                    }
+                let has = match first {
+                    None => false,
+                    Some(first) if known.is_some() || self.is_tensor(first) => true,
+                    _ => return None,
                 };
                 let has =
                     TensorProto::from_raw("", DataType::Bool, &[], vec![u8::from(has)].into());
@@ -110,8 +110,8 @@ impl Writer<'_> {
             "Optional" | "OptionalGetElement" => match known {
                 Some(all) => all,
                 None => {
-                    self.types.get(first?)?;
-                    self.same(first?, title, output);
+                    let value = first.filter(|value| self.is_tensor(value))?;
+                    self.same(value, title, output);
                     return Some(());
                 }
             },
@@ -141,7 +141,12 @@ impl Writer<'_> {
         usize::try_from(place).ok().filter(|&place| place <= count)
     }
 
+    fn is_tensor(&self, value: &str) -> bool {
+        self.types.contains_key(value) || self.tensors.contains(value)
+    }
+
     fn same(&mut self, value: &str, title: &str, output: &str) {
+        self.tensors.insert(output.to_owned());
         self.steps
             .last("Identity", &[value], title, output, Vec::new());
     }

@@ -1,15 +1,29 @@
-//! LSTM, GRU and RNN as ONNX Runtime runs them: tract's run forwards whatever a node says, and know no clip.
+//! LSTM, GRU and RNN as ONNX Runtime runs them: tract's run forwards whatever a node says, and know neither a clip nor other activations
+//! than the usual ones.
 
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// The nodes that do what a node says. What runs backwards only is given its sequence the other way round, and what it makes of it is
-/// turned, too; with a clip it is an operator that nobody knows.
+/// turned, too. With what isn't known it is an operator of another name, which is refused.
 pub(in crate::engine) fn in_order(mut node: NodeProto) -> Vec<NodeProto> {
-    let recurrent = ["LSTM", "GRU", "RNN"].iter().any(|name| node.is(name));
-    if recurrent && (node.attribute("clip").is_some() || node.int("input_forget") == Some(1)) {
-        node.op_type = Some(format!("{} with a clip", node.operator()));
+    let usual: &[&str] = match node.op_type.as_deref() {
+        Some("LSTM") => &["Sigmoid", "Tanh", "Tanh"],
+        Some("GRU") => &["Sigmoid", "Tanh"],
+        Some("RNN") => &["Tanh"],
+        _ => return vec![node],
+    };
+    let told = node.attribute("activations").into_iter();
+    let told = told.flat_map(|told| &told.strings);
+    let mut both = told.zip(usual.iter().cycle());
+    let bent = both.any(|(told, usual)| !told.eq_ignore_ascii_case(usual.as_bytes()));
+    let clipped = node.attribute("clip").is_some() || node.int("input_forget") == Some(1);
+    for (is_so, what) in [(bent, "other activations"), (clipped, "a clip")] {
+        if is_so {
+            node.op_type = Some(format!("{} with {what}", node.operator()));
+            return vec![node];
+        }
     }
-    if !recurrent || node.text("direction") != Some("reverse") {
+    if node.text("direction") != Some("reverse") {
         return vec![node];
     }
     let time = node.int("layout").unwrap_or(0);

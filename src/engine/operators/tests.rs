@@ -273,18 +273,45 @@ fn an_affine_grid_tells_where_each_pixel_comes_from() {
 
 #[test]
 fn what_runs_backwards_only_begins_at_the_end() {
-    // One number that adds what it sees to a half of what it was: from the end to the front.
+    // What it sees and a half of what it was: from the end to the front, each bent by a tanh.
     let weights = [Floats(&[1, 1, 1], &[1.0]), Floats(&[1, 1, 1], &[0.5])];
-    let node = text("RNN", "direction", "reverse")
-        .with(AttributeProto::int("hidden_size", 1))
-        .with(AttributeProto {
-            name: Some("activations".into()),
-            r#type: Some(AttributeType::Strings as i32),
-            strings: vec![b"Relu".to_vec().into()],
-            ..Default::default()
-        });
+    let node = text("RNN", "direction", "reverse").with(AttributeProto::int("hidden_size", 1));
     let (_, found) = made(node, &[3, 1, 1], &[1.0, 2.0, 4.0], &weights);
-    assert_eq!(found, [3.0, 4.0, 4.0]);
+    let last = 4f32.tanh();
+    let middle = (2.0 + 0.5 * last).tanh();
+    let first = (1.0 + 0.5 * middle).tanh();
+    for (found, expected) in found.into_iter().zip([first, middle, last]) {
+        assert!((found - expected).abs() < 1e-5, "{found} for {expected}");
+    }
+}
+
+#[test]
+fn what_a_recurrent_operator_does_otherwise_is_refused_by_name() {
+    let activations = |told: &str| AttributeProto {
+        name: Some("activations".into()),
+        r#type: Some(AttributeType::Strings as i32),
+        strings: vec![told.to_owned().into()],
+        ..Default::default()
+    };
+    let clip = AttributeProto::float("clip", 1.0);
+    for (attribute, what) in [
+        (activations("tanh"), None),
+        (activations("Relu"), Some("RNN with other activations")),
+        (clip, Some("RNN with a clip")),
+    ] {
+        let node = node("RNN").with(AttributeProto::int("hidden_size", 1));
+        let one = [1.0];
+        let weights = [Floats(&[1, 1, 1], &one), Floats(&[1, 1, 1], &one)];
+        let engine = Engine::new(model(node.with(attribute), &[1, 1, 1], &weights), vec![]);
+        let fed = Tensor::new(vec![1, 1, 1], Values::F32(vec![1.0])).unwrap();
+        let run = engine.run(&[fed], |_, _| {}, || false);
+        let error = run.err().map(|error| error.to_string());
+        match (what, &error) {
+            (None, None) => {}
+            (Some(what), Some(error)) if error.contains(what) => {}
+            _ => panic!("{what:?}: {error:?}"),
+        }
+    }
 }
 
 #[test]
