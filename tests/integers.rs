@@ -264,3 +264,20 @@ fn integer_operators_run_as_the_pairs_they_stand_for() {
     let inputs = sample(&[1, 5, 9, 9]);
     assert_eq!(run(&engine, &inputs)[0], run(&expected, &inputs)[0]);
 }
+
+#[test]
+fn an_operator_without_inputs_between_pairs_is_refused_in_words() {
+    let mut pairs = Pairs::default();
+    let x = pairs.pair("x", 0.02);
+    pairs.node("Transpose", &[], "moved");
+    let moved = pairs.pair("moved", 0.02);
+    pairs.node("Add", &[&x, &moved], "y");
+    let engine = Engine::new(pairs.model(&["y"]), vec![]).on_integers();
+    let inputs = sample(&[1, 5, 9, 9]);
+    let error = engine.run(&inputs, |_, _| {}, || false).unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("the_moved") && said.contains("its input 0"),
+        "{said}"
+    );
+}

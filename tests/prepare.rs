@@ -102,6 +102,19 @@ fn a_graph_that_contradicts_itself_is_refused_by_name() {
     ]);
     assert!(matches!(cycle, GraphError::Cycle { .. }));
     assert!(matches!(error(vec![]), GraphError::NoOutput { value } if value == "y"));
+    let sketch = Sketch {
+        opset: 13,
+        input: vec![1],
+        nodes: vec![node("Relu", &["x"], "y")],
+        constants: vec![],
+    };
+    let mut nameless = sketch.proto();
+    nameless.graph.as_mut().unwrap().output[0].name = None;
+    let nameless = Model::from_proto(nameless).unwrap_err();
+    assert!(
+        nameless.to_string().contains("(without a name)"),
+        "{nameless}"
+    );
 }
 
 #[test]

@@ -1,23 +1,50 @@
-//! Indices that a model computes or is fed, checked before tract uses them: where one lies outside it would panic, and in a
-//! browser that ends the engine.
+//! Indices and divisors that a model computes or is fed, checked before tract uses them: where an index lies outside, or an integer is
+//! divided by zero, it would panic, and in a browser that ends the engine.
 
-use tract_onnx::tract_core::ops::array::{Gather, GatherElements, GatherNd, ScatterElements};
+use tract_onnx::tract_core::ops::array::{
+    Gather, GatherElements, GatherNd, ScatterElements, ScatterNd,
+};
+use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_hir::internal::*;
 
-/// Fails where an index of this node lies outside of what it looks up.
+/// Fails where an index of this node lies outside of what it looks up, or a whole number is divided by 0.
 pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
+    let divides = |op: &TypedBinOp| matches!(&*op.0.name(), "Div" | "Rem");
+    if node.op_as::<TypedBinOp>().is_some_and(divides) && inputs[1].datum_type().is_integer() {
+        let divisors = inputs[1].cast_to::<i64>()?;
+        let divisors = divisors.try_as_plain_ram()?;
+        ensure!(
+            !divisors.as_slice::<i64>()?.contains(&0),
+            "node `{}` divides whole numbers by 0: give samples for which it doesn't",
+            node.name
+        );
+        return Ok(());
+    }
     let from_both_ends =
         |axis: usize| -> TractResult<()> { inside(&inputs[1], inputs[0].shape()[axis], true) };
     if let Some(gather) = node.op_as::<Gather>() {
         return from_both_ends(gather.axis);
     }
-    if let Some(gather) = node.op_as::<GatherElements>() {
-        return from_both_ends(gather.axis);
+    let gathers = node.op_as::<GatherElements>().map(|gather| gather.axis);
+    let scatters = node.op_as::<ScatterElements>().map(|scatter| scatter.axis);
+    if let Some(axis) = gathers.or(scatters) {
+        let (data, indices) = (inputs[0].shape(), inputs[1].shape());
+        let fits = |other: usize| other == axis || indices.get(other) <= data.get(other);
+        ensure!(
+            indices.len() == data.len() && (0..data.len()).all(fits),
+            "it looks up places of the shape {indices:?} in values of {data:?}"
+        );
+        if let (Some(updates), Some(_)) = (inputs.get(2).map(|updates| updates.shape()), scatters) {
+            ensure!(
+                updates == indices,
+                "it puts values of the shape {updates:?} at places of {indices:?}"
+            );
+        }
+        return from_both_ends(axis);
     }
-    if let Some(scatter) = node.op_as::<ScatterElements>() {
-        return from_both_ends(scatter.axis);
-    }
-    let Some(gather) = node.op_as::<GatherNd>() else {
+    let gathers = node.op_as::<GatherNd>().map(|gather| gather.batch_dims);
+    let scatters = node.op_as::<ScatterNd>().map(|_| 0);
+    let Some(batch) = gathers.or(scatters) else {
         return Ok(());
     };
     // The last axis of the indices says where, axis by axis.
@@ -25,7 +52,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     let depth = indices.shape().last().copied().unwrap_or(0).max(1);
     let indices = indices.try_as_plain_ram()?;
     for place in indices.as_slice::<i64>()?.chunks_exact(depth) {
-        let sizes = data.shape().iter().skip(gather.batch_dims);
+        let sizes = data.shape().iter().skip(batch);
         for (&index, &size) in place.iter().zip(sizes) {
             one(index, size, false)?;
         }
@@ -68,7 +95,7 @@ mod tests {
             ValueInfoProto::of(name, &TensorType { element, shape })
         };
         let inputs = match operator {
-            "ScatterElements" => vec!["table", "places", "rows"],
+            "ScatterElements" | "ScatterND" => vec!["table", "places", "rows"],
             _ => vec!["table", "places"],
         };
         let mut output = port("y", DataType::Float, &[]);
@@ -95,6 +122,7 @@ mod tests {
             ("GatherElements", &[4, -5]),
             ("ScatterElements", &[4, -5]),
             ("GatherND", &[4, -1]),
+            ("ScatterND", &[4, -1]),
         ] {
             assert!(run(operator, &[3], &[1, 1]).is_ok(), "{operator}");
             for &index in bad {
@@ -104,7 +132,39 @@ mod tests {
                 assert!(error.contains("look"), "{operator}: {error}");
             }
         }
+        for operator in ["GatherElements", "ScatterElements"] {
+            let error = run(operator, &[0, 0], &[1, 2]).unwrap_err().to_string();
+            assert!(error.contains("no more than 1 along axis 1"), "{error}");
+        }
         let found = run("Gather", &[-1, 2], &[2]).unwrap();
         assert_eq!(found[0].as_f32().unwrap(), [3.0, 2.0]);
+    }
+
+    #[test]
+    fn whole_numbers_are_not_divided_by_zero() {
+        for operator in ["Div", "Mod"] {
+            let known = TensorType {
+                element: DataType::Int64,
+                shape: Some(vec![Dim::Known(2)]),
+            };
+            let mut output = ValueInfoProto::of("y", &known);
+            output.r#type = None;
+            let graph = GraphProto {
+                node: vec![NodeProto::new(operator, "part", &["a", "b"], &["y"])],
+                input: ["a", "b"]
+                    .map(|name| ValueInfoProto::of(name, &known))
+                    .into(),
+                output: vec![output],
+                ..Default::default()
+            };
+            let model = Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap();
+            let engine = Engine::new(model, vec![]);
+            let of = |values: [i64; 2]| Tensor::new(vec![2], Values::I64(values.into())).unwrap();
+            let by = |divisors| engine.run(&[of([7, 8]), of(divisors)], |_, _| {}, || false);
+            assert!(by([2, -3]).is_ok(), "{operator}");
+            let error = by([2, 0]).unwrap_err().to_string();
+            let found = error.contains("part") && error.contains("whole numbers by 0");
+            assert!(found, "{operator}: {error}");
+        }
     }
 }

@@ -51,7 +51,8 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
             }
         }
     }
-    for output in graph.outputs.iter().filter_map(|v| v.name.as_deref()) {
+    for output in &graph.outputs {
+        let output = output.name.as_deref().unwrap_or("(without a name)");
         if !producers.contains_key(output) && !given.contains(output) {
             return Err(GraphError::NoOutput {
                 value: output.to_owned(),

@@ -38,7 +38,7 @@ impl Checked<'_> {
         }
     }
 
-    fn one(&self, rank: usize, behind: bool) -> Checking {
+    pub(super) fn one(&self, rank: usize, behind: bool) -> Checking {
         let Some(axis) = self.node.int("axis") else {
             return Ok(());
         };

@@ -5,6 +5,7 @@
 
 mod axes;
 mod blocks;
+mod inputs;
 mod sizes;
 mod windows;
 
@@ -40,7 +41,11 @@ pub fn check_unrun(model: &Model) -> Result<(), EngineError> {
 
 fn each(model: &Model, types: &Types, runs: bool) -> Result<(), EngineError> {
     for node in &model.graph.nodes {
-        let checked = Checked { node, types };
+        let checked = Checked {
+            node,
+            types,
+            opset: model.opset(),
+        };
         let sizes = || if runs { checked.outputs() } else { Ok(()) };
         let found = checked.check().and_then(|()| sizes());
         found.map_err(|refusal| EngineError::Node {
@@ -83,12 +88,14 @@ fn ensure(holds: bool, what: &str, found: impl Debug, wanted: impl Display) -> C
 struct Checked<'a> {
     node: &'a NodeProto,
     types: &'a Types,
+    opset: i64,
 }
 
 impl<'a> Checked<'a> {
     fn check(&self) -> Checking {
         match (self.node.domain.as_deref(), self.node.op_type.as_deref()) {
             (None | Some("" | "ai.onnx"), Some(operator)) => {
+                self.inputs(operator)?;
                 self.windows(operator)?;
                 self.axes(operator)?;
                 self.sizes(operator)?;

@@ -2,7 +2,7 @@
 
 use super::{Checked, Checking, LARGEST, ensure, refuse};
 use crate::graph::Dim;
-use crate::prepare::position;
+use crate::prepare::{Known, position};
 
 impl Checked<'_> {
     pub(super) fn sizes(&self, operator: &str) -> Checking {
@@ -16,6 +16,8 @@ impl Checked<'_> {
                 self.positive("output_height", Some(1))?;
                 self.positive("output_width", Some(1)).map(|_| ())
             }
+            "ConstantOfShape" => self.shape_said(0),
+            "Expand" | "Tile" => self.shape_said(1),
             _ => Ok(()),
         }
     }
@@ -112,6 +114,11 @@ impl Checked<'_> {
     }
 
     fn resize(&self) -> Checking {
+        // ONNX Runtime takes it where nothing is wanted of it, either; tract divides by its size.
+        let shape = self.shape(0).unwrap_or_default();
+        let empty = shape.iter().skip(2).any(|size| *size == Dim::Known(0));
+        let wanted = "something to be brought to another size";
+        ensure(!empty, "the shape of its input", shape, wanted)?;
         let slot = if self.node.input.len() <= 2 { 1 } else { 2 };
         let scales = match self.node.attribute("scales") {
             Some(attribute) => Some(attribute.floats.clone()),
@@ -134,12 +141,28 @@ impl Checked<'_> {
         Ok(())
     }
 
+    /// Sizes that are an input of its own.
+    fn shape_said(&self, slot: usize) -> Checking {
+        let sizes = self.input(slot).and_then(Known::all_integers);
+        let sizes = sizes.unwrap_or_default();
+        let sound = sizes.iter().all(|size| (0..LARGEST).contains(size));
+        ensure(
+            sound,
+            "the sizes it is given",
+            &sizes,
+            "at least 0 and in 31 bits",
+        )
+    }
+
     fn split(&self) -> Checking {
         let Some(parts) = self.list("split", 1) else {
             return Ok(());
         };
         let sound = parts.iter().all(|part| (0..LARGEST).contains(part));
         ensure(sound, "split", &parts, "sizes of at least 0")?;
+        let outputs = self.node.output.len();
+        let wanted = format!("one for each of its {outputs} outputs");
+        ensure(parts.len() == outputs, "split", &parts, wanted)?;
         let Some(shape) = self.shape(0) else {
             return Ok(());
         };

@@ -55,7 +55,7 @@ pub(in crate::engine) fn ints(operator: &str, attributes: &[(&str, &[i64])]) -> 
     attributes.iter().fold(node(operator), with)
 }
 
-fn int(operator: &str, name: &str, value: i64) -> NodeProto {
+pub(super) fn int(operator: &str, name: &str, value: i64) -> NodeProto {
     node(operator).with(AttributeProto::int(name, value))
 }
 
@@ -63,7 +63,7 @@ pub(in crate::engine) fn text(operator: &str, name: &str, value: &str) -> NodePr
     node(operator).with(AttributeProto::text(name, value))
 }
 
-fn refused(node: NodeProto, fed: &[usize], beside: &[Beside]) -> String {
+pub(super) fn refused(node: NodeProto, fed: &[usize], beside: &[Beside]) -> String {
     let operator = node.operator();
     let error = check(&model(node, fed, beside), None);
     let error = error.expect_err(&operator).to_string();
@@ -74,14 +74,14 @@ fn refused(node: NodeProto, fed: &[usize], beside: &[Beside]) -> String {
     error
 }
 
-fn taken(node: NodeProto, fed: &[usize], beside: &[Beside]) {
+pub(super) fn taken(node: NodeProto, fed: &[usize], beside: &[Beside]) {
     let said = format!("{node:?}");
     if let Err(error) = check(&model(node, fed, beside), None) {
         panic!("{error}: {said}");
     }
 }
 
-const PICTURE: &[usize] = &[1, 4, 6, 6];
+pub(super) const PICTURE: &[usize] = &[1, 4, 6, 6];
 
 #[test]
 fn a_window_that_makes_no_sense_is_refused_by_what_is_wrong_with_it() {
@@ -192,6 +192,24 @@ fn axes_are_those_of_the_input() {
     taken(int("Softmax", "axis", -4), PICTURE, &[]);
     taken(node("Unsqueeze"), PICTURE, &[Integers(&[0, 5])]);
     taken(ints("Transpose", &[("perm", &[3, 1, 2, 0])]), PICTURE, &[]);
+}
+
+#[test]
+fn sizes_that_are_given_are_sizes() {
+    for (operator, sizes) in [("Expand", [1, -4, 1, 1]), ("Tile", [1, 1, 1 << 40, 1])] {
+        let error = refused(node(operator), PICTURE, &[Integers(&sizes)]);
+        assert!(error.contains("the sizes it is given"), "{error}");
+    }
+    let split = int("Split", "axis", 1);
+    let error = refused(split, PICTURE, &[Integers(&[1, 3])]);
+    assert!(error.contains("one for each of its 1 outputs"), "{error}");
+    // A size of 0 that is declared may be any; one that is fed is none.
+    let sizes = [Nothing, Nothing, Integers(&[1, 4, 6, 6])];
+    let resize = model(node("Resize"), &[1, 4, 0, 6], &sizes);
+    assert!(check(&resize, None).is_ok());
+    let fed = Tensor::new(vec![1, 4, 0, 6], crate::tensor::Values::F32(vec![])).unwrap();
+    let error = check(&resize, Some(&[fed])).unwrap_err().to_string();
+    assert!(error.contains("the shape of its input"), "{error}");
 }
 
 #[test]

@@ -34,7 +34,9 @@ pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
         };
         let moved = match node.is("Concat") {
             true => &node.input[..],
-            false if moves(node) || picks_greatest(node) || node.is("Pad") => &node.input[..1],
+            false if moves(node) || picks_greatest(node) || node.is("Pad") => {
+                node.input.get(..1).unwrap_or_default()
+            }
             false => continue,
         };
         for name in moved {

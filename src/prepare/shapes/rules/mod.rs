@@ -111,6 +111,7 @@ impl Context<'_> {
             }
             "ConstantOfShape" => self.constant_of_shape(),
             "Range" => self.range(),
+            "OneHot" => self.one_hot(),
             "Expand" => self.expand(),
             "Tile" => self.tile(),
             "Reshape" => self.reshape(),
