@@ -9,6 +9,7 @@ mod pad;
 mod recurrent;
 mod resize;
 mod slice;
+mod softplus;
 
 use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
@@ -33,6 +34,7 @@ pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Pad", pad::build);
     resize::register(onnx);
     onnx.op_register.insert("Slice", slice::build);
+    onnx.op_register.insert("Softplus", softplus::build);
 }
 
 /// The integers of a constant.

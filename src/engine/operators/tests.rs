@@ -326,3 +326,39 @@ fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
         assert!(error.to_string().contains(&named), "{error}");
     }
 }
+
+/// A place outside is no error: nothing is marked there.
+#[test]
+fn one_hot_marks_the_places_there_are() {
+    let beside = [Integers(&[3]), Floats(&[2], &[5.0, 7.0])];
+    let rows = [7., 5., 5., 5., 5., 7., 5., 5., 5., 5., 5., 5.];
+    let (shape, values) = made(node("OneHot"), &[4], &[0., -1., 3., -4.], &beside);
+    assert_eq!((&shape[..], &values[..]), (&[4, 3][..], &rows[..]));
+    let (_, values) = made(node("OneHot"), &[1], &[0.5], &beside);
+    assert_eq!(values, [5.0; 3]);
+    let first = node("OneHot").with(AttributeProto::int("axis", 0));
+    let (shape, values) = made(first, &[4], &[0., -1., 3., -4.], &beside);
+    let columns: Vec<f32> = (0..12).map(|at| rows[at % 4 * 3 + at / 4]).collect();
+    assert_eq!((&shape[..], &values[..]), (&[3, 4][..], &columns[..]));
+}
+
+#[test]
+fn softplus_of_a_large_number_is_that_number() {
+    let given = [-200.0, -1.0, 0.0, 1.0, 30.0, 100.0, 1e30];
+    let (_, values) = made(node("Softplus"), &[7], &given, &[]);
+    let expected = [
+        0.0,
+        0.313_261_7,
+        0.693_147_2,
+        1.313_261_7,
+        30.0,
+        100.0,
+        1e30,
+    ];
+    for (value, expected) in values.iter().zip(expected) {
+        assert!(
+            (value - expected).abs() <= 1e-6 * expected.max(1.0),
+            "{values:?}"
+        );
+    }
+}

@@ -71,7 +71,10 @@ pub(super) fn centre(call: &Call, made: &mut [u8]) -> TractResult<()> {
 
 /// One of two values for each of so many places: the second at the place that an index says, if there is one.
 pub(super) fn one_hot(call: &Call, made: &mut [u8]) -> TractResult<()> {
-    let (indices, values) = (call.integers(0)?, call.tensor(2)?);
+    // Half a place is none.
+    let indices = call.tensor(0)?.cast_to::<f64>()?;
+    let indices = indices.try_as_plain_ram()?.as_slice::<f64>()?;
+    let values = call.tensor(2)?;
     let (each, pair) = (
         values.datum_type().size_of(),
         values.try_as_plain_ram()?.as_bytes(),
@@ -82,9 +85,9 @@ pub(super) fn one_hot(call: &Call, made: &mut [u8]) -> TractResult<()> {
     let axis = axis_of(call.node.int("axis").unwrap_or(-1), rank)?;
     let (places, behind) = (call.made[axis], count(&call.made[axis + 1..]));
     for (at, made) in made.chunks_exact_mut(each).enumerate() {
-        let place = (at / behind % places) as i64;
+        let place = (at / behind % places) as f64;
         let index = indices[at / (behind * places) * behind + at % behind];
-        let meant = index == place || index + places as i64 == place;
+        let meant = index == place || index + places as f64 == place;
         made.copy_from_slice(if meant { on } else { off });
     }
     Ok(())
