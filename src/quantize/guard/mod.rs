@@ -9,6 +9,7 @@ mod constants;
 mod infinite;
 mod outputs;
 mod ranges;
+mod shares;
 mod weights;
 
 #[cfg(test)]
@@ -111,6 +112,9 @@ pub(super) fn guard(
             &additions,
             may,
         );
+        guarded.kept.extend(kept);
+        guarded.declined.extend(declined);
+        let (kept, declined) = shares::refine_shares(plan, observations, may);
         guarded.kept.extend(kept);
         guarded.declined.extend(declined);
         let (kept, declined) = constants::refine_constants(model, plan, &additions, may)?;
