@@ -5,10 +5,10 @@ mod graphs;
 
 use std::collections::BTreeMap;
 
-use graphs::{check_valid, constant, model, node};
+use graphs::{check_valid, constant, maker, model, node};
 use octet::calibrate::{Method, Observation, Observations, Range};
 use octet::graph::Model;
-use octet::onnx::schema::TensorProto;
+use octet::onnx::schema::{AttributeProto, AttributeType, TensorProto};
 use octet::quantize::{Quantized, Ranges, Settings, apply, channel_axes};
 
 const ROWS: usize = 8;
@@ -186,4 +186,47 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
             assert_eq!(scales, [1e-9; 2], "the scale that was given stays");
         }
     }
+}
+
+/// Two layers share a bias, and what the first reads stays float: no integers suit it.
+#[test]
+fn a_bias_stays_float_beside_an_input_that_does() {
+    let beta = AttributeProto {
+        name: Some("beta".into()),
+        r#type: Some(AttributeType::Float as i32),
+        f: Some(2.0),
+        ..Default::default()
+    };
+    let mut nodes = vec![
+        node("Gemm", &["x", "w", "b"], "h"),
+        node("Gemm", &["h", "w", "b"], "y"),
+    ];
+    nodes[0].attribute.push(beta);
+    let model = model(
+        nodes,
+        vec![constant("w", &[3, 3]), constant("b", &[3])],
+        &["y"],
+    );
+    let even: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
+    let wild: Vec<f32> = even.iter().copied().chain([1e9]).collect();
+    let seen = [("x", &wild), ("h", &even), ("y", &even)];
+    let seen = seen.map(|(name, values)| {
+        let mut seen = Observation::new();
+        seen.observe(values);
+        (name.to_string(), seen)
+    });
+    let ranges = Ranges::Seen(&seen.into(), Method::MinMax);
+    let found = apply(&model, &Settings::default(), Some(ranges)).unwrap();
+    check_valid(&found.model);
+    let first = maker(&found, "h");
+    assert_eq!(
+        (first.input[0].as_str(), first.input[2].as_str()),
+        ("x", "b")
+    );
+    assert_eq!(first.float("beta"), Some(2.0));
+    let second = found.model.graph.nodes.last().unwrap();
+    assert!(
+        second.is("DequantizeLinear") && maker(&found, "h").is("Gemm"),
+        "{second:?}"
+    );
 }

@@ -178,6 +178,8 @@ impl Plan {
             .partition(|(other, _)| other == name || is_of(other));
         self.forms = kept;
         for (name, _) in freed {
+            // A bias has the scale of what its node reads: without that it stays what it was, and is taken as often.
+            self.biases.retain(|bias| bias.input != name);
             self.unfold(name);
         }
     }
