@@ -188,6 +188,33 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
     }
 }
 
+/// A channel that was pruned away is its bias.
+#[test]
+fn a_bias_beside_weights_that_are_all_zero_is_kept() {
+    for (settings, kept) in [
+        ("{}", true),
+        (r#"{"weights": {"type": "u8"}}"#, true),
+        (r#"{"weights": {"power_of_two": true}}"#, true),
+        (r#"{"weights": {"per_channel": false}}"#, true),
+        (r#"{"operators": "onnxruntime"}"#, false),
+    ] {
+        let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
+        let weight = match settings.contains("per_channel") {
+            true => [0.0; 6],
+            false => [0.0, 0.5, 0.0, -0.7, 0.0, 0.3],
+        };
+        let weight = TensorProto::from_f32("w", &[3, 2], &weight);
+        let bias = TensorProto::from_f32("b", &[2], &[0.013, -0.5]);
+        let model = model(nodes, vec![weight, bias], &["y"]);
+        let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
+        let ranges = Ranges::Given(&ranges.into());
+        let settings = Settings::from_value(serde_json::from_str(settings).unwrap()).unwrap();
+        let found = apply(&model, &settings, Some(ranges)).unwrap();
+        let bias = reals(&found, "b")[0];
+        assert_eq!((bias - 0.013).abs() < 1e-6, kept, "{bias}");
+    }
+}
+
 /// Two layers share a bias, and what the first reads stays float: no integers suit it.
 #[test]
 fn a_bias_stays_float_beside_an_input_that_does() {

@@ -32,19 +32,26 @@ pub(super) fn integers(
     (integers, beyond)
 }
 
-/// Raises the scales of a weight where a bias, taken `beta` times, would not fit 32 bits; to powers of two where they must be such.
+/// Fits the scales of a weight to a bias, taken `beta` times: raises them where it would not fit 32 bits; to powers of two where they
+/// must be such.
 ///
 /// A bias b is held as b / (input · weight). With s the smallest scale at which |b| still fits,
 /// s = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it. The zero point stays: what it reached is within reach of a
 /// larger scale, too.
-pub(super) fn raise_weight_scales(
+///
+/// Where a channel is `empty` (its weights are all zero, as pruning leaves them) any scale suits the weights, and the bias is all there
+/// is: the scale is one that leaves 24 bits to it, in place of 1, which leaves it next to none.
+pub(super) fn fit_weight_scales(
     weight: &mut QuantizationParameters,
     input: f32,
     bias: &[f32],
     beta: f32,
     powers_of_two: bool,
+    empty: &[bool],
 ) {
     const INTEGERS: f64 = 2.0 * i32::MAX as f64;
+    // Further down the product of two scales is no float any more.
+    const LEAST: f64 = 1e-20;
     let one = weight.axis.is_none();
     let times = beta.abs().max(1.0);
     let largest = bias.iter().fold(0f32, |largest, b| largest.max(b.abs()));
@@ -57,8 +64,10 @@ pub(super) fn raise_weight_scales(
         };
         let smallest = needed / INTEGERS;
         let found = f64::from(input) * f64::from(*scale);
-        if found > 0.0 && found < smallest {
-            *scale = (f64::from(*scale) * (smallest / found)) as f32;
+        let free = smallest > 0.0 && empty.get(channel) == Some(&true);
+        if found > 0.0 && (found < smallest || free) {
+            let wanted = if free { 256.0 * smallest } else { smallest };
+            *scale = (f64::from(*scale) * (wanted / found)).max(LEAST) as f32;
             if powers_of_two {
                 *scale = power_of_two(*scale);
             }
@@ -114,7 +123,7 @@ mod tests {
                     zero_points: vec![zero_point; 2],
                 };
                 let (input, bias) = (1e-3, [100.0, 100.0]);
-                raise_weight_scales(&mut weight, input, &bias, beta, powers_of_two);
+                fit_weight_scales(&mut weight, input, &bias, beta, powers_of_two, &[]);
                 assert_eq!(weight.scales[1], 1.0);
                 assert_eq!(weight.zero_points, [zero_point; 2]);
                 let fitted = whole(&bias, &scales(input, &weight.scales), beta, &[]);

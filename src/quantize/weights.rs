@@ -102,6 +102,25 @@ pub(super) fn relative_error(
     Ok(if counted > 0.0 { errors / counted } else { 0.0 })
 }
 
+/// Which channels of a weight hold nothing but zeros, if any do: none has another scale than 1 then.
+pub(super) fn empty_channels(
+    tensor: &TensorProto,
+    parameters: &QuantizationParameters,
+) -> Result<Vec<bool>, TensorError> {
+    let mut empty: Vec<bool> = parameters
+        .scales
+        .iter()
+        .map(|&scale| scale == 1.0)
+        .collect();
+    if empty.contains(&true) {
+        let channels = Channels::of(&tensor.shape()?, parameters.axis);
+        channels.each_run(tensor, |channel, run| {
+            empty[channel] &= run.iter().all(|&value| value == 0.0);
+        })?;
+    }
+    Ok(empty)
+}
+
 /// The integers of a constant.
 pub(super) fn quantized(
     tensor: &TensorProto,

@@ -13,7 +13,7 @@ use super::plan::{Form, Plan, RangeSource};
 use super::ranges::Ranges;
 use super::scale::{QuantizationParameters, span};
 use super::settings::Representation;
-use super::weights::{parameters, quantized};
+use super::weights::{empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use crate::calibrate::Range;
 use crate::graph::Model;
@@ -48,12 +48,17 @@ pub fn quantize(
             && (!plan.like_onnx_runtime || is_fitted_there(weight))
         {
             let (input, bias, beta) = (input.scales[0], tensor.to_f32()?, planned.beta);
-            bias::raise_weight_scales(
+            let empty = match model.graph.initializers.get(&planned.weight) {
+                Some(tensor) if !plan.like_onnx_runtime => empty_channels(tensor, weight)?,
+                _ => Vec::new(),
+            };
+            bias::fit_weight_scales(
                 weight,
                 input,
                 &bias,
                 beta,
                 represented.power_of_two.is_asked(),
+                &empty,
             );
         }
     }
