@@ -6,24 +6,7 @@ use octet::onnx::schema::*;
 use octet::quantize::{Plan, QuantizeError, Ranges, Settings, apply};
 use serde_json::{Value, json};
 
-use crate::graphs::{check_valid, constant, model, node};
-
-/// Numbers that look random, the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end
-    }
-
-    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
-}
+use crate::graphs::{Random, check_valid, constant, model, node};
 
 fn constants() -> Vec<TensorProto> {
     let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
