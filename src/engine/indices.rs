@@ -9,7 +9,7 @@ use tract_onnx::tract_hir::internal::*;
 
 /// Fails where an index of this node lies outside of what it looks up, or a whole number is divided by 0.
 pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
-    let divides = |op: &TypedBinOp| matches!(&*op.0.name(), "Div" | "Rem");
+    let divides = |op: &TypedBinOp| matches!(op.0.name(), "Div" | "Rem");
     if node.op_as::<TypedBinOp>().is_some_and(divides) && inputs[1].datum_type().is_integer() {
         let divisors = inputs[1].cast_to::<i64>()?;
         let divisors = divisors.try_as_plain_ram()?;

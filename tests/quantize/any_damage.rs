@@ -1,11 +1,13 @@
 //! Whatever is wrong with a file is an error in words, or goes by: never a panic, and never a file that can't be read again.
 
+use std::error::Error;
+
 use bytes::Bytes;
 use octet::graph::Model;
 use octet::onnx;
 use octet::quantize::Settings;
 use octet::samples;
-use octet::session::{Error, Session, Source};
+use octet::session::{Session, Source};
 use serde_json::json;
 
 use crate::damaged::damaged;
@@ -13,12 +15,14 @@ use crate::graphs::{Random, check_valid};
 use crate::sound::sound;
 
 /// Runs a model, quantizes it and runs what came out; says whether that much was done.
-fn whole_way(file: &Bytes, settings: &Settings) -> Result<(), Error> {
+fn whole_way(file: &Bytes, settings: &Settings) -> Result<(), Box<dyn Error>> {
     let random = samples::Settings {
         demo: true,
         ..Default::default()
     };
-    let open = |file: &Bytes| Session::open(Source::new("damaged.onnx", file.clone()));
+    let open = |file: &Bytes| -> Result<Session, Box<dyn Error>> {
+        Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
+    };
     let mut session = open(file)?;
     let sample = session.demo_sample(1, 0)?;
     let inputs = session.decode(&sample, &random)?;
