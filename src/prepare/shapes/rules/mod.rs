@@ -129,7 +129,6 @@ impl Context<'_> {
             "Conv" | "ConvTranspose" | "DeformConv" | "MaxPool" | "AveragePool" | "LpPool" => Some(
                 Known::new(self.input(0)?.element, windows::shape(node, self.types)),
             ),
-            "OneHot" => self.one_hot(),
             "MaxUnpool" | "RoiAlign" | "MaxRoiPool" | "AffineGrid" | "Col2Im" | "CenterCropPad"
             | "Det" => Some(Known::new(self.input(0)?.element, self.pictured(operator))),
             "GlobalAveragePool" | "GlobalMaxPool" => {

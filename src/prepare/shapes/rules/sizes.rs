@@ -1,6 +1,6 @@
-//! Operators whose values are sizes: Shape, ConstantOfShape, Range, Expand, OneHot, Tile.
+//! Operators whose values are sizes: Shape, ConstantOfShape, Range, Expand, Tile.
 
-use super::{Context, broadcast, position};
+use super::{Context, broadcast};
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 use crate::prepare::shapes::numbers::{known, spread};
@@ -101,16 +101,6 @@ impl Context<'_> {
             Some(places) => result.picked(input, &places),
             None => result,
         })
-    }
-
-    pub(super) fn one_hot(&self) -> Option<Known> {
-        let element = self.input(2)?.element;
-        let mut shape = self.input(0)?.shape.clone()?;
-        let axis = position(self.node.int("axis").unwrap_or(-1), shape.len() + 1)?;
-        let depth = self.input(1).and_then(Known::all_integers);
-        let depth = depth.and_then(|depth| usize::try_from(*depth.first()?).ok());
-        shape.insert(axis, depth.map_or(Dim::Unknown, Dim::Known));
-        Some(Known::new(element, Some(shape)))
     }
 
     pub(super) fn tile(&self) -> Option<Known> {
