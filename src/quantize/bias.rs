@@ -66,8 +66,10 @@ pub(super) fn fit_weight_scales(
         let found = f64::from(input) * f64::from(*scale);
         let free = smallest > 0.0 && empty.get(channel) == Some(&true);
         if found > 0.0 && (found < smallest || free) {
-            let wanted = if free { 256.0 * smallest } else { smallest };
-            *scale = (f64::from(*scale) * (wanted / found)).max(LEAST) as f32;
+            *scale = match free {
+                true => (256.0 * smallest / f64::from(input)).max(LEAST) as f32,
+                false => (f64::from(*scale) * (smallest / found)) as f32,
+            };
             if powers_of_two {
                 *scale = power_of_two(*scale);
             }
