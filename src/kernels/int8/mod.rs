@@ -20,6 +20,7 @@ mod pairwise;
 mod pool;
 #[cfg(any(test, target_feature = "relaxed-simd"))]
 mod probe;
+mod reals;
 pub mod reference;
 mod resize;
 mod shape;
@@ -47,6 +48,7 @@ pub use normalize::{Affine, layer_norm, softmax, softmax_reals};
 pub use output::{Output, Requantize};
 pub use pairwise::{Operand, add, extreme, multiply};
 pub use pool::{Average, average_pool, global_average_pool, max_pool, max_pool_reals};
+pub use reals::{Arithmetic, Reals, arithmetic, layer_norm_reals, mean};
 pub use resize::{
     Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
 };
@@ -55,7 +57,4 @@ pub use table::{Table, WideTable, copy_rows};
 pub use turn::{
     dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
 };
-pub use wide::{
-    Arithmetic, Grid, Plane, Reals, arithmetic, join, join_bytes, join_sums, layer_norm_reals,
-    mean, plane, snap, snap_in_place,
-};
+pub use wide::{Grid, Plane, join, join_bytes, join_sums, plane, snap, snap_in_place};

@@ -5,7 +5,8 @@
 
 use super::convert::{Scale, Target};
 use super::error::{Error, at_least, equal, product};
-use super::wide::{RUN, Reals};
+use super::reals::Reals;
+use super::wide::RUN;
 
 /// `1/k!` from k = 13 down to 1.
 const TERMS: [f64; 13] = {
