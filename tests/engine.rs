@@ -93,6 +93,19 @@ fn a_run_gives_the_numbers_of_the_operators() {
     assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
 }
 
+/// Nodes and values are named apart in ONNX, and in tract they are not.
+#[test]
+fn a_node_may_have_the_name_of_an_input_or_a_constant() {
+    let mut proto = model("Relu").to_proto();
+    let nodes = &mut proto.graph.as_mut().unwrap().node;
+    for (node, name) in nodes.iter_mut().zip(["x", "w", "x"]) {
+        node.name = Some(name.into());
+    }
+    let engine = Engine::new(Model::from_proto(proto).unwrap(), vec![]);
+    let outputs = engine.run(sample(2), |_, _| {}, || false).unwrap();
+    assert_eq!(outputs[0].as_f32().unwrap(), [0.0, 2.0, 10.0, 0.0]);
+}
+
 #[test]
 fn the_fourier_transform_in_rustffts_place_is_the_one_that_runs() {
     let graph = GraphProto {

@@ -14,6 +14,7 @@ use super::observe::Observe;
 use super::types::element_type;
 use super::weights::Weight;
 use crate::graph::Graph;
+use crate::onnx::schema::TensorProto;
 
 /// A tensor that a step reads or makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,9 +99,14 @@ impl Timing for Offset<'_> {
 }
 
 /// The names under which tract is given the nodes of a graph: each once, so that what it makes of a
-/// node can be told from its name.
+/// node can be told from its name. Inputs and constants, which are nodes there, keep theirs.
 pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
-    let mut taken = HashMap::<&str, usize>::new();
+    let inputs = graph
+        .inputs
+        .iter()
+        .filter_map(|input| input.name.as_deref());
+    let constants = graph.initializers.iter().map(TensorProto::title);
+    let mut taken: HashMap<&str, usize> = inputs.chain(constants).map(|name| (name, 1)).collect();
     let titles = graph.nodes.iter().map(|node| {
         let count = taken.entry(node.title()).or_default();
         *count += 1;

@@ -1,11 +1,13 @@
 //! Inputs that must be there, that are one number each, that have axes, and constants that look something up.
 
 use super::{Checked, Checking, ensure, refuse};
+use crate::engine::integer::operator::OPERATOR as REGION;
 use crate::graph::Dim;
 use crate::prepare::{Known, count, position};
 
-/// Operators that need no first input.
-const WITHOUT: [&str; 7] = [
+/// Operators that need no first input; a region of constants alone has none.
+const WITHOUT: [&str; 8] = [
+    REGION,
     "Constant",
     "Loop",
     "Optional",
