@@ -128,12 +128,12 @@ def as_operator(left, right, constant=False):
 BYTES, WORDS = (0.05, 110), (0.0004, 30000, np.uint16)
 # Name: (model, the operators that run in float).
 MODELS = {
-    "two of 16 bits": (wide([2, 5, 40], [40, 6]), ()),
-    "two of 16 bits into 16": (wide([2, 1, 4, 9], [3, 9, 5], WIDE[:1] + (100, np.uint16)), ()),
-    "two of 16 bits in floats": (wide([5, 300], [300, 6], None), ()),
+    "two of 16 bits": (wide([2, 5, 40], [40, 6]), ("MatMul",)),
+    "two of 16 bits into 16": (wide([2, 1, 4, 9], [3, 9, 5], WIDE[:1] + (100, np.uint16)), ("MatMul",)),
+    "two of 16 bits in floats": (wide([5, 300], [300, 6], None), ("MatMul",)),
     "16 bits by 8": (wide([2, 5, 40], [2, 40, 6], both=False), ()),
     "8 bits by 16": (wide([40, 6], [5, 40], None, both=None), ()),
-    "attention of 16 bits": (wide_attention, ()),
+    "attention of 16 bits": (wide_attention, ("MatMul", "MatMul")),
     "Gemm of two": (gemm([4, 9], [9, 5]), ()),
     "Gemm of two, turned": (gemm([9, 4], [5, 9], [5], transA=1, transB=1, alpha=0.4, beta=1.7), ()),
     "Gemm of two in floats": (gemm([9, 4], [9, 5], [1, 5], None, transA=1), ()),
