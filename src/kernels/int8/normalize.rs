@@ -61,9 +61,16 @@ pub fn softmax(
         }
         let sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         let share = 1.0 / (sum * f64::from(to.scale));
-        let bytes = powers.map(|power| target.byte((power * share) as f32));
-        for (byte, &value) in output.iter_mut().zip(row) {
-            *byte = bytes[usize::from(greatest - value)];
+        let byte = |power: f64| target.byte((power * share) as f32);
+        if length < powers.len() {
+            for (to, value) in output.iter_mut().zip(row) {
+                *to = byte(power(value));
+            }
+            continue;
+        }
+        let bytes = powers.map(byte);
+        for (to, &value) in output.iter_mut().zip(row) {
+            *to = bytes[usize::from(greatest - value)];
         }
     }
     Ok(())

@@ -205,7 +205,9 @@ fn resizes(random: &mut Random) {
 }
 
 fn rows(random: &mut Random) {
-    let (length, count) = (random.within(1, 90), random.within(1, 4));
+    // With more values than bytes there are, too.
+    let longest = [90, 300][random.within(0, 1)];
+    let (length, count) = (random.within(1, longest), random.within(1, 4));
     let values = random.bytes(length * count);
     let mut output = vec![0; values.len()];
     let from = Scale {
