@@ -36,13 +36,8 @@ pub(super) fn write_out(graph: &mut Graph) -> usize {
             written += usize::from(is_one(&node));
         }
         // What makes a sequence goes where nobody reads it any more.
-        let made = node.output.first();
-        if !writer
-            .steps
-            .nodes
-            .last()
-            .is_some_and(|last| last.output.first() == made)
-        {
+        let last = writer.steps.nodes.last().map(|last| last.output.first());
+        if last != Some(node.output.first()) {
             writer.steps.nodes.push(node);
         }
     }

@@ -130,7 +130,7 @@ fn short_exponential(x: f32) -> f32 {
         0.5,
         1.0,
     ];
-    const PARTS: [f32; 2] = [0.693_359_375, -2.121_944_4e-4];
+    const PARTS: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
     // Below is 2^-127, whose exponent stands for nothing.
     let x = if x >= -88.0 { x } else { -88.0 };
     let counted = x * core::f32::consts::LOG2_E + INTEGERS_ONLY;
