@@ -1,6 +1,8 @@
 //! Preparing: what each pass promises, on graphs of a few nodes.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "prepare/choices.rs"]
+mod choices;
 #[path = "prepare/functions.rs"]
 mod functions;
 #[path = "prepare/half.rs"]

@@ -169,6 +169,11 @@ impl Graph {
 }
 
 impl NodeProto {
+    /// Lets it use other values than those of these names, its subgraphs too.
+    pub fn replace_uses(&mut self, renamed: &HashMap<String, String>) {
+        rename(self, &|name| renamed.get(name).cloned(), &HashSet::new());
+    }
+
     /// Lets its subgraphs use other values of the graph around them: by each one's name, that of the other.
     pub fn replace_captured(&mut self, mut new: impl FnMut(&str) -> String) {
         let captured = self.captured().into_iter();

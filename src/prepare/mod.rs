@@ -1,11 +1,12 @@
 //! Float to float: a model of any age and writing becomes one that the later stages can count on.
 //!
-//! After [`prepare`]: no node calls a function of the model that can be written out; no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
+//! After [`prepare`]: no node calls a function of the model that can be written out; no If has a condition that is known; no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
 //! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
 //! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
 //! was inferred anew. Outputs keep their names and values.
 
 mod affine;
+mod choices;
 mod constants;
 pub mod equalize;
 mod fold;
@@ -92,6 +93,37 @@ pub struct Prepared {
     pub half: Half,
 }
 
+/// How much was written in another way that says the same.
+#[derive(Default)]
+struct Written {
+    inputs: usize,
+    choices: usize,
+    sequences: usize,
+    constants: usize,
+    fused: usize,
+    shapes: usize,
+}
+
+impl Written {
+    /// Writes out what can be known before a run. The branch that an If takes may hold more of it.
+    fn out(model: &mut Model) -> Result<Written, PrepareError> {
+        let mut written = Written {
+            inputs: constants::inputs(&mut model.graph),
+            ..Written::default()
+        };
+        loop {
+            written.sequences += sequences::write_out(&mut model.graph);
+            written.constants += constants::nodes(&mut model.graph)?;
+            written.fused += fused::write_out(model);
+            written.shapes += fold::fold(&mut model.graph)?;
+            match choices::write_out(&mut model.graph)? {
+                0 => return Ok(written),
+                choices => written.choices += choices,
+            }
+        }
+    }
+}
+
 /// Runs every pass.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     let functions = Functions::write_out(&mut model)?;
@@ -103,6 +135,7 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     if model.opset() != from {
         done.push(format!("Raised the opset from {from} to {}", model.opset()));
     }
+    let written = Written::out(&mut model)?;
     let graph = &mut model.graph;
     let mut note = |count: usize, one: &str, many: &str| {
         if count > 0 {
@@ -110,29 +143,32 @@ pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
         }
     };
     note(
-        constants::inputs(graph),
+        written.inputs,
         "input that is a constant is no input any more",
         "inputs that are constants are no inputs any more",
     );
     note(
-        sequences::write_out(graph),
+        written.choices,
+        "If whose condition is known written as the branch it takes",
+        "Ifs whose conditions are known written as the branches they take",
+    );
+    note(
+        written.sequences,
         "operator of a sequence or an optional value written as one of tensors",
         "operators of sequences and optional values written as those of tensors",
     );
     note(
-        constants::nodes(graph)?,
+        written.constants,
         "Constant node became an initializer",
         "Constant nodes became initializers",
     );
-    let written = fused::write_out(&mut model);
-    let graph = &mut model.graph;
     note(
-        written,
+        written.fused,
         "operator that stands for several written as those",
         "operators that stand for several written as those",
     );
     note(
-        fold::fold(graph)?,
+        written.shapes,
         "node of shape arithmetic computed",
         "nodes of shape arithmetic computed",
     );

@@ -199,12 +199,14 @@ def empty_or_not():
     }"""), rows(2, 2, 6, 2, 6, 3)
 
 
-def known_choice():
-    """A condition that is a constant; two outputs."""
+def choice():
+    """A condition that the run finds; two outputs."""
     return model("""picture (float[1,3,8,8] x) => (float[] y, float[] z) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       r = Relu(a)
-      yes = Constant <value = bool {1}> ()
+      zero = Constant <value = float {0}> ()
+      least = ReduceMin <keepdims=0> (r)
+      yes = GreaterOrEqual(least, zero)
       s, t = If <
         then_branch = one () => (float[] s1, float[] t1) { s1 = Conv <pads=[1,1,1,1]> (r, w1)  t1 = Tanh(r) },
         else_branch = two () => (float[] s2, float[] t2) { s2 = Identity(r)  t2 = Neg(r) }
@@ -333,78 +335,6 @@ def many():
     }"""), pictures(8, 8, 10)
 
 
-def half_carried():
-    """Halves in a model of float32: one is carried and another kept, and a body reads one of the graph around it."""
-    return model("""rows (float[N,6] x) => (float[] y) {
-      a = MatMul(x, m0)
-      h = Cast <to=10> (a)
-      n = Constant <value = int64 {2}> ()
-      l, k = Loop <body = turn (int64 i, bool c, float16[] v) => (bool c2, float16[] v2, float16[] k1) {
-        s = Add(v, h)
-        v2 = Tanh(s)
-        w = Cast <to=1> (v2)
-        d = MatMul(w, m1)
-        k1 = Cast <to=10> (d)
-        c2 = Identity(c)
-      }> (n, "", h)
-      m = ReduceMax <axes=[0], keepdims=0> (k)
-      e = Add(l, m)
-      g = Cast <to=1> (e)
-      y = MatMul(g, m2)
-    }"""), rows(2, 3, 2)
-
-
-def half_branches():
-    """Halves out of both branches of an If, and along what a Scan reads and makes."""
-    return model("""rows (float[N,6] x) => (float[] y) {
-      a = MatMul(x, m0)
-      h = Cast <to=10> (a)
-      top = ReduceMax <keepdims=0> (x)
-      limit = Constant <value = float {1.8}> ()
-      found = Greater(top, limit)
-      z = If <
-        then_branch = some () => (float16[] p) { p = Relu(h) },
-        else_branch = none () => (float16[] q) { q = Add(h, h) }
-      > (found)
-      start = Constant <value = float16[8] {0,0,0,0,0,0,0,0}> ()
-      last, all = Scan <num_scan_inputs=1, body = turn (float16[8] s, float16[8] u) => (float16[8] s2, float16[8] k) {
-        s2 = Add(s, u)
-        k = Tanh(s2)
-      }> (start, z)
-      g = Cast <to=1> (all)
-      b = MatMul(g, m1)
-      r = Relu(b)
-      y = MatMul(r, m2)
-    }"""), rows(2, 3, 6, 2)
-
-
-def halved(made, element=onnx.TensorProto.FLOAT16):
-    """A model whose floats are all of 16 bits, in the graphs it holds, too; and its samples, as near to them as these are."""
-    model, samples = made
-
-    def narrow(graph):
-        for value in [*graph.input, *graph.output]:
-            if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
-                value.type.tensor_type.elem_type = element
-        tensors = list(graph.initializer)
-        for node in graph.node:
-            for attribute in node.attribute:
-                narrow(attribute.g)
-                tensors.append(attribute.t)
-                if node.op_type == "Cast" and attribute.i == onnx.TensorProto.FLOAT:
-                    attribute.i = element
-        for tensor in tensors:
-            if tensor.data_type == onnx.TensorProto.FLOAT:
-                numbers = numpy_helper.to_array(tensor)
-                tensor.CopyFrom(onnx.helper.make_tensor(tensor.name, element, numbers.shape, numbers.ravel()))
-
-    narrow(model.graph)
-    kind = np.float16 if element == onnx.TensorProto.FLOAT16 else np.float32
-    return model, [{name: v.astype(kind) if v.dtype == np.float32 else v for name, v in sample.items()} for sample in samples]
-
-
-# Models of float32 in which some values are halves.
-HALVES = {"half carried": half_carried, "half branches": half_branches}
 MODELS = {
     "own condition": own_condition,
     "first shape": first_shape,
@@ -416,7 +346,7 @@ MODELS = {
     "nested": nested,
     "shapes from turns": shapes_from_turns,
     "empty or not": empty_or_not,
-    "known choice": known_choice,
+    "choice": choice,
     "scan": scan,
     "pass by": pass_by,
     "no turn": no_turn,

@@ -161,15 +161,18 @@ fn subgraphs_and_what_they_read_from_outside_are_raised() {
     ];
     let proto = proto(
         DataType::Float16,
-        vec![node("Add", &["x", "w"], "inner"), choice],
         vec![
-            halves("w", &[2]),
-            TensorProto::from_raw("yes", DataType::Bool, &[], vec![1u8].into()),
+            node("Add", &["x", "w"], "inner"),
+            node("Cast", &["sum"], "yes").with(to(DataType::Bool)),
+            node("ReduceSum", &["x"], "sum"),
+            choice,
         ],
+        vec![halves("w", &[2])],
         &[2],
     );
     let model = prepared(proto).model;
-    let subgraphs: Vec<_> = model.graph.nodes[1].subgraphs().collect();
+    let choice = model.graph.nodes.iter().find(|node| node.is("If"));
+    let subgraphs: Vec<_> = choice.unwrap().subgraphs().collect();
     assert_eq!(subgraphs.len(), 2);
     for graph in subgraphs {
         assert_eq!(graph.initializer, [floats("own", &[2])]);
