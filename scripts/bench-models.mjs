@@ -5,6 +5,8 @@
 // and its compiled code; the median of the ratios of neighbouring turns counts. Both engines get one file: what
 // Octet made of the float model with its usual settings. One thread and two take turns by themselves, before another
 // engine is loaded: the second core is what is measured there, and what another's code leaves to be compiled wants it.
+// So do two programs of one thread each that run at once and have nothing to wait for: more than they make of the two
+// cores together two threads can't, and the cores may be one that was cut in two.
 
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -57,7 +59,7 @@ const many = 200e6;
  * @typedef {{ target: string, holds: boolean, peer?: string | null, peer_value?: number | null, ratio?: number | null }} Judged
  * @typedef {(bench: string, row: string, value: number, unit: string, judged: Judged) => void} Record_
  * @typedef {'int8' | 'float' | 'tract float' | 'peer int8' | 'peer float'} Lane
- * @typedef {{ times: Record<Lane, number[]>, turns: { one: number[], two: number[] }, macs: number, threads: number, refused: string | null, layers: { name: string, operator: string, kernel: string, ms: number }[] }} Measured
+ * @typedef {{ times: Record<Lane, number[]>, turns: { one: number[], two: number[], both: number[] }, macs: number, threads: number, refused: string | null, layers: { name: string, operator: string, kernel: string, ms: number }[] }} Measured
  */
 
 /**
@@ -137,6 +139,9 @@ function judge(name, one, { times, turns, macs, threads, refused }, means, recor
   record('models', `${name}, ${(macs / 1e6).toFixed(0)} million products, two threads`, median(turns.two), 'ms', {
     peer: spoken('int8'), peer_value: median(turns.one), ratio: gain, target: wanted ? 'at least 1.7 times as fast' : 'none below 200 million', holds: !wanted || gain >= 1.7,
   });
+  record('models', `${name}, two programs at once`, median(turns.both), 'ms', {
+    peer: spoken('int8'), peer_value: median(turns.one), ratio: median(turns.one.map((ms, round) => (2 * ms) / turns.both[round])), target: 'none: what both cores make together', holds: true,
+  });
 }
 
 /** @param {string} name @param {Measured} found */
@@ -185,17 +190,24 @@ function measured(page, one, samples) {
       return totals.total.median;
     };
     // Until the browser has compiled what is hot; and as many runs a turn as the clock and the patience want.
-    const turns = { one: /** @type {number[]} */ ([]), two: /** @type {number[]} */ ([]) };
+    const turns = { one: /** @type {number[]} */ ([]), two: /** @type {number[]} */ ([]), both: /** @type {number[]} */ ([]) };
+    const other = await Octet.start({ threads: 1 });
+    const beside = await other.open(model);
     for (let warm = 0; warm < 4; warm += 1) {
       await ours(two);
+      await ours(beside);
       runs = Math.max(3, Math.min(25, Math.ceil(120 / (await ours(int8)))));
     }
     for (let round = 0; round < 15; round += 1) {
       turns.one.push(await ours(int8));
       turns.two.push(await ours(two));
+      // Each of them takes as long as it does beside the other.
+      const each = await Promise.all([ours(int8), ours(beside)]);
+      turns.both.push((each[0] + each[1]) / 2);
     }
     const threads = second.threads;
     second.close();
+    other.close();
 
     // What Octet decodes of the sample is what onnxruntime-web gets.
     const { previews, first: values } = await open.preview(sample);

@@ -18,6 +18,7 @@ impl Matcher<'_> {
             End::Floats(reason) => self.wide_end(output).unwrap_or(End::Floats(reason)),
             end => end,
         };
+        room::fit(&mut operation, &inputs, &end)?;
         let mut added = None;
         if matches!(end, End::Floats(_)) {
             added = self.added(output, &mut operation, &inputs);

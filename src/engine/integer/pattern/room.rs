@@ -2,11 +2,15 @@
 //! altogether, so such a product runs in float. It takes a depth of more than 33,000, or a bias near the end of the integers.
 //! (MatMulInteger and ConvInteger make integers of 32 bits by definition; theirs wrap in ONNX Runtime as well.)
 
-use super::network::{Operand, Weights};
+use super::end::End;
+use super::network::{Operand, Operation, Weights};
 use super::reader::Reason;
 
 /// The greatest sum there may be.
 const MOST: i64 = i32::MAX as i64;
+
+/// Why a product stays float.
+const BEYOND: &str = "its sums can go beyond 32 bits";
 
 /// How far integers can be from their zero point.
 fn reach(operand: &Operand) -> i64 {
@@ -24,10 +28,87 @@ pub(super) fn of_weights(
     groups: usize,
     bias: &[i32],
 ) -> Result<(), Reason> {
+    match beyond(operand, weights, axis, groups, bias).is_empty() {
+        true => Ok(()),
+        false => Err(BEYOND.into()),
+    }
+}
+
+/// The same of a product that was matched, whose bias may be another one afterwards, to the same integers.
+///
+/// A channel with next to no weights has a bias near the end of the integers, since ONNX Runtime, and we like it, gives it the smallest
+/// scale that holds the bias. Mostly a Relu follows, and all that such a channel makes is far beyond one of its bounds: it is the same with a
+/// bias that leaves room for the products.
+pub(super) fn fit(operation: &mut Operation, inputs: &[Operand], end: &End) -> Result<(), Reason> {
+    let (weights, axis, groups, bias, factor) = match operation {
+        Operation::Convolution {
+            weights,
+            bias,
+            groups,
+            transposed,
+            ..
+        } => (weights, usize::from(*transposed), *groups, bias, 1.0),
+        Operation::Product {
+            weights,
+            columns_first,
+            bias,
+            factor,
+            ..
+        } => (weights, usize::from(!*columns_first), 1, bias, *factor),
+        _ => return Ok(()),
+    };
+    let Some(operand) = inputs.first() else {
+        return Ok(());
+    };
+    for (column, span) in beyond(operand, weights, axis, groups, bias) {
+        let offset = bias.get_mut(column).ok_or(BEYOND)?;
+        let (
+            End::Integers {
+                quantization,
+                bounds,
+                ..
+            },
+            Some(from),
+        ) = (end, operand.quantization())
+        else {
+            return Err(BEYOND.into());
+        };
+        let own = weights.scales.get(column).unwrap_or(&weights.scales[0]);
+        let step = f64::from(from.scale) * f64::from(*own) * f64::from(factor);
+        let multiplier = step / f64::from(quantization.scale);
+        // Beyond which bound all sums with this offset end, by a whole step: no rounding on the way changes that.
+        let outside = |offset: i64| {
+            let ends = [offset - span, offset + span].map(|sum| {
+                let integer = sum as f64 * multiplier + f64::from(quantization.zero_point);
+                let [low, high] = bounds.map(f64::from);
+                (integer < low - 1.0, integer > high + 1.0)
+            });
+            (ends[0] == ends[1] && ends[0] != (false, false)).then_some(ends[0])
+        };
+        let most = MOST - span;
+        let wanted = i64::from(*offset);
+        let moved = wanted.clamp(-most.max(0), most.max(0));
+        if most < 0 || outside(wanted).is_none() || outside(wanted) != outside(moved) {
+            return Err(BEYOND.into());
+        }
+        // Nearer to zero than the offset was.
+        *offset = moved as i32;
+    }
+    Ok(())
+}
+
+/// The columns whose sums go beyond 32 bits, and how far from their offset.
+fn beyond(
+    operand: &Operand,
+    weights: &Weights,
+    axis: usize,
+    groups: usize,
+    bias: &[i32],
+) -> Vec<(usize, i64)> {
     let columns = weights.shape.get(axis).copied().unwrap_or(0);
     let count = weights.integers.len();
     if columns == 0 || count == 0 || groups == 0 {
-        return Ok(());
+        return Vec::new();
     }
     let each = if axis == 0 { columns } else { columns * groups };
     let offset = |column: usize| bias.get(column).map_or(0, |&bias| i64::from(bias).abs());
@@ -36,7 +117,7 @@ pub(super) fn of_weights(
     let depth = i64::try_from(count / each).unwrap_or(MOST);
     // Almost always this tells it, without a look at each weight.
     if depth.saturating_mul(255 * reach).saturating_add(greatest) <= MOST {
-        return Ok(());
+        return Vec::new();
     }
     let behind: usize = weights.shape[axis + 1..].iter().product();
     let in_group = count.div_ceil(if axis == 0 { 1 } else { groups });
@@ -46,17 +127,17 @@ pub(super) fn of_weights(
             .get(column)
             .map_or(0, |&zero| i64::from(zero))
     };
-    let mut sums: Vec<i64> = (0..each).map(offset).collect();
+    let mut spans = vec![0; each];
     for (at, &weight) in weights.integers.iter().enumerate() {
         let column = at / in_group * columns + at / behind.max(1) % columns;
-        if let Some(sum) = sums.get_mut(column) {
-            *sum += (i64::from(weight) - zero(column)).abs() * reach;
+        if let Some(span) = spans.get_mut(column) {
+            *span += (i64::from(weight) - zero(column)).abs() * reach;
         }
     }
-    match sums.iter().all(|&sum| sum <= MOST) {
-        true => Ok(()),
-        false => Err("its sums can go beyond 32 bits".into()),
-    }
+    let spans = spans.into_iter().enumerate();
+    spans
+        .filter(|&(column, span)| span + offset(column) > MOST)
+        .collect()
 }
 
 /// The same for a product of two values. Of two with 16 bits each byte of one would meet each of the other: four products, which take
@@ -74,7 +155,7 @@ pub(super) fn of_pair(
     let sum = depth.saturating_mul(reach(left) * reach(right));
     match sum.saturating_add(offsets.max().unwrap_or(0)) <= MOST {
         true => Ok(()),
-        false => Err("its sums can go beyond 32 bits".into()),
+        false => Err(BEYOND.into()),
     }
 }
 
@@ -134,6 +215,59 @@ mod tests {
         let grouped = weights(&[4, 1, 1, 1], |at| if at < 2 { 127 } else { 0 }, Vec::new());
         assert!(of_weights(&bytes(0), &grouped, 1, 2, &bias(0, i32::MAX)).is_ok());
         assert!(of_weights(&bytes(0), &grouped, 1, 2, &bias(i32::MAX, 0)).is_err());
+    }
+
+    #[test]
+    fn a_bias_far_beyond_a_bound_leaves_room_for_the_products() {
+        const NEAR: i32 = i32::MAX - 100;
+        // What a step of the output is, in steps of the products; and the Relu's bounds.
+        let fitted = |bias: [i32; 2], factor: f32, steps: f32, bounds: [u8; 2], floats: bool| {
+            let mut operation = Operation::Product {
+                weights: weights(&[8, 2], |at| [3, 0][at % 2], Vec::new()),
+                turned: false,
+                columns_first: false,
+                bias: bias.to_vec(),
+                factor,
+            };
+            let quantization = Quantization {
+                scale: 0.01 * steps,
+                zero_point: 10,
+                signed: false,
+            };
+            let integers = End::Integers {
+                output: "y".into(),
+                quantization,
+                bounds,
+                nodes: Vec::new(),
+            };
+            let end = if floats {
+                End::Floats("".into())
+            } else {
+                integers
+            };
+            fit(&mut operation, &[bytes(0)], &end)?;
+            let Operation::Product { bias, .. } = operation else {
+                unreachable!()
+            };
+            Ok::<_, Reason>(bias)
+        };
+        let span = 8 * 3 * 255;
+        for (bias, moved) in [(-NEAR, span - i32::MAX), (NEAR, i32::MAX - span)] {
+            for factor in [1.0, -1.0] {
+                let found = fitted([bias, bias], factor, 1e4, [10, 255], false);
+                // The second column multiplies nothing: it fits as it is.
+                assert_eq!(found, Ok(vec![moved, bias]), "{bias} {factor}");
+            }
+        }
+        assert_eq!(
+            fitted([-1000, 7], 1.0, 1.0, [0, 255], false),
+            Ok(vec![-1000, 7])
+        );
+        // A result within the bounds, or a step beside them, and one in floats, need the sum itself.
+        assert!(fitted([-NEAR, 0], 1.0, 1e9, [0, 255], false).is_err());
+        assert!(fitted([-NEAR, 0], 1.0, NEAR as f32 / 10.5, [0, 255], false).is_err());
+        assert!(fitted([-NEAR, 0], 1.0, NEAR as f32 / 12.0, [0, 255], false).is_ok());
+        assert!(fitted([-NEAR, 0], 1.0, 1.0, [0, 255], true).is_err());
     }
 
     #[test]

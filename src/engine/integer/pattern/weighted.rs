@@ -30,7 +30,6 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
         Some(real) => bias(real, reader, &operand, &weights.scales, channels, 1.0)?,
         None => Vec::new(),
     };
-    room::of_weights(&operand, &weights, usize::from(transposed), groups, &bias)?;
     let operation = Operation::Convolution {
         weights,
         bias,
@@ -126,7 +125,6 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
         }
     };
     let bias = bias(&weights.scales)?;
-    room::of_weights(&operand, &weights, usize::from(!columns_first), 1, &bias)?;
     let operation = Operation::Product {
         weights,
         turned,
@@ -147,7 +145,6 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
         if rows.last() != Some(&weights.shape[0]) {
             return Err(format!("its factors {rows:?} and {shape:?} don't fit"));
         }
-        room::of_weights(&first, &weights, 1, 1, &[])?;
         let operation = Operation::Product {
             weights,
             turned: false,
