@@ -91,9 +91,12 @@ fn to_last<F: Copy, T: Copy + Default>(
 /// How many rows and columns a tile has: as many bytes as a vector.
 const TILE: usize = MANY;
 
-/// How many pixels are turned before the next: so many that memory is read and written in long runs, so few that what is
-/// touched again is near.
-const PIXELS: usize = 16 * TILE;
+/// The colours of a picture, whose pixels lie one behind the other.
+const COLOURS: usize = 3;
+
+/// How many pixels are turned before the next channels: so many that each page of memory that a channel lies in is come to once, so few
+/// that the pixels, which are touched again for each sixteen channels, are near.
+const PIXELS: usize = 64 * TILE;
 
 /// Rows of a matrix that lie `stride` values apart.
 #[derive(Clone, Copy)]
@@ -128,18 +131,27 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
         let (rows, columns) = (TILE.min(tall - first), TILE.min(wide - begin));
         for (row, tile) in tile[..rows].iter_mut().enumerate() {
             let from = &values[(first + row) * read.stride + begin..];
+            // Of a narrow tile what is read beyond it is turned, too, and not written.
             match from.first_chunk::<TILE>() {
-                Some(whole) if columns == TILE => {
+                Some(whole) => {
                     *tile = before.many(whole);
                 }
-                _ => {
+                None => {
                     for (to, &from) in tile.iter_mut().zip(&from[..columns]) {
                         *to = before.one(from);
                     }
                 }
             }
         }
-        // Of few rows, as the colours of a picture, most of a tile would be turned for nothing.
+        if rows == COLOURS && write.stride == COLOURS && columns == TILE {
+            let mixed = interleave(&tile);
+            let to = &mut output[begin * COLOURS..][..COLOURS * TILE];
+            for (to, made) in to.as_chunks_mut::<TILE>().0.iter_mut().zip(&mixed) {
+                *to = after.many(made);
+            }
+            continue;
+        }
+        // Of few rows most of a tile would be turned for nothing.
         if rows < TILE / 2 {
             for column in 0..columns {
                 let to = &mut output[(begin + column) * write.stride + first..][..rows];
@@ -177,6 +189,45 @@ fn tiles(tall: usize, wide: usize, pixels: bool) -> impl Iterator<Item = (usize,
         bands.flat_map(move |band| (block..end).step_by(TILE).map(move |at| (at, band)))
     });
     tiles.map(move |(at, band)| if pixels { (at, band) } else { (band, at) })
+}
+
+/// The first three rows of a tile as pixels of three colours.
+#[inline(always)]
+fn interleave<T: Copy + Default>(tile: &[[T; TILE]; TILE]) -> [[T; TILE]; COLOURS] {
+    let mut mixed = [[T::default(); TILE]; COLOURS];
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if size_of::<T>() == 1 {
+        let (tile, to) = (std::ptr::from_ref(tile), std::ptr::from_mut(&mut mixed));
+        // SAFETY: as large and as aligned, and any bytes that are `T`s in one order are in another.
+        unsafe { interleave_bytes(&*tile.cast(), &mut *to.cast()) };
+        return mixed;
+    }
+    let flat = mixed.as_flattened_mut();
+    for (pixel, colours) in flat.as_chunks_mut::<COLOURS>().0.iter_mut().enumerate() {
+        *colours = std::array::from_fn(|colour| tile[colour][pixel]);
+    }
+    mixed
+}
+
+/// Two shuffles a vector: the first brings two colours together, the second the third into their gaps.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[inline(always)]
+fn interleave_bytes(tile: &[[u8; TILE]; TILE], mixed: &mut [[u8; TILE]; COLOURS]) {
+    use core::arch::wasm32::{u8x16_shuffle, v128_load, v128_store};
+    // SAFETY: sixteen bytes each.
+    let load = |row: usize| unsafe { v128_load(tile[row].as_ptr().cast()) };
+    let (r, g, b) = (load(0), load(1), load(2));
+    let first = u8x16_shuffle::<0, 16, 0, 1, 17, 0, 2, 18, 0, 3, 19, 0, 4, 20, 0, 5>(r, g);
+    let first = u8x16_shuffle::<0, 1, 16, 3, 4, 17, 6, 7, 18, 9, 10, 19, 12, 13, 20, 15>(first, b);
+    let second = u8x16_shuffle::<21, 0, 6, 22, 0, 7, 23, 0, 8, 24, 0, 9, 25, 0, 10, 26>(r, g);
+    let second =
+        u8x16_shuffle::<0, 21, 2, 3, 22, 5, 6, 23, 8, 9, 24, 11, 12, 25, 14, 15>(second, b);
+    let third = u8x16_shuffle::<0, 11, 27, 0, 12, 28, 0, 13, 29, 0, 14, 30, 0, 15, 31, 0>(r, g);
+    let third = u8x16_shuffle::<26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31>(third, b);
+    for (to, vector) in mixed.iter_mut().zip([first, second, third]) {
+        // SAFETY: as above.
+        unsafe { v128_store(to.as_mut_ptr().cast(), vector) };
+    }
 }
 
 /// Writes the columns of a tile as rows. Not by value: a copy of so many bytes would be the engine's `memory.copy`, a call.
