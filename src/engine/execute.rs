@@ -137,7 +137,7 @@ impl Engine {
                 .map_err(run_error)?;
             // Behind the model's own are values that are watched only.
             outputs
-                .iter()
+                .into_iter()
                 .take(self.model.graph.outputs.len())
                 .map(values::from_tract)
                 .collect::<TractResult<_>>()

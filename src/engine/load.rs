@@ -82,7 +82,15 @@ pub(super) fn load(
     for node in &mut tract.nodes {
         if let Some(region) = node.op_as::<Integers>() {
             let (place, program) = (region.place, beside.programs.get(region.place).cloned());
-            node.op = Box::new(Integers { place, program });
+            let unread = node
+                .outputs
+                .iter()
+                .map(|output| output.successors.is_empty());
+            node.op = Box::new(Integers {
+                place,
+                program,
+                leaving: unread.collect(),
+            });
         } else if let Some(product) = node.op_as::<Product>() {
             let weights = beside.blocks.get(product.place).cloned();
             node.op = Box::new(Product {

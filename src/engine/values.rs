@@ -1,5 +1,6 @@
 //! Between our tensors and tract's.
 
+use std::alloc::Layout;
 use std::borrow::Cow;
 
 use tract::{DatumType, TValue, TractResult, bail};
@@ -51,31 +52,80 @@ pub(super) fn datum_type(tensor: &Tensor) -> DatumType {
 }
 
 /// Our form of what a run gave back.
-pub(super) fn from_tract(value: &TValue) -> TractResult<Tensor> {
-    let tensor: &tract::Tensor = value;
+pub(super) fn from_tract(value: TValue) -> TractResult<Tensor> {
     // Symbolic sizes are computed as TDim inside tract; outside they are integers.
-    let tensor = match tensor.datum_type() {
-        DatumType::TDim => tensor.cast_to::<i64>()?,
-        DatumType::F16 => tensor.cast_to::<f32>()?,
-        _ => std::borrow::Cow::Borrowed(tensor),
+    let tensor = match value.datum_type() {
+        DatumType::TDim => value.cast_to::<i64>()?.into_owned(),
+        DatumType::F16 => value.cast_to::<f32>()?.into_owned(),
+        _ => tract::IntoTensor::into_tensor(value),
     };
-    let view = tensor.try_as_plain_ram()?;
+    let shape = tensor.shape().to_vec();
     let values = match tensor.datum_type() {
-        DatumType::F32 => Values::F32(view.as_slice()?.to_vec()),
-        DatumType::F64 => Values::F64(view.as_slice()?.to_vec()),
-        DatumType::I8 => Values::I8(view.as_slice()?.to_vec()),
-        DatumType::I16 => Values::I16(view.as_slice()?.to_vec()),
-        DatumType::I32 => Values::I32(view.as_slice()?.to_vec()),
-        DatumType::I64 => Values::I64(view.as_slice()?.to_vec()),
-        DatumType::U8 => Values::U8(view.as_slice()?.to_vec()),
-        DatumType::U16 => Values::U16(view.as_slice()?.to_vec()),
-        DatumType::U32 => Values::U32(view.as_slice()?.to_vec()),
-        DatumType::U64 => Values::U64(view.as_slice()?.to_vec()),
-        DatumType::Bool => Values::Bool(view.as_slice()?.to_vec()),
+        DatumType::F32 => Values::F32(numbers(tensor)?),
+        DatumType::F64 => Values::F64(numbers(tensor)?),
+        DatumType::I8 => Values::I8(numbers(tensor)?),
+        DatumType::I16 => Values::I16(numbers(tensor)?),
+        DatumType::I32 => Values::I32(numbers(tensor)?),
+        DatumType::I64 => Values::I64(numbers(tensor)?),
+        DatumType::U8 => Values::U8(numbers(tensor)?),
+        DatumType::U16 => Values::U16(numbers(tensor)?),
+        DatumType::U32 => Values::U32(numbers(tensor)?),
+        DatumType::U64 => Values::U64(numbers(tensor)?),
+        DatumType::Bool => Values::Bool(numbers(tensor)?),
         other => bail!("an output of type {other:?} has no form outside the engine"),
     };
-    match Tensor::new(tensor.shape().to_vec(), values) {
+    match Tensor::new(shape, values) {
         Some(tensor) => Ok(tensor),
         None => bail!("an output whose shape and number of elements disagree"),
+    }
+}
+
+/// The numbers of a tensor; its own memory where that is what a vector of them would have, as integer regions make what leaves them.
+fn numbers<T: tract::Datum + Copy>(tensor: tract::Tensor) -> TractResult<Vec<T>> {
+    let count = tensor.try_as_plain_ram()?.as_slice::<T>()?.len();
+    let mut blob = tensor.into_blob()?;
+    let start = blob.as_mut_ptr().cast::<T>();
+    if count > 0 && *blob.layout() == Layout::array::<T>(count)? {
+        std::mem::forget(blob);
+        // SAFETY: `count` numbers lie there, in memory of the very layout that a vector of them has, and nobody else gives it back.
+        return Ok(unsafe { Vec::from_raw_parts(start, count, count) });
+    }
+    let mut numbers = Vec::with_capacity(count);
+    if count > 0 {
+        // SAFETY: as many numbers lie there as were seen before, aligned for them.
+        numbers.extend_from_slice(unsafe { std::slice::from_raw_parts(start, count) });
+    }
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_whose_memory_is_that_of_a_vector_are_taken_and_others_copied() {
+        let expected: Vec<i32> = (0..100).collect();
+        let bytes: Vec<u8> = expected.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        for (align, taken) in [(align_of::<i32>(), true), (64, false)] {
+            // SAFETY: as many bytes as the numbers have.
+            let made = || unsafe {
+                tract::Tensor::from_raw_dt_align(DatumType::I32, &[4, 25], &bytes, align)
+            };
+            let tensor = made().unwrap();
+            let before = tensor.as_bytes().as_ptr();
+            let found: Vec<i32> = numbers(tensor).unwrap();
+            assert_eq!(found, expected);
+            assert_eq!(found.as_ptr().cast() == before, taken, "{align}");
+            let value = tract::IntoTValue::into_tvalue(made().unwrap());
+            // Somebody else holds it still.
+            let found = [value.clone(), value].map(|value| from_tract(value).unwrap());
+            for tensor in found {
+                assert_eq!(tensor.shape(), [4, 25]);
+                assert_eq!(tensor.values(), &Values::I32(expected.clone()));
+            }
+        }
+        let nothing = tract::Tensor::from_shape::<f32>(&[0, 3], &[]).unwrap();
+        let found = from_tract(tract::IntoTValue::into_tvalue(nothing)).unwrap();
+        assert_eq!(found.values(), &Values::F32(Vec::new()));
     }
 }

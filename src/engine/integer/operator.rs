@@ -25,6 +25,8 @@ pub(in super::super) const PLACE: &str = "place";
 pub(in super::super) struct Integers {
     pub(in super::super) place: usize,
     pub(in super::super) program: Option<Arc<Program>>,
+    /// Of each output, whether nobody in the graph reads it.
+    pub(in super::super) leaving: Vec<bool>,
 }
 
 impl PartialEq for Integers {
@@ -70,10 +72,20 @@ impl Integers {
                 other => bail!("an integer region was given {other:?}"),
             });
         }
-        // SAFETY: the program writes every element of its outputs, or the error drops them unread; numbers need no drop.
-        let room = |value| unsafe { Tensor::uninitialized_dt(datum(value), &value.shape) };
+        let room = |(at, value): (usize, &Value)| {
+            let (datum, shape) = (datum(value), &value.shape);
+            // SAFETY: the program writes every element of its outputs, or the error drops them unread; numbers need no drop.
+            unsafe {
+                match self.leaving.get(at) {
+                    // Whoever takes it may have the memory itself (`values::from_tract`).
+                    Some(true) => Tensor::uninitialized_aligned_dt(datum, shape, datum.size_of()),
+                    _ => Tensor::uninitialized_dt(datum, shape),
+                }
+            }
+        };
         let mut made = program
             .outputs()
+            .enumerate()
             .map(room)
             .collect::<TractResult<Vec<_>>>()?;
         let views = made.iter_mut().map(|tensor| {
@@ -188,6 +200,7 @@ pub(in super::super) fn build(
         Box::new(Integers {
             place,
             program: None,
+            leaving: Vec::new(),
         }),
         vec![],
     ))
