@@ -15,6 +15,9 @@ use super::slices::{
 use super::threads::share;
 use super::{stripes, wide};
 
+/// Channels whose means one thread takes at least.
+const TOGETHER: usize = 16;
+
 /// Runs one instruction.
 pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(), Error> {
     match output {
@@ -275,20 +278,22 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             to,
         } => {
             let from = bytes_of(inputs, 0)?;
-            share(output, *inner, from.len(), |outer, output| {
-                for (outer, output) in outer.zip(output.chunks_exact_mut((*inner).max(1))) {
+            let image = middle * inner;
+            for (at, output) in output.chunks_exact_mut((*inner).max(1)).enumerate() {
+                let from = from.get(at * image..(at + 1) * image).unwrap_or_default();
+                share(output, TOGETHER, image, |part, output| {
                     let image = Image {
-                        values: &from[outer * middle * inner..][..middle * inner],
+                        values: from.get(part.start * TOGETHER..).unwrap_or_default(),
                         height: 1,
                         width: *middle,
-                        channels: *inner,
+                        channels: output.len(),
                         stride: *inner,
                         zero_point: *zero_point,
                     };
-                    kernels::global_average_pool(&image, *factor, *to, output)?;
-                }
-                Ok(())
-            })
+                    kernels::global_average_pool(&image, *factor, *to, output)
+                })?;
+            }
+            Ok(())
         }
         Work::Resize {
             images: count,

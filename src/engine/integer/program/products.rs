@@ -6,7 +6,7 @@ use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Ro
 
 use super::instruction::{By, Epilogue, Kernel, Measured, Weighted, Work};
 use super::slices::{Slice, bytes_of, floats_of, one, view};
-use super::threads::{cost_of_product, share};
+use super::threads::{MUCH, cost_of_product, share};
 use crate::engine::integer::pattern::Stacks;
 use crate::engine::integer::quantization::SIGN;
 
@@ -165,6 +165,11 @@ impl Weighted {
                     Kernel::Depthwise(_) => 4,
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
+                // The rows that a piece looks at beside its own are brought together in each piece.
+                let cost = match &convolution.kernel {
+                    Kernel::Depthwise(_) => cost.min(MUCH),
+                    _ => cost,
+                };
                 let together = self.rows_together();
                 for (image, output) in output.chunks_exact_mut(to.count().max(1)).enumerate() {
                     share(output, self.row() * together, cost, |rows, output| {

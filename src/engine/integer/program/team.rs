@@ -11,8 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many times one looks out for work before going: some tens of microseconds.
-const PATIENCE: u32 = 1 << 14;
+/// How many times one looks out for work before going: half a millisecond or so, which what one thread does between two operators that
+/// are shared seldom takes, and waking takes longer than most of them.
+const PATIENCE: u32 = 1 << 18;
 
 /// After so many looks a thread lets others have its processor for once.
 const POLITE: u32 = 1 << 10;

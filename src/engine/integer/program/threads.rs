@@ -15,7 +15,7 @@ use super::team;
 const LEAST: usize = 1 << 13;
 
 /// What costs more is cut into two pieces a thread, which evens out what else the machine does.
-const MUCH: usize = 1 << 18;
+pub(super) const MUCH: usize = 1 << 18;
 
 /// Multiplications of a product that cost as much as an element.
 const MULTIPLICATIONS: usize = 16;
