@@ -11,9 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How many times one looks out for work before going: half a millisecond or so, which what one thread does between two operators that
-/// are shared seldom takes, and waking takes longer than most of them.
-const PATIENCE: u32 = 1 << 18;
+/// How many times one looks out for work before going: a hundred microseconds or so, as long as what one thread does between two operators
+/// that are shared. A quarter of it loses some hundredths of two threads' speed to waking, and so does four times as much.
+const PATIENCE: u32 = 1 << 16;
 
 /// After so many looks a thread lets others have its processor for once.
 const POLITE: u32 = 1 << 10;
@@ -31,6 +31,9 @@ fn look_again(looked: u32) -> u32 {
 thread_local! {
     /// The team of the program that this thread runs.
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
+    /// That of the program before it. Who looks out there still need not be called: of runs one behind the other only the first
+    /// waits for somebody to wake.
+    static BEFORE: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
 }
 
 /// What there is to do: the function and what it works on.
@@ -82,17 +85,21 @@ unsafe impl Sync for Team {}
 
 /// Runs a program whose operators may be shared.
 pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
-    /// Sends the team away, also where the program panics, and gives back that of a program around this one.
+    /// Gives back the team of a program around this one, also where the program panics. The pool's own threads send theirs away: others
+    /// have samples of their own to run.
     struct End(Option<Arc<Team>>);
     impl Drop for End {
         fn drop(&mut self) {
-            let ended = TEAM.with(|team| team.replace(self.0.take()));
-            if let Some(team) = ended {
-                team.over.store(true, Ordering::Release);
+            let Some(ended) = TEAM.replace(self.0.take()) else {
+                return;
+            };
+            match rayon::current_thread_index() {
+                Some(_) => ended.over.store(true, Ordering::Release),
+                None => BEFORE.set(Some(ended)),
             }
         }
     }
-    let _end = End(TEAM.with(|team| team.take()));
+    let _end = End(TEAM.replace(BEFORE.take()));
     program()
 }
 
@@ -234,6 +241,23 @@ mod tests {
                 }
             });
         });
+    }
+
+    #[test]
+    fn who_stands_by_serves_the_next_program_too() {
+        // Outside of the pool, as a page runs its programs.
+        let teams = std::thread::spawn(|| {
+            [(); 2].map(|()| {
+                with_team(|| {
+                    let count = AtomicUsize::new(0);
+                    run(8, |_| _ = count.fetch_add(1, Ordering::Relaxed));
+                    assert_eq!(count.into_inner(), 8);
+                    TEAM.with(|team| team.borrow().as_ref().map(Arc::as_ptr).map(|p| p as usize))
+                })
+            })
+        });
+        let [first, second] = teams.join().unwrap();
+        assert!(first.is_some() && first == second);
     }
 
     #[test]
