@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+import control_models
 import judge
 import known_models
 import numpy as np
@@ -103,3 +104,15 @@ def test_the_quantized_model_is_held_against_the_one_with_the_choice(name, made,
     assert done.returncode == 0, done.stderr
     compared = json.loads(done.stdout)
     assert all(output["apart"]["sqnr"] > GOOD for output in compared["outputs"]), compared["outputs"]
+
+
+def test_choices_that_are_known_may_lie_in_each_other_as_deep_as_they_like(tmp_path):
+    text = "p = Neg(x)"
+    for depth in range(40):
+        text = f"""c{depth} = Constant <value = bool {{1}}> ()
+          p = If <then_branch = a () => (float[] p) {{ {text} }}, else_branch = b () => (float[] q) {{ q = Abs(x) }}> (c{depth})"""
+    model = control_models.model(f"rows (float[N,6] x) => (float[] y) {{ {text} y = Neg(p) }}")
+    onnx.save(model, tmp_path / "model.onnx")
+    samples = control_models.rows(3)
+    found, _ = run_all(tmp_path / "model.onnx", samples, tmp_path, "--float")
+    np.testing.assert_array_equal(found[0]["y"], samples[0]["x"])

@@ -211,7 +211,8 @@ def test_what_makes_no_sense_is_an_error_in_words(name, tmp_path):
 def test_graphs_in_graphs_have_an_end(tmp_path):
     text = "p = Neg(x)"
     for depth in range(20):
-        text = f"""c{depth} = Constant <value = bool {{1}}> ()
+        text = f"""m{depth} = ReduceMax <keepdims=0> (x)
+          c{depth} = Cast <to=9> (m{depth})
           p = If <then_branch = a () => (float[] p) {{ {text} }}, else_branch = b () => (float[] q) {{ q = Abs(x) }}> (c{depth})"""
     model = control_models.model(f"rows (float[N,6] x) => (float[] y) {{ {text} y = Neg(p) }}")
     onnx.save(model, tmp_path / "model.onnx")
