@@ -86,6 +86,35 @@ fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
     }
 }
 
+/// Before and behind the loop a value is read that is quantized to integers of these bits.
+#[test]
+fn integers_of_few_bits_stand_beside_a_loop() {
+    for (element, most) in [(DataType::Uint4, 15.0), (DataType::Int4, 7.0)] {
+        let mut proto = model(1).to_proto();
+        proto.opset_import[0].version = Some(21);
+        let graph = proto.graph.as_mut().unwrap();
+        let pair = [
+            node("QuantizeLinear", &["x", "scale", "zero"], "q"),
+            node("DequantizeLinear", &["q", "scale", "zero"], "a"),
+        ];
+        graph.node.splice(..1, pair);
+        let beside = graph.node.iter_mut().find(|node| node.title() == "beside");
+        beside.unwrap().input[0] = "a".into();
+        let zero = TensorProto::from_raw("zero", element, &[], vec![0].into());
+        let scale = TensorProto::from_f32("scale", &[], &[0.5]);
+        graph.initializer.extend([zero, scale]);
+        let model = Model::from_proto(proto).unwrap();
+        let float = Engine::new(model.clone(), vec![]);
+        for engine in [float, Engine::new(model, vec![]).on_integers()] {
+            // Far beyond what they hold.
+            let made = engine.run(&[floats(&[20.0])], |_, _| {}, || false).unwrap();
+            let a = most * 0.5;
+            assert_eq!(made[0].as_f32().unwrap(), [a * 0.5, (2.0 * a + 0.5) * 0.5]);
+            assert_eq!(made[1].as_f32().unwrap(), [a * 0.5]);
+        }
+    }
+}
+
 #[test]
 fn every_watched_value_is_seen_once_a_run_beside_others_of_any_part() {
     let watched = |value: &str, beside: &[&str]| Watched {

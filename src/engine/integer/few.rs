@@ -47,14 +47,22 @@ pub(super) fn widen(model: &mut Model) {
     }
 }
 
-/// The type of few bits that a QuantizeLinear makes for DequantizeLinear only.
-fn made(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
-    let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
+/// The type of few bits that a node makes, if it is a QuantizeLinear to one.
+pub(in crate::engine) fn quantized(graph: &Graph, node: &NodeProto) -> Option<DataType> {
+    if !node.is("QuantizeLinear") {
+        return None;
+    }
     let element = match node.input_at(2) {
         Some(name) => graph.initializers.get(name)?.element().ok()?,
         None => DataType::try_from(i32::try_from(node.int("output_dtype")?).ok()?).ok()?,
     };
-    widened(element)?;
+    widened(element).map(|_| element)
+}
+
+/// The same where DequantizeLinear alone read it.
+fn made(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
+    let element = quantized(graph, node)?;
+    let output = node.output.first()?;
     let mut readers = uses.consumers(output).iter();
     let closed = !uses.is_output(output)
         && readers.all(|&(reader, _)| graph.nodes[reader].is("DequantizeLinear"));

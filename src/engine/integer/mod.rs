@@ -7,7 +7,7 @@
 pub(super) mod blocks;
 mod constants;
 mod expand;
-mod few;
+pub(super) mod few;
 pub(super) mod linear;
 pub(super) mod operator;
 mod pattern;

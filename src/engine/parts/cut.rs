@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::control::{Control, Form, Piece, holds_graphs};
+use super::super::integer::few;
 use super::super::{EngineError, Watched};
 use super::{End, Part, Parts};
 use crate::graph::{Model, Uses};
@@ -85,8 +86,8 @@ impl<'a> Cut<'a> {
         &self.model.graph.nodes[place]
     }
 
-    /// As late as can be. What is computed from constants, and reals that integers stand for, each part computes that reads it: it
-    /// becomes weights and integers of what follows.
+    /// As late as can be. What is computed from constants, reals that integers stand for, and integers of few bits, each part computes
+    /// that reads it: it becomes weights and integers of what follows.
     fn homes(&self, watched: &[Watched]) -> Vec<BTreeSet<usize>> {
         let count = self.model.graph.nodes.len();
         let watched: HashSet<&str> = watched
@@ -118,8 +119,11 @@ impl<'a> Cut<'a> {
                 .output
                 .iter()
                 .any(|name| watched.contains(name.as_str()));
+            // Integers of few bits have no form outside a part: the reals go there that are quantized to them.
+            let pair =
+                node.is("DequantizeLinear") || few::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
-                || (node.is("DequantizeLinear") && node.input.iter().skip(1).all(is_constant));
+                || (pair && node.input.iter().skip(1).all(is_constant));
             if seen || !again {
                 parts = parts.into_iter().take(1).collect();
             }
