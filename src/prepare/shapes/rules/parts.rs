@@ -192,13 +192,15 @@ impl Context<'_> {
             _ => None,
         };
         let parts = parts.filter(|p| p.len() == count);
+        let all = parts.iter().flatten();
+        let few = all.fold(0, |all: usize, &part| all.saturating_add(part)) <= LARGEST;
         let mut start = 0;
         (0..count)
             .map(|i| {
                 let mut dims = shape.clone();
                 dims[axis] = parts.as_ref().map_or(Dim::Unknown, |p| Dim::Known(p[i]));
                 let result = Known::new(input.element, Some(dims));
-                let (Some(parts), 1) = (&parts, shape.len()) else {
+                let (Some(parts), 1, true) = (&parts, shape.len(), few) else {
                     return Some(result);
                 };
                 let places: Vec<usize> = (start..start + parts[i]).collect();
