@@ -1,15 +1,14 @@
 //! Operators that tract hasn't, or not as ONNX Runtime computes them: ours, registered with tract or in the place of its own.
 
-mod celu;
 mod control;
 mod conv_transpose;
+mod curves;
 mod direct;
 mod matmul_integer;
 mod pad;
 mod recurrent;
 mod resize;
 mod slice;
-mod softplus;
 
 use tract_onnx::Onnx;
 use tract_onnx::tract_hir::internal::*;
@@ -22,7 +21,7 @@ type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
 /// Puts ours beside tract's, and in the place of some.
 pub(super) fn register(onnx: &mut Onnx) {
-    onnx.op_register.insert("Celu", celu::build);
+    onnx.op_register.insert("Celu", curves::celu);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
     direct::register(onnx);
@@ -34,7 +33,7 @@ pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Pad", pad::build);
     resize::register(onnx);
     onnx.op_register.insert("Slice", slice::build);
-    onnx.op_register.insert("Softplus", softplus::build);
+    onnx.op_register.insert("Softplus", curves::softplus);
 }
 
 /// The integers of a constant.

@@ -172,7 +172,16 @@ impl Expansion for Slice {
         // What is only known when the model has run is theirs.
         let known = |taken: &Vec<Taken>| taken.iter().all(|t| shape[t.axis].to_i64().is_ok());
         let Some(taken) = taken.filter(known) else {
-            return model.wire_node(prefix, self.theirs(), inputs);
+            let mut inputs: TVec<OutletId> = inputs.into();
+            let mut theirs = self.theirs();
+            // Without axes theirs cuts all there are, however short the lists.
+            if self.axes.is_none() {
+                let count = model.outlet_fact(inputs[1])?.shape.volume().to_i64()?;
+                let axes = tensor1(&(0..count).collect::<Vec<i64>>());
+                theirs.optional_axes_input = Some(inputs.len());
+                inputs.push(model.add_const(format!("{prefix}.axes"), axes)?);
+            }
+            return model.wire_node(prefix, theirs, &inputs);
         };
         let mut wire = inputs[0];
         for taken in &taken {
