@@ -146,23 +146,46 @@ impl<'a> Compiler<'a> {
         output: &'a [usize],
         wish: Layout,
     ) -> Result<(), Error> {
+        let mask = |at: usize| {
+            let mut mask = [if at == 0 { u8::MAX } else { 0 }; 256];
+            mask[0] = !mask[1];
+            (Work::Table(Table(mask)), Element::Byte)
+        };
+        let (layout, parts) = self.masked(
+            step,
+            output,
+            wish,
+            mask,
+            |compiler, mask, operand, layout| {
+                let value = compiler.brought(step, operand, layout, output)?;
+                Ok(compiler.extreme([mask, value], true, output))
+            },
+        )?;
+        let parts = <[_; 2]>::try_from(parts).map_err(|_| MISSING)?;
+        let made = self.extreme(parts, false, output);
+        self.bounded(step, layout, made, output);
+        Ok(())
+    }
+
+    /// What is chosen among, each with its mask: the condition through the table that `mask` makes for its place.
+    pub(super) fn masked(
+        &mut self,
+        step: &'a Step,
+        output: &'a [usize],
+        wish: Layout,
+        mask: impl Fn(usize) -> (Work, Element),
+        both: impl Fn(&mut Self, (Source, usize), &'a Operand, Layout) -> Result<Source, Error>,
+    ) -> Result<(Layout, Vec<(Source, usize)>), Error> {
         let [condition, chosen @ ..] = &step.inputs[..] else {
             return Err(MISSING);
         };
         let layout = self.layout_of_two(step, output, wish)?;
         let mut parts = Vec::new();
         for (at, operand) in chosen.iter().enumerate() {
-            let mut mask = [if at == 0 { u8::MAX } else { 0 }; 256];
-            mask[0] = !mask[1];
-            let mask = (Work::Table(Table(mask)), Element::Byte);
-            let mask = self.side(condition, layout, output, Some(mask))?;
-            let value = self.brought(step, operand, layout, output)?;
-            parts.push((self.extreme([mask, value], true, output), 1));
+            let mask = self.side(condition, layout, output, Some(mask(at)))?;
+            parts.push((both(self, mask, operand, layout)?, 1));
         }
-        let parts = <[_; 2]>::try_from(parts).map_err(|_| MISSING)?;
-        let made = self.extreme(parts, false, output);
-        self.bounded(step, layout, made, output);
-        Ok(())
+        Ok((layout, parts))
     }
 
     fn sum_or_product(

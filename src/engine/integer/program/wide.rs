@@ -125,22 +125,21 @@ impl<'a> Compiler<'a> {
         output: &'a [usize],
         wish: Layout,
     ) -> Result<(), Error> {
-        let [condition, chosen @ ..] = &step.inputs[..] else {
-            return Err(MISSING);
-        };
-        let layout = self.layout_of_two(step, output, wish)?;
-        let mut parts = Vec::new();
-        for (at, operand) in chosen.iter().enumerate() {
+        let mask = |at: usize| {
             let mut mask = Box::new([1.0 - at as f32; 256]);
             mask[0] = at as f32;
-            let mask = Some((Work::RealTable(mask), Element::Float));
-            let mask = self.side(condition, layout, output, mask)?;
-            let value = self.side_of_reals(operand, layout, output)?;
-            parts.push((
-                self.both(Arithmetic::Multiply, [mask, value], None, output),
-                1,
-            ));
-        }
+            (Work::RealTable(mask), Element::Float)
+        };
+        let (layout, parts) = self.masked(
+            step,
+            output,
+            wish,
+            mask,
+            |compiler, mask, operand, layout| {
+                let value = compiler.side_of_reals(operand, layout, output)?;
+                Ok(compiler.both(Arithmetic::Multiply, [mask, value], None, output))
+            },
+        )?;
         self.computed(step, Arithmetic::Add, layout, parts, output)
     }
 
