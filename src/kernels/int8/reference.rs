@@ -7,7 +7,7 @@ use super::conv::{ConvShape, transposed_size};
 use super::error::{Error, at_least, equal, product, span};
 use super::gemm::Layout;
 use super::output::Output;
-use super::shape::{Image, Rows, Window, row_count, zero_points};
+use super::shape::{Image, Rows, Window, place_count, row_count, zero_points};
 
 /// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column. i32 sums wrap, in every form.
 pub fn gemm(
@@ -55,7 +55,7 @@ pub fn gemm(
     Ok(())
 }
 
-/// A convolution, grouped or depthwise too. Weights as in ONNX: [out, in of a group, rows, columns].
+/// Some places of a convolution, grouped or depthwise too. Weights as in ONNX: [out, in of a group, rows, columns].
 #[allow(clippy::too_many_arguments)]
 pub fn conv(
     image: &Image,
@@ -64,7 +64,7 @@ pub fn conv(
     shape: &ConvShape,
     column_zero_points: &[i8],
     bias: Option<&[i32]>,
-    rows: Range<usize>,
+    places: Range<usize>,
     mut output: Output,
 ) -> Result<(), Error> {
     let [inputs, outputs] = shape.per_group()?;
@@ -74,39 +74,35 @@ pub fn conv(
     image.check()?;
     equal("channels", shape.inputs, image.channels)?;
     shape.fits(window)?;
-    let [height, width] = window.output(image.height, image.width)?;
-    output.check(
-        product("the output", &[row_count(&rows, height)?, width])?,
-        shape.outputs,
-    )?;
+    let size = window.output(image.height, image.width)?;
+    output.check(place_count(&places, size)?, shape.outputs)?;
     let [tall, wide] = window.kernel;
-    for y in rows.clone() {
-        for x in 0..width {
-            for column in 0..shape.outputs {
-                let first = column / outputs * inputs;
-                let zero = column_zero_points
-                    .get(column)
-                    .map_or(0, |&zero| i32::from(zero));
-                let mut sum = bias.map_or(0, |bias| bias[column]);
-                for (ky, kx) in (0..tall).flat_map(|ky| (0..wide).map(move |kx| (ky, kx))) {
-                    let at = (
-                        window.at(0, y, ky, image.height),
-                        window.at(1, x, kx, image.width),
+    for place in places.clone() {
+        let (y, x) = (place / size[1], place % size[1]);
+        for column in 0..shape.outputs {
+            let first = column / outputs * inputs;
+            let zero = column_zero_points
+                .get(column)
+                .map_or(0, |&zero| i32::from(zero));
+            let mut sum = bias.map_or(0, |bias| bias[column]);
+            for (ky, kx) in (0..tall).flat_map(|ky| (0..wide).map(move |kx| (ky, kx))) {
+                let at = (
+                    window.at(0, y, ky, image.height),
+                    window.at(1, x, kx, image.width),
+                );
+                // Padding is the zero point: it adds nothing.
+                let (Some(iy), Some(ix)) = at else { continue };
+                for channel in 0..inputs {
+                    let weight = values[((column * inputs + channel) * tall + ky) * wide + kx];
+                    let pixel = (iy * image.width + ix) * image.stride;
+                    let activation = image.values[pixel + first + channel];
+                    sum = sum.wrapping_add(
+                        (i32::from(activation) - i32::from(image.zero_point))
+                            * (i32::from(weight) - zero),
                     );
-                    // Padding is the zero point: it adds nothing.
-                    let (Some(iy), Some(ix)) = at else { continue };
-                    for channel in 0..inputs {
-                        let weight = values[((column * inputs + channel) * tall + ky) * wide + kx];
-                        let pixel = (iy * image.width + ix) * image.stride;
-                        let activation = image.values[pixel + first + channel];
-                        sum = sum.wrapping_add(
-                            (i32::from(activation) - i32::from(image.zero_point))
-                                * (i32::from(weight) - zero),
-                        );
-                    }
                 }
-                output.put((y - rows.start) * width + x, column, sum);
             }
+            output.put(place - places.start, column, sum);
         }
     }
     Ok(())

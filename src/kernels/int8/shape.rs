@@ -145,14 +145,24 @@ impl Window {
 
 /// Checks a range of output rows against how many there are, and gives their number.
 pub(super) fn row_count(rows: &Range<usize>, height: usize) -> Result<usize, Error> {
-    if rows.start > rows.end || rows.end > height {
+    count_of("the last of the output's rows asked for", rows, height)
+}
+
+/// The same of an output's places, row by row.
+pub(super) fn place_count(places: &Range<usize>, size: [usize; 2]) -> Result<usize, Error> {
+    let all = product("the output", &size)?;
+    count_of("the last of the output's places asked for", places, all)
+}
+
+fn count_of(what: &'static str, range: &Range<usize>, all: usize) -> Result<usize, Error> {
+    if range.start > range.end || range.end > all {
         return Err(Error::Mismatch {
-            what: "the last of the output's rows asked for",
-            expected: height,
-            found: rows.end.max(rows.start),
+            what,
+            expected: all,
+            found: range.end.max(range.start),
         });
     }
-    Ok(rows.end - rows.start)
+    Ok(range.end - range.start)
 }
 
 /// One zero point a column; none stands for zeros.

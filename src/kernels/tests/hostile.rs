@@ -142,7 +142,7 @@ fn slices_too_short_are_refused() {
 }
 
 #[test]
-fn a_window_that_moves_in_strides_is_refused_by_weights_for_tiles() {
+fn a_window_that_moves_in_strides_and_parts_of_rows_are_refused_by_weights_for_tiles() {
     let bytes = [1u8; 8 * 8 * 8];
     let shape = ConvShape {
         inputs: 8,
@@ -154,7 +154,7 @@ fn a_window_that_moves_in_strides_is_refused_by_weights_for_tiles() {
     let weights = packed.expect("a good shape");
     assert_eq!(weights.way(), Way::Winograd);
     let multipliers = [1.0];
-    let run = |strides| {
+    let run = |strides, places| {
         let window = Window {
             strides,
             ..Window::of([3, 3])
@@ -166,14 +166,16 @@ fn a_window_that_moves_in_strides_is_refused_by_weights_for_tiles() {
             &window,
             &weights,
             None,
-            0..3,
+            places,
             output,
         )
     };
-    assert_eq!(run([1, 1]), Ok(()));
-    assert!(run([2, 1]).is_err());
-    assert!(run([1, 2]).is_err());
-    assert!(run([0, 1]).is_err());
+    assert_eq!(run([1, 1], 0..18), Ok(()));
+    assert!(run([2, 1], 0..18).is_err());
+    assert!(run([1, 2], 0..18).is_err());
+    assert!(run([0, 1], 0..18).is_err());
+    assert!(run([1, 1], 0..17).is_err());
+    assert!(run([1, 1], 4..18).is_err());
 }
 
 #[test]
@@ -240,7 +242,8 @@ fn windows_that_do_not_fit_are_refused() {
             &window,
             &weights,
             None,
-            rows.clone(),
+            // Three to a row, where the window is good.
+            rows.start.saturating_mul(3)..rows.end.saturating_mul(3),
             requantized(&mut output, 4, &multipliers),
         );
         assert!(result.is_err(), "{window:?} {rows:?}");

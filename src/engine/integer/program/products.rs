@@ -109,9 +109,10 @@ pub(super) fn measured<T: Send>(
     }
 }
 
-/// Rows of a product, as it is cut among threads: rows of a matrix, or of an image's pixels.
+/// Rows of a product, as it is cut among threads: those of a matrix, pixels of an image, or rows of these where what one row is made
+/// of serves the next.
 impl Weighted {
-    /// Values of a row's row or pixel.
+    /// Values of a matrix's row, or of a pixel.
     pub(super) fn width(&self) -> usize {
         match self {
             Weighted::Rows(_, weights) => weights.columns(),
@@ -122,36 +123,42 @@ impl Weighted {
     /// Values of a row.
     pub(super) fn row(&self) -> usize {
         match self {
-            Weighted::Rows(_, weights) => weights.columns(),
-            Weighted::Convolution(convolution) => convolution.to.width * convolution.to.channels,
+            Weighted::Rows(..) => self.width(),
+            Weighted::Convolution(convolution) => match &convolution.kernel {
+                Kernel::Dense(_) => self.width(),
+                _ => convolution.to.width * self.width(),
+            },
         }
     }
 
-    /// Rows that are best computed by one thread.
+    /// Rows that are best computed by one call, or multiples of them.
     pub(super) fn rows_together(&self) -> usize {
-        let Weighted::Convolution(convolution) = self else {
-            return 1;
-        };
-        let Kernel::Dense(weights) = &convolution.kernel else {
-            return 1;
-        };
-        let rows = weights.rows_together(&convolution.window);
-        rows.clamp(1, convolution.to.height.max(1))
+        match self {
+            Weighted::Rows(_, weights) => weights.rows_together(),
+            Weighted::Convolution(convolution) => {
+                let to = &convolution.to;
+                match &convolution.kernel {
+                    Kernel::Dense(weights) => {
+                        let places = weights.places_together(&convolution.window, to.width);
+                        places.clamp(1, (to.height * to.width).max(1))
+                    }
+                    _ => 1,
+                }
+            }
+        }
     }
 
-    /// Shares the output's rows out: the image, the rows of it, and their part of the output.
+    /// Shares the rows of each image of the output out: which image, the rows of it, and their part of the output.
     pub(super) fn share<T: Send>(
         &self,
         output: &mut [T],
         part: impl Fn(usize, Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        match self {
-            Weighted::Rows(count, weights) => {
-                let cost = cost_of_product(count * weights.depth() * weights.columns());
-                share(output, self.row(), cost, |rows, output| {
-                    part(0, rows, output)
-                })
-            }
+        let (values, cost) = match self {
+            Weighted::Rows(count, weights) => (
+                output.len(),
+                cost_of_product(count * weights.depth() * weights.columns()),
+            ),
             Weighted::Convolution(convolution) => {
                 let to = &convolution.to;
                 debug_assert_eq!(output.len(), convolution.images * to.count());
@@ -170,16 +177,18 @@ impl Weighted {
                     Kernel::Depthwise(_) => cost.min(MUCH),
                     _ => cost,
                 };
-                let together = self.rows_together();
-                for (image, output) in output.chunks_exact_mut(to.count().max(1)).enumerate() {
-                    share(output, self.row() * together, cost, |rows, output| {
-                        let end = (rows.end * together).min(to.height);
-                        part(image, rows.start * together..end, output)
-                    })?;
-                }
-                Ok(())
+                (to.count(), cost)
             }
+        };
+        let (row, together) = (self.row(), self.rows_together());
+        let count = values / row.max(1);
+        for (image, output) in output.chunks_exact_mut(values.max(1)).enumerate() {
+            share(output, row * together, cost, |parts, output| {
+                let end = (parts.end * together).min(count);
+                part(image, parts.start * together..end, output)
+            })?;
         }
+        Ok(())
     }
 
     /// Some rows.

@@ -4,9 +4,9 @@ use core::ops::Range;
 
 use super::super::Form;
 use super::super::error::{Error, at_least, equal, product};
-use super::super::gemm::{Layout, Weights, gemm};
+use super::super::gemm::{HIGH, Layout, Weights, gemm};
 use super::super::output::Output;
-use super::super::shape::{Image, Rows, Window, row_count, zero_points};
+use super::super::shape::{Image, Rows, Window, place_count, zero_points};
 use super::ConvShape;
 use super::gather::{Gather, Windows, multiply_gathered};
 use super::winograd::{self, Tiled, Winograd};
@@ -124,11 +124,13 @@ impl ConvWeights {
         self.shape
     }
 
-    /// Rows that are best computed by one call, or multiples of them.
-    pub fn rows_together(&self, window: &Window) -> usize {
-        match self.way() {
-            Way::Gathered => 1,
-            Way::Winograd => winograd::rows_together(window.dilations[0]),
+    /// Places that are best computed by one call, or multiples of them, of an output of this width: the rows of a tile of sums, or
+    /// whole rows of tiles of pixels.
+    pub fn places_together(&self, window: &Window, width: usize) -> usize {
+        let tiled = |group: &Group| matches!(group, Group::Winograd(_));
+        match self.groups.iter().any(tiled) {
+            true => winograd::rows_together(window.dilations[0]).saturating_mul(width),
+            false => HIGH,
         }
     }
 
@@ -142,13 +144,14 @@ impl ConvWeights {
     }
 }
 
-/// A range of the output's rows; the output's slice begins with the first of them. Padding is the image's zero point.
+/// A range of the output's places, row by row; the output's slice begins with the first of them. Padding is the image's zero
+/// point. (Weights packed for tiles want whole rows.)
 pub fn conv(
     image: &Image,
     window: &Window,
     weights: &ConvWeights,
     bias: Option<&[i32]>,
-    rows: Range<usize>,
+    places: Range<usize>,
     mut output: Output,
 ) -> Result<(), Error> {
     let shape = &weights.shape;
@@ -157,8 +160,8 @@ pub fn conv(
     image.check()?;
     equal("channels", shape.inputs, image.channels)?;
     shape.fits(window)?;
-    let [height, width] = window.output(image.height, image.width)?;
-    let count = product("the output", &[row_count(&rows, height)?, width])?;
+    let size = window.output(image.height, image.width)?;
+    let count = place_count(&places, size)?;
     output.check(count, shape.outputs)?;
     if count == 0 || outputs == 0 {
         return Ok(());
@@ -175,15 +178,15 @@ pub fn conv(
                     first: group * inputs,
                     window,
                     bias,
-                    rows: rows.clone(),
-                    width,
+                    rows: whole_rows(&places, size[1])?,
+                    width: size[1],
                 };
                 weights.run(&tiled, part)?;
                 continue;
             }
         };
         if *window == Window::PIXEL && inputs > 0 {
-            let start = rows.start * image.width * image.stride + group * inputs;
+            let start = places.start * image.stride + group * inputs;
             let rows = Rows {
                 values: &image.values[start..],
                 count,
@@ -201,8 +204,8 @@ pub fn conv(
                 padding: &padding,
             },
             window,
-            top: rows.start,
-            width,
+            first: places.start,
+            width: size[1],
         };
         let beginnings = weights.beginnings(image.zero_point, bias);
         multiply_gathered(weights, &beginnings, count, part, |panel, places| {
@@ -210,4 +213,16 @@ pub fn conv(
         });
     }
     Ok(())
+}
+
+/// The rows that a range of places is.
+fn whole_rows(places: &Range<usize>, width: usize) -> Result<Range<usize>, Error> {
+    for end in [places.start, places.end] {
+        equal(
+            "places beyond a row, of weights packed for tiles",
+            0,
+            end % width,
+        )?;
+    }
+    Ok(places.start / width..places.end / width)
 }

@@ -31,25 +31,25 @@ impl Gather<'_> {
     }
 }
 
-/// What the places of a row of the output look at, for convolutions that go from the image to the output.
+/// What places of the output look at, for convolutions that go from the image to the output.
 pub(super) struct Windows<'a> {
     pub(super) gather: Gather<'a>,
     pub(super) window: &'a Window,
-    /// The output's first row, and its columns.
-    pub(super) top: usize,
+    /// The first of the output's places, and the output's columns.
+    pub(super) first: usize,
     pub(super) width: usize,
 }
 
 impl Windows<'_> {
-    /// Puts neighbouring places into the panel's rows.
+    /// Puts neighbouring places, counted from the first, into the panel's rows.
     pub(super) fn put(&self, panel: &mut Panel, places: Range<usize>) {
-        let mut place = places.start;
-        while place < places.end {
+        let mut row = 0;
+        while row < places.len() {
+            let place = self.first + places.start + row;
             let (y, x) = (place / self.width, place % self.width);
-            let columns = x..self.width.min(x + places.end - place);
-            let row = place - places.start;
-            place += columns.len();
-            self.put_row(panel, row, self.top + y, columns);
+            let columns = x..self.width.min(x + places.len() - row);
+            self.put_row(panel, row, y, columns.clone());
+            row += columns.len();
         }
     }
 

@@ -16,8 +16,8 @@ mod x86;
 
 #[cfg(target_arch = "wasm32")]
 pub(super) use finish::Finish;
+pub(super) use pack::{HIGH, WIDE, beginnings};
 pub use pack::{Layout, Weights};
-pub(super) use pack::{WIDE, beginnings};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use portable::Finish;
 
@@ -47,7 +47,7 @@ const BLOCK_BYTES: usize = 24 * 1024;
 /// How many rows make a block.
 pub(super) fn block_rows(weights: &Weights) -> usize {
     let row = (weights.steps() * 4).max(1);
-    (BLOCK_BYTES / row).next_multiple_of(4).clamp(8, 256)
+    (BLOCK_BYTES / row).next_multiple_of(HIGH).clamp(8, 256)
 }
 
 /// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column, then what the output says.

@@ -17,7 +17,8 @@ use super::super::error::{Error, at_least, product};
 use super::super::form::{Form, Operands};
 use super::super::shape::zero_points;
 
-/// Columns of a tile.
+/// Rows and columns of a tile.
+pub(in crate::int8) const HIGH: usize = 4;
 pub(in crate::int8) const WIDE: usize = 8;
 
 /// How a weight matrix lies in memory.
@@ -196,6 +197,11 @@ impl Weights {
     /// How many sums a row gets.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// Rows that are best computed by one call, or multiples of them.
+    pub fn rows_together(&self) -> usize {
+        HIGH
     }
 
     /// What the packed weights take.

@@ -1,10 +1,7 @@
 //! The tile in plain loops, written so that a compiler can make vector code of them.
 
 use super::super::output::Output;
-use super::{Block, WIDE, Weights};
-
-/// Rows of a tile.
-const HIGH: usize = 4;
+use super::{Block, HIGH, WIDE, Weights};
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {

@@ -12,7 +12,7 @@ use core::ops::Range;
 
 use super::super::output::Output;
 use super::super::vector::load;
-use super::{Block, Finish, WIDE, Weights};
+use super::{Block, Finish, HIGH, WIDE, Weights};
 
 /// Vectors of a tile's row.
 const VECTORS: usize = WIDE / 4;
@@ -125,10 +125,10 @@ fn sum_rows_inline(
     let (mut row, mut to) = (which.start, sums.as_mut_ptr());
     // SAFETY: as asserted; `multiply` of the module above has checked that the block holds its rows of whole steps.
     unsafe {
-        while row + 4 <= which.end {
-            rows::<4, _>(dot, block, row, tile, to, stride);
-            row += 4;
-            to = to.wrapping_add(4 * stride);
+        while row + HIGH <= which.end {
+            rows::<HIGH, _>(dot, block, row, tile, to, stride);
+            row += HIGH;
+            to = to.wrapping_add(HIGH * stride);
         }
         match which.end - row {
             3 => rows::<3, _>(dot, block, row, tile, to, stride),
@@ -169,12 +169,12 @@ type Columns = [[u8; 16]; VECTORS];
 ///
 /// The rows have them.
 #[inline(always)]
-unsafe fn step<const HIGH: usize>(
+unsafe fn step<const ROWS: usize>(
     dot: impl Dot,
-    rows: &[*const Step; HIGH],
+    rows: &[*const Step; ROWS],
     weights: &Columns,
     at: usize,
-    sums: &mut [[v128; VECTORS]; HIGH],
+    sums: &mut [[v128; VECTORS]; ROWS],
 ) {
     let mut columns = [i32x4_splat(0); VECTORS];
     for (columns, weights) in columns.iter_mut().zip(weights) {
@@ -190,13 +190,13 @@ unsafe fn step<const HIGH: usize>(
     }
 }
 
-/// A tile of `HIGH` rows.
+/// A tile of `ROWS` rows.
 ///
 /// # Safety
 ///
-/// The block holds `first .. first + HIGH` rows of `steps` · 4 bytes.
+/// The block holds `first .. first + ROWS` rows of `steps` · 4 bytes.
 #[inline(always)]
-unsafe fn rows<const HIGH: usize, D: Dot>(
+unsafe fn rows<const ROWS: usize, D: Dot>(
     dot: D,
     block: &Block,
     first: usize,
@@ -205,7 +205,7 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
     stride: usize,
 ) {
     let steps = tile.steps;
-    let mut sums: [[v128; VECTORS]; HIGH] =
+    let mut sums: [[v128; VECTORS]; ROWS] =
         core::array::from_fn(|_| core::array::from_fn(|at| load(tile.beginnings, at * 4)));
     if let Some(factors) = tile.factors {
         for (row, sums) in sums.iter_mut().enumerate() {
@@ -216,7 +216,7 @@ unsafe fn rows<const HIGH: usize, D: Dot>(
         }
     }
     // SAFETY: inside the block, by the function's contract.
-    let mut rows: [*const Step; HIGH] = core::array::from_fn(|row| unsafe {
+    let mut rows: [*const Step; ROWS] = core::array::from_fn(|row| unsafe {
         block
             .values
             .as_ptr()

@@ -1,5 +1,7 @@
 //! Convolutions of every kind.
 
+use core::ops::Range;
+
 use octet_kernels::int8::{
     ConvShape, ConvWeights, DepthwiseWeights, Form, Image, TransposedWeights, Way, Window, conv,
     depthwise, reference, transposed,
@@ -100,8 +102,11 @@ impl Windowed {
             .window
             .output(self.size[0], self.size[1])
             .expect("a good window");
-        let rows = some_rows(&mut random, height);
-        let sizes = [(rows.end - rows.start) * width, shape.outputs, self.gaps[1]];
+        let places = match packed_for {
+            Way::Gathered => some_of(&mut random, height * width),
+            Way::Winograd => places_of(some_of(&mut random, height), width),
+        };
+        let sizes = [places.len(), shape.outputs, self.gaps[1]];
         let bias = made.bias();
         let given = outputs(&mut random.clone(), sizes, |output| {
             reference::conv(
@@ -111,7 +116,7 @@ impl Windowed {
                 &shape,
                 &made.zeros,
                 bias,
-                rows.clone(),
+                places.clone(),
                 output,
             )
         });
@@ -120,7 +125,7 @@ impl Windowed {
                 .expect("a good shape");
             assert_eq!(weights.way(), packed_for, "{form} {self:?}");
             let seen = outputs(&mut random.clone(), sizes, |output| {
-                conv(&image, &self.window, &weights, bias, rows.clone(), output)
+                conv(&image, &self.window, &weights, bias, places.clone(), output)
             });
             assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
         }
@@ -138,7 +143,7 @@ impl Windowed {
             .window
             .output(self.size[0], self.size[1])
             .expect("a good window");
-        let rows = some_rows(&mut random, height);
+        let rows = some_of(&mut random, height);
         let sizes = [(rows.end - rows.start) * width, channels, self.gaps[1]];
         let bias = made.bias();
         let given = outputs(&mut random.clone(), sizes, |output| {
@@ -149,7 +154,7 @@ impl Windowed {
                 &shape,
                 &made.zeros,
                 bias,
-                rows.clone(),
+                places_of(rows.clone(), width),
                 output,
             )
         });
@@ -205,7 +210,7 @@ impl Windowed {
             // The pads leave nothing: refused.
             return;
         }
-        let rows = some_rows(&mut random, size[0]);
+        let rows = some_of(&mut random, size[0]);
         let sizes = [
             (rows.end - rows.start) * size[1],
             shape.outputs,
@@ -252,14 +257,19 @@ impl Windowed {
     }
 }
 
-/// A range of rows: all of them, or some.
-fn some_rows(random: &mut Random, height: usize) -> core::ops::Range<usize> {
+/// A range of rows or places: all of them, or some.
+fn some_of(random: &mut Random, count: usize) -> Range<usize> {
     let start = if random.coin() {
         0
     } else {
-        random.within(0, height)
+        random.within(0, count)
     };
-    start..random.within(start, height)
+    start..random.within(start, count)
+}
+
+/// The places of rows of this width.
+fn places_of(rows: Range<usize>, width: usize) -> Range<usize> {
+    rows.start * width..rows.end * width
 }
 
 /// A case's data.
