@@ -13,6 +13,8 @@ mod damaged;
 #[path = "quantize/done.rs"]
 mod done;
 mod graphs;
+#[path = "quantize/joined.rs"]
+mod joined;
 #[path = "quantize/ranges.rs"]
 mod ranges;
 #[path = "quantize/refusals.rs"]

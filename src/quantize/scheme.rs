@@ -114,6 +114,7 @@ fn quantize_static(
     plan.rounding = settings.rounding;
     let guarded = guard(model, settings, &mut plan, &found, ranges)?;
     let pooled = plan.free_pooled(model);
+    plan.join(model, &found);
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();
     let Guarded {

@@ -6,6 +6,7 @@
 
 mod clamp;
 mod finish;
+mod joined;
 mod sources;
 mod unheeded;
 mod visit;

@@ -48,7 +48,7 @@ impl Plan {
             ),
             (Form::Shared(_), _) => {
                 let source = self.sources.get(name).map_or(name, String::as_str);
-                Some(format!("it shares the scale of the constant `{source}`"))
+                Some(format!("it shares the scale of `{source}`"))
             }
             _ if said.range.is_some() || said.scale.is_some() => {
                 Some("its range is given with it".into())

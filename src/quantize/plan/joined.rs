@@ -1,0 +1,108 @@
+//! Parts that only a Concat reads have the scale of what it joins.
+//!
+//! What it joins is rounded to that scale anyway, so a scale of its own would round a part twice: never better, and what
+//! runs the model has to bring each integer from one to the other, where it could copy them. ONNX Runtime gives each its own.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::{Form, Plan};
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::NodeProto;
+
+impl Plan {
+    /// Gives parts the scale of what they become, where nothing was said of theirs: `found` are the values whose ranges were found. It must
+    /// be settled what has integers, and of which type.
+    pub(in crate::quantize) fn join(&mut self, model: &Model, found: &[String]) {
+        if self.like_onnx_runtime {
+            return;
+        }
+        let uses = model.graph.uses();
+        let found: HashSet<&String> = found.iter().collect();
+        // What a Concat joins may be a part itself: of one behind it, which comes first here.
+        for (index, node) in model.graph.nodes.iter().enumerate().rev() {
+            if !node.is("Concat") || !self.quantized.contains(&index) {
+                continue;
+            }
+            let Some(whole) = self.scale_behind(node) else {
+                continue;
+            };
+            for part in &node.input {
+                let source = self.sources.get(part).unwrap_or(part).clone();
+                let alike = |this: &Plan| {
+                    let [own, other] = [&source, &whole].map(|name| this.representations.get(name));
+                    let both = own.zip(other);
+                    both.is_some_and(|(own, other)| {
+                        own.is_like(other) && own.method == other.method
+                    })
+                };
+                let free = source != whole && found.contains(&source) && alike(self);
+                if free && self.ends_in(model, &uses, index, &source) {
+                    self.share_scale(&source, &whole);
+                }
+            }
+        }
+    }
+
+    /// The value whose scale has what a node makes, once what is behind it is folded.
+    fn scale_behind(&self, node: &NodeProto) -> Option<String> {
+        let mut made = node.output.first()?;
+        while let Some(folded) = self.renamed.get(made) {
+            made = &folded.output;
+        }
+        let marked = self.forms.iter().any(|(name, _)| name == made);
+        marked.then(|| self.sources.get(made).unwrap_or(made).clone())
+    }
+
+    /// Whether all that has this value's scale is read by a node only, or moved to what is.
+    fn ends_in(&self, model: &Model, uses: &Uses, node: usize, source: &str) -> bool {
+        let forms = self.forms.iter().map(|(name, _)| name.as_str());
+        let has =
+            |name: &str| name == source || self.sources.get(name).is_some_and(|s| s == source);
+        let group: BTreeSet<&str> = forms.filter(|name| has(name)).collect();
+        group.contains(source)
+            && group.iter().all(|name| {
+                let mut readers = uses.consumers(name).iter();
+                !uses.is_output(name)
+                    && readers.all(|&(reader, _)| {
+                        let by = model.graph.nodes.get(reader);
+                        let stays = |by: &NodeProto| {
+                            moves(by) && by.output.iter().all(|made| group.contains(made.as_str()))
+                        };
+                        reader == node || by.is_some_and(stays)
+                    })
+            })
+    }
+
+    fn share_scale(&mut self, source: &str, whole: &str) {
+        self.representations.remove(source);
+        for (name, form) in &mut self.forms {
+            if name == source {
+                *form = Form::Shared(whole.to_string());
+            }
+        }
+        for end in self.sources.values_mut().filter(|end| *end == source) {
+            *end = whole.to_string();
+        }
+        self.sources.insert(source.to_string(), whole.to_string());
+    }
+}
+
+/// Whether a node makes no number that it didn't read, but zeros.
+fn moves(node: &NodeProto) -> bool {
+    const MOVE: [&str; 11] = [
+        "DepthToSpace",
+        "Flatten",
+        "MaxPool",
+        "Pad",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    ];
+    let operator = node.operator();
+    MOVE.contains(&operator.as_str())
+        || operator == "Resize" && node.text("mode").unwrap_or("nearest") == "nearest"
+}
