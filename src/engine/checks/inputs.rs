@@ -17,6 +17,26 @@ const WITHOUT: [&str; 8] = [
     "SequenceEmpty",
 ];
 
+/// The most inputs of operators that tract would read more of.
+const MOST: [(&str, usize); 16] = [
+    ("AveragePool", 1),
+    ("BatchNormalization", 5),
+    ("Conv", 3),
+    ("ConvInteger", 4),
+    ("ConvTranspose", 3),
+    ("DepthToSpace", 1),
+    ("Flatten", 1),
+    ("Gather", 2),
+    ("Gemm", 3),
+    ("InstanceNormalization", 3),
+    ("MatMul", 2),
+    ("MaxPool", 1),
+    ("QLinearConv", 9),
+    ("Softmax", 1),
+    ("SpaceToDepth", 1),
+    ("Transpose", 1),
+];
+
 /// Attributes that became inputs, and the operator set in which they did. Who reads one as the other takes the model for another.
 const MOVED: &[(&str, &str, i64)] = &[
     ("Pad", "pads", 11),
@@ -85,6 +105,11 @@ impl Checked<'_> {
         let by_zero = divisors.is_some_and(|divisors| divisors.contains(&Some(0)));
         if matches!(operator, "Div" | "Mod") && by_zero {
             return refuse("its divisor", 0, "no whole number that is 0");
+        }
+        for (_, most) in MOST.into_iter().filter(|(of, _)| *of == operator) {
+            let given = self.node.input.len();
+            let wanted = format!("{most} at most");
+            ensure(given <= most, "the number of its inputs", given, wanted)?;
         }
         self.lookups(operator)
     }
@@ -191,6 +216,15 @@ mod tests {
         }
         taken(node("Clip"), PICTURE, &[Nothing, Floats(&[1], &[1.0])]);
         taken(node("TopK"), PICTURE, &[Integers(&[1])]);
+    }
+
+    #[test]
+    fn an_operator_has_no_more_inputs_than_it_reads() {
+        for operator in ["Transpose", "MaxPool", "Softmax"] {
+            let error = refused(node(operator), PICTURE, &[Floats(&[1], &[1.0])]);
+            assert!(error.contains("the number of its inputs"), "{error}");
+        }
+        taken(node("Transpose"), PICTURE, &[]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ impl Checked<'_> {
             "Pad" => self.pad(),
             "Slice" => self.slice(),
             "DepthToSpace" | "SpaceToDepth" => self.squares(operator == "DepthToSpace"),
+            "DFT" => self.transformed(),
             "Resize" | "Upsample" => self.resize(),
             "Split" => self.split(),
             "RoiAlign" => {
@@ -125,6 +126,9 @@ impl Checked<'_> {
             None => self.input(slot).and_then(|known| known.floats.clone()),
         };
         let scales = scales.unwrap_or_default();
+        let none = self.input(slot).and_then(Known::sizes) == Some(vec![0]);
+        let given = !none || slot == 1 || self.node.input_at(3).is_some();
+        ensure(given, "scales", &scales, "given, or sizes in their place")?;
         let sound = |scale: &f32| scale.is_finite() && *scale > 0.0 && *scale < LARGEST as f32;
         let wanted = "positive numbers of at most 31 bits";
         ensure(scales.iter().all(sound), "scales", &scales, wanted)?;
@@ -139,6 +143,25 @@ impl Checked<'_> {
             ensure(sizes.len() == count, "sizes", &sizes, wanted)?;
         }
         Ok(())
+    }
+
+    /// A Fourier transform: tract takes all of an axis, and no more.
+    fn transformed(&self) -> Checking {
+        let (Some(_), Some(shape)) = (self.node.input_at(1), self.shape(0)) else {
+            return Ok(());
+        };
+        let axis = match self.node.int("axis") {
+            Some(axis) => Some(axis),
+            None if self.opset < 20 => Some(1),
+            None if self.node.input_at(2).is_none() => Some(-2),
+            None => self.list("axis", 2).and_then(|axis| axis.first().copied()),
+        };
+        let size = axis.and_then(|axis| self.size(0, position(axis, shape.len())?));
+        let length = self.list("dft_length", 1);
+        let whole = length.is_some() && length == size.map(|size| vec![size]);
+        let wanted =
+            "a constant, and all of the axis that is transformed: nothing else is run here";
+        ensure(whole, "dft_length", length, wanted)
     }
 
     /// Sizes that are an input of its own.

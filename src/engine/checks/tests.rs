@@ -293,6 +293,27 @@ fn a_picture_is_brought_to_a_size_that_is_one() {
     );
 }
 
+#[test]
+fn nothing_is_pooled_of_nothing() {
+    let pool = ints("MaxPool", &[("kernel_shape", &[3, 3]), ("pads", &[1; 4])]);
+    for (shape, fits) in [([1, 4, 0, 6], false), ([0, 4, 6, 6], true)] {
+        let pool = model(pool.clone(), &shape, &[]);
+        let fed = Tensor::new(shape.to_vec(), crate::tensor::Values::F32(vec![])).unwrap();
+        let checked = check(&pool, Some(&[fed]));
+        assert_eq!(checked.is_ok(), fits, "{checked:?}");
+    }
+}
+
+#[test]
+fn a_whole_axis_is_transformed() {
+    let transform = || int("DFT", "axis", 1);
+    taken(transform(), &[1, 8, 1], &[Integers(&[8])]);
+    for length in [0, -3, 4, 1 << 40] {
+        let error = refused(transform(), &[1, 8, 1], &[Integers(&[length])]);
+        assert!(error.contains("dft_length"), "{error}");
+    }
+}
+
 /// MatMulNBits of 32 rows and 8 columns.
 fn blocks(attributes: &[(&str, i64)], matrix: usize, scales: usize) -> Result<(), EngineError> {
     let all = [("K", 32), ("N", 8), ("bits", 4), ("block_size", 16)];

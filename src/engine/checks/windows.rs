@@ -142,6 +142,14 @@ impl Checked<'_> {
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < LARGEST) else {
                 continue;
             };
+            // Of nothing there is neither a greatest value nor a mean.
+            let wanted = "something to pool along each side of its window";
+            ensure(
+                size > 0 || !pools,
+                "the shape of its input",
+                self.shape(0),
+                wanted,
+            )?;
             let (before, room) = slide.room(size);
             let reach = slide.reach();
             // ONNX Runtime pools to nothing where the window is too large by less than a stride.
