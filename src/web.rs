@@ -5,6 +5,7 @@
 //! with the session's sentence and its `kind`. Where memory is shared, a few words of it ([`control`]) let
 //! the page stop a call and learn of a panic while the worker itself is busy.
 
+mod border;
 mod control;
 mod files;
 mod look;
@@ -13,20 +14,19 @@ mod tensors;
 use std::collections::BTreeMap;
 
 use js_sys::{Array, Float32Array, Function, Object, Reflect, Uint8Array};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use wasm_bindgen::prelude::*;
 
+use crate::calibrate;
 use crate::compare::Comparing;
 use crate::profile::Repeats;
 use crate::samples::{self, Encoded};
 use crate::session::{self, Source};
 use crate::tensor::Tensor;
-use crate::{calibrate, quantize};
 
 #[cfg(feature = "threads")]
 pub use wasm_bindgen_rayon::init_thread_pool;
 
+use border::{error, failure, from_js, settings_from_js, to_js};
 use control::Shared;
 use files::{Sample, parts, read_with_checksum};
 
@@ -377,34 +377,4 @@ fn not_comparing() -> JsValue {
 #[wasm_bindgen(js_name = warmUp)]
 pub fn warm_up() -> Result<Vec<u8>, JsValue> {
     session::warm_up().map_err(error)
-}
-
-fn to_js<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
-    let plain = serde_wasm_bindgen::Serializer::json_compatible();
-    value
-        .serialize(&plain)
-        .map_err(|cause| failure("internal", &cause.to_string()))
-}
-
-fn from_js<T: DeserializeOwned>(value: JsValue, what: &str) -> Result<T, JsValue> {
-    serde_wasm_bindgen::from_value(value)
-        .map_err(|cause| failure("settings", &format!("the {what} can't be used: {cause}")))
-}
-
-fn settings_from_js(settings: JsValue) -> Result<quantize::Settings, JsValue> {
-    // By way of a plain value: read straight into the document, unknown keys would be passed over.
-    quantize::Settings::from_value(from_js(settings, "settings")?)
-        .map_err(|cause| failure("settings", &cause.to_string()))
-}
-
-fn error(error: session::Error) -> JsValue {
-    failure(error.kind(), &error.to_string())
-}
-
-/// A JS `Error` with a `kind`.
-fn failure(kind: &str, message: &str) -> JsValue {
-    let error = js_sys::Error::new(message);
-    // Setting a property of an object made just above can't fail.
-    let _ = Reflect::set(&error, &"kind".into(), &kind.into());
-    error.into()
 }

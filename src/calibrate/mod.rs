@@ -15,6 +15,7 @@ mod methods;
 mod moments;
 mod numpy_histogram;
 mod observation;
+mod pass;
 mod powers;
 mod range;
 mod reach;

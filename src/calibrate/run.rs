@@ -5,17 +5,17 @@
 //! ([`Calibration::begin`]), so that no thread waits for the slowest of a portion.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
 use super::further::Counted;
 pub use super::further::Further;
-use super::{Layout, NumpyHistogram, Observation, Observations, Range, Reach};
+use super::pass::{Found, Pass, Task};
+use super::{Layout, Observation, Observations, Range, Reach};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec, SampleError};
-use crate::tensor::Tensor;
 
 /// Why a sample could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,34 +72,6 @@ pub struct Calibration {
     /// What a further pass counted, or counts.
     layout: Option<Layout>,
     moments: bool,
-}
-
-/// What is looked at in each sample, and how samples are read.
-struct Task {
-    inputs: Vec<InputSpec>,
-    settings: samples::Settings,
-    looked: Looked,
-    watched: Vec<Watched>,
-}
-
-/// What the threads share that run the samples of a calibration.
-struct Pass {
-    engine: Arc<Engine>,
-    task: Arc<Task>,
-    found: Mutex<Found>,
-    done: AtomicUsize,
-    under_way: AtomicUsize,
-    /// Whether a sample left off in the middle of a pass that adds samples as they run.
-    spoilt: AtomicBool,
-    /// The first of the samples begun that failed, by its place.
-    failed: Mutex<Option<(usize, FeedError)>>,
-}
-
-/// What was seen of each watched value.
-struct Found {
-    seen: Vec<Observation>,
-    /// What this pass counted so far, if it is a further one.
-    counted: Counted,
 }
 
 impl Calibration {
@@ -279,125 +251,5 @@ impl Calibration {
         self.end_pass()?;
         let seen = std::mem::take(&mut self.pass.found().seen);
         Ok(self.watched.into_iter().zip(seen).collect())
-    }
-}
-
-impl Pass {
-    fn new(engine: Arc<Engine>, task: Arc<Task>) -> Pass {
-        let found = Found {
-            seen: vec![Observation::new(); task.watched.len()],
-            counted: Counted::Nothing,
-        };
-        Pass {
-            engine,
-            task,
-            found: Mutex::new(found),
-            done: AtomicUsize::new(0),
-            under_way: AtomicUsize::new(0),
-            spoilt: AtomicBool::new(false),
-            failed: Mutex::default(),
-        }
-    }
-
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failed(&self) -> MutexGuard<'_, Option<(usize, FeedError)>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs one sample, and takes in what was seen of it once it ran to its end.
-    fn run(
-        &self,
-        sample: Encoded,
-        finished: impl Fn(&str, usize),
-        stop: impl Fn() -> bool,
-    ) -> Result<(), FeedError> {
-        if stop() {
-            return Err(FeedError::Stopped);
-        }
-        let tensors = samples::decode(&sample, &self.task.inputs, &self.task.settings)?;
-        // Its files are not needed while it runs.
-        let Encoded { name, parts } = sample;
-        drop(parts);
-        let mut found = self.found();
-        match &mut found.counted {
-            Counted::Nothing => {
-                let mut seen = vec![Observation::new(); found.seen.len()];
-                let bins: Vec<_> = found.seen.iter().map(|s| s.histogram().shape()).collect();
-                drop(found);
-                let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                    seen[slot].observe_like(values, bins[slot]);
-                    let Watched {
-                        means,
-                        reach,
-                        spread,
-                        ..
-                    } = self.task.watched[slot];
-                    if let Some(axis) = means {
-                        seen[slot].observe_channels(values, shape, axis);
-                    }
-                    if let Some(axis) = reach {
-                        seen[slot].observe_reach(values, shape, axis);
-                    }
-                    if let Some(axis) = spread {
-                        seen[slot].observe_spread(values, shape, axis);
-                    }
-                };
-                self.watch(&name, tensors, look, &stop)?;
-                for (all, one) in self.found().seen.iter_mut().zip(&mut seen) {
-                    one.end_sample();
-                    all.merge(one);
-                }
-            }
-            Counted::Histograms(counted) => {
-                let mut counted: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
-                drop(found);
-                let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
-                self.watch(&name, tensors, look, &stop)?;
-                if let Counted::Histograms(all) = &mut self.found().counted {
-                    for (all, one) in all.iter_mut().zip(&counted) {
-                        all.merge(one);
-                    }
-                }
-            }
-            Counted::Moments(moments) => {
-                let moments = Arc::clone(moments);
-                drop(found);
-                let look = |slot: usize, values: &[f32], shape: &[usize]| {
-                    for moments in &moments[slot] {
-                        let mut moments = moments.lock().unwrap_or_else(PoisonError::into_inner);
-                        moments.observe(values, shape);
-                    }
-                };
-                let watched = self.watch(&name, tensors, look, &stop);
-                self.spoilt.fetch_or(watched.is_err(), Ordering::Relaxed);
-                watched?;
-            }
-        }
-        finished(&name, self.done.fetch_add(1, Ordering::Relaxed) + 1);
-        Ok(())
-    }
-
-    fn watch(
-        &self,
-        sample: &str,
-        tensors: Vec<Tensor>,
-        mut look: impl FnMut(usize, &[f32], &[usize]),
-        stop: &impl Fn() -> bool,
-    ) -> Result<(), FeedError> {
-        let look = |slot: usize, values: &[f32], shape: &[usize]| {
-            look(slot, values, shape);
-            (self.task.looked)(sample, slot);
-        };
-        match self.engine.run_shaped(tensors, look, stop) {
-            Ok(_) => Ok(()),
-            Err(EngineError::Stopped) => Err(FeedError::Stopped),
-            Err(source) => Err(FeedError::Run {
-                sample: sample.to_string(),
-                source,
-            }),
-        }
     }
 }
