@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Weights};
+use octet_kernels::int8::{self as kernels, Error, Layout, Output, Requantize, Rows, Way, Weights};
 
 use super::instruction::{By, Epilogue, Kernel, Measured, Weighted, Work};
 use super::slices::{Slice, bytes_of, floats_of, one, view};
@@ -172,9 +172,11 @@ impl Weighted {
                     Kernel::Depthwise(_) => 4,
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
-                // The rows that a piece looks at beside its own are brought together in each piece.
                 let cost = match &convolution.kernel {
+                    // The rows that a piece looks at beside its own are brought together in each piece.
                     Kernel::Depthwise(_) => cost.min(MUCH),
+                    // Weights of tiles are large, and each piece reads all of them.
+                    Kernel::Dense(weights) if weights.way() == Way::Winograd => cost.min(MUCH),
                     _ => cost,
                 };
                 (to.count(), cost)

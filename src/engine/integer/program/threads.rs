@@ -53,8 +53,9 @@ fn cut<T: Send>(
     }
     let count = threads * if cost > MUCH { 2 } else { 1 };
     let count = count.min(rows);
-    // Pieces that differ by a row at most: who waits waits for the longest.
-    let first = |piece: usize| piece * rows / count;
+    // Pieces that differ by a row at most, the longer ones first: who waits waits for what was begun last.
+    let (each, more) = (rows / count, rows % count);
+    let first = |piece: usize| piece * each + piece.min(more);
     let mut left = output;
     let mut pieces = Vec::with_capacity(count);
     for piece in 0..count {

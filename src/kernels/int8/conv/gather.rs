@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::super::gemm::{Block, Panel, Weights, block_rows, multiply};
+use super::super::gemm::{Block, Blocking, Panel, Weights, multiply};
 use super::super::output::Output;
 use super::super::shape::{Image, Window};
 
@@ -108,12 +108,12 @@ pub(super) fn multiply_gathered(
     mut output: Output,
     mut gather: impl FnMut(&mut Panel, Range<usize>),
 ) {
-    let at_once = block_rows(weights).min(count);
-    let mut panel = Panel::new(weights, at_once);
+    let blocks = Blocking::of(weights, count);
+    let mut panel = Panel::new(weights, blocks.most());
     let mut row_sums = Vec::new();
-    for first in (0..count).step_by(at_once.max(1)) {
-        let rows = at_once.min(count - first);
-        gather(&mut panel, first..first + rows);
+    for block in blocks.all() {
+        let (first, rows) = (block.start, block.len());
+        gather(&mut panel, block);
         if weights.wants_row_sums() {
             row_sums.clear();
             row_sums.extend((0..rows).map(|row| panel.sum(row)));

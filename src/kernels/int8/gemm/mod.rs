@@ -44,10 +44,35 @@ pub(super) struct Block<'a> {
 /// nearest cache, or nearly.
 const BLOCK_BYTES: usize = 24 * 1024;
 
-/// How many rows make a block.
-pub(super) fn block_rows(weights: &Weights) -> usize {
-    let row = (weights.steps() * 4).max(1);
-    (BLOCK_BYTES / row).next_multiple_of(HIGH).clamp(8, 256)
+/// Rows as they are cut into blocks: whole tiles, as many to one as to another, since all weights are read for each block, whether it
+/// has many rows or one.
+pub(super) struct Blocking {
+    rows: usize,
+    tiles: usize,
+    count: usize,
+}
+
+impl Blocking {
+    pub(super) fn of(weights: &Weights, rows: usize) -> Blocking {
+        let row = (weights.steps() * 4).max(1);
+        let about = (BLOCK_BYTES / row).clamp(8, 256);
+        Blocking {
+            rows,
+            tiles: rows.div_ceil(HIGH),
+            // A quarter more rather than one block more.
+            count: rows.div_ceil(about + about / 4),
+        }
+    }
+
+    /// How many rows one has at most.
+    pub(super) fn most(&self) -> usize {
+        self.tiles.div_ceil(self.count.max(1)) * HIGH
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = Range<usize>> {
+        let first = |block: usize| (block * self.tiles / self.count * HIGH).min(self.rows);
+        (0..self.count).map(move |block| first(block)..first(block + 1))
+    }
 }
 
 /// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column, then what the output says.
@@ -65,13 +90,13 @@ pub fn gemm(
         return Ok(());
     }
     let beginnings = weights.beginnings(rows.zero_point, bias);
-    let at_once = block_rows(weights);
+    let blocks = Blocking::of(weights, rows.count);
     // Bytes in whole steps are read where they are.
     let direct = weights.deep() == 4 && weights.depth.is_multiple_of(4);
-    let mut panel = Panel::new(weights, if direct { 0 } else { at_once.min(rows.count) });
+    let mut panel = Panel::new(weights, if direct { 0 } else { blocks.most() });
     let mut row_sums = Vec::new();
-    for first in (0..rows.count).step_by(at_once) {
-        let count = at_once.min(rows.count - first);
+    for Range { start: first, end } in blocks.all() {
+        let count = end - first;
         let row = |row: usize| &rows.values[(first + row) * rows.stride..][..weights.depth];
         if weights.wants_row_sums() {
             row_sums.clear();
