@@ -40,7 +40,7 @@ pub use convert::{
 pub use depthwise::{DepthwiseWeights, depthwise};
 pub use error::Error;
 pub use form::Form;
-pub use gemm::{Layout, Weights, gemm};
+pub use gemm::{Layout, Weights, gemm, gemm_columns};
 pub use layout::{
     BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
 };

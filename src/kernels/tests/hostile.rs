@@ -128,6 +128,13 @@ fn slices_too_short_are_refused() {
             "case {case} wrote: {error}"
         );
     }
+    for columns in [1..8, 0..9, HUGE..HUGE + 1, 8..0] {
+        let mut output = [7; 64];
+        let given = requantized(&mut output, 8, &multipliers);
+        let rows = rows(&bytes, 8, 8);
+        assert!(gemm_columns(&rows, &weights, columns, None, given).is_err());
+        assert_eq!(output, [7; 64]);
+    }
     let mut output = [0; 64];
     let bias = Some(&[1; 7][..]);
     assert!(

@@ -12,15 +12,15 @@ use crate::engine::integer::quantization::SIGN;
 
 pub(super) fn requantized<'a>(
     values: &'a mut [u8],
-    stride: usize,
+    columns: Range<usize>,
     epilogue: &'a Epilogue,
 ) -> Output<'a> {
     let to = epilogue.to.unwrap_or(kernels::Target::whole(0));
     Output::Requantized {
         values,
-        stride,
+        stride: columns.len(),
         by: Requantize {
-            multipliers: &epilogue.factors,
+            multipliers: &epilogue.factors[columns],
             zero_point: to.zero_point,
             low: to.low,
             high: to.high,
@@ -30,23 +30,28 @@ pub(super) fn requantized<'a>(
 
 pub(super) fn floats<'a>(
     values: &'a mut [f32],
-    stride: usize,
+    columns: Range<usize>,
     epilogue: &'a Epilogue,
 ) -> Output<'a> {
     Output::Floats {
         values,
-        stride,
-        scales: &epilogue.factors,
-        bias: epilogue.bias.as_deref(),
+        stride: columns.len(),
+        scales: &epilogue.factors[columns.clone()],
+        bias: epilogue.bias.as_deref().map(|bias| &bias[columns]),
     }
 }
 
-pub(super) fn sums<'a>(values: &'a mut [i32], stride: usize, _: &'a Epilogue) -> Output<'a> {
+pub(super) fn sums<'a>(
+    values: &'a mut [i32],
+    columns: Range<usize>,
+    _: &'a Epilogue,
+) -> Output<'a> {
+    let stride = columns.len();
     Output::Accumulators { values, stride }
 }
 
-/// How rows of sums are written, as bytes, floats or sums: the rows, how far apart they are, and by what factors.
-type Written<T> = for<'a> fn(&'a mut [T], usize, &'a Epilogue) -> Output<'a>;
+/// How rows of sums are written, as bytes, floats or sums: the rows, which columns they are of, and by what factors.
+type Written<T> = for<'a> fn(&'a mut [T], Range<usize>, &'a Epilogue) -> Output<'a>;
 
 /// A product of bytes with this zero point.
 pub(super) fn product<T: Send>(
@@ -57,8 +62,26 @@ pub(super) fn product<T: Send>(
     sink: Written<T>,
 ) -> Result<(), Error> {
     let width = weighted.width();
+    if let Weighted::Rows(1, weights) = weighted {
+        // Of one row columns are shared.
+        let together = weights.columns_together();
+        return share(output, together, weighted.cost(), |parts, output| {
+            let columns = parts.start * together..(parts.end * together).min(width);
+            let bias = bias.map(|bias| &bias[columns.clone()]);
+            let output = sink(output, columns.clone(), epilogue);
+            let (values, zero_point) = given;
+            let row = Rows {
+                values,
+                count: 1,
+                stride: weights.depth(),
+                zero_point,
+            };
+            kernels::gemm_columns(&row, weights, columns, bias, output)
+        });
+    }
     weighted.share(output, |image, rows, output| {
-        weighted.run(given, image, rows, bias, sink(output, width, epilogue))
+        let output = sink(output, 0..width, epilogue);
+        weighted.run(given, image, rows, bias, output)
     })
 }
 
@@ -154,14 +177,32 @@ impl Weighted {
         output: &mut [T],
         part: impl Fn(usize, Range<usize>, &mut [T]) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let (values, cost) = match self {
-            Weighted::Rows(count, weights) => (
-                output.len(),
-                cost_of_product(count * weights.depth() * weights.columns()),
-            ),
+        let values = match self {
+            Weighted::Rows(..) => output.len(),
+            Weighted::Convolution(convolution) => {
+                debug_assert_eq!(output.len(), convolution.images * convolution.to.count());
+                convolution.to.count()
+            }
+        };
+        let (row, together, cost) = (self.row(), self.rows_together(), self.cost());
+        let count = values / row.max(1);
+        for (image, output) in output.chunks_exact_mut(values.max(1)).enumerate() {
+            share(output, row * together, cost, |parts, output| {
+                let end = (parts.end * together).min(count);
+                part(image, parts.start * together..end, output)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What an image's rows cost, in the units of [`share`].
+    fn cost(&self) -> usize {
+        match self {
+            Weighted::Rows(count, weights) => {
+                cost_of_product(count * weights.depth() * weights.columns())
+            }
             Weighted::Convolution(convolution) => {
                 let to = &convolution.to;
-                debug_assert_eq!(output.len(), convolution.images * to.count());
                 let window = &convolution.window.kernel;
                 // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
                 let depth = match &convolution.kernel {
@@ -172,25 +213,15 @@ impl Weighted {
                     Kernel::Depthwise(_) => 4,
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
-                let cost = match &convolution.kernel {
+                match &convolution.kernel {
                     // The rows that a piece looks at beside its own are brought together in each piece.
                     Kernel::Depthwise(_) => cost.min(MUCH),
                     // Weights of tiles are large, and each piece reads all of them.
                     Kernel::Dense(weights) if weights.way() == Way::Winograd => cost.min(MUCH),
                     _ => cost,
-                };
-                (to.count(), cost)
+                }
             }
-        };
-        let (row, together) = (self.row(), self.rows_together());
-        let count = values / row.max(1);
-        for (image, output) in output.chunks_exact_mut(values.max(1)).enumerate() {
-            share(output, row * together, cost, |parts, output| {
-                let end = (parts.end * together).min(count);
-                part(image, parts.start * together..end, output)
-            })?;
         }
-        Ok(())
     }
 
     /// Some rows.
@@ -287,7 +318,7 @@ fn pair<T: Send>(
                 stride: depth,
                 zero_point: zero_points[0],
             };
-            kernels::gemm(&rows, &weights, bias, sink(output, columns, epilogue))?;
+            kernels::gemm(&rows, &weights, bias, sink(output, 0..columns, epilogue))?;
         }
         Ok(())
     })

@@ -42,7 +42,7 @@ pub(super) fn snapped(
     let width = weighted.width();
     weighted.share(output, |image, rows, output| {
         stripes(weighted, rows, output, |rows, output| {
-            let sink = floats(output, width, epilogue);
+            let sink = floats(output, 0..width, epilogue);
             weighted.run(given, image, rows, bias, sink)?;
             kernels::snap_in_place(output, grid);
             Ok(())
@@ -68,7 +68,7 @@ fn joined<T: Send>(
             for (at, reals) in reals.iter_mut().enumerate() {
                 reals.resize(output.len(), 0.0);
                 let given = (given[at], product.zero_points[at]);
-                let sink = floats(reals, width, &product.epilogues[at]);
+                let sink = floats(reals, 0..width, &product.epilogues[at]);
                 weighted.run(given, image, rows.clone(), biases[at], sink)?;
             }
             join([&reals[0], &reals[1]], output)

@@ -80,6 +80,13 @@ impl<'a> Compiler<'a> {
             groups,
         };
         let (values, zeros) = (&weights.integers, &weights.zero_points);
+        if !transposed && groups == 1 && *window == Window::PIXEL {
+            // Each pixel by itself: rows of a matrix, of all images.
+            let rows = output[0] * output[2..].iter().product::<usize>();
+            let layout = MatrixLayout::ColumnAfterColumn;
+            let packed = Packed::pack(self.form, values, layout, [inputs, outputs], zeros)?;
+            return Ok(Weighted::Rows(rows, packed));
+        }
         let kernel = if transposed {
             Kernel::Transposed(TransposedWeights::pack(
                 self.form, values, of, window, zeros,

@@ -207,7 +207,7 @@ pub fn conv(
             first: places.start,
             width: size[1],
         };
-        let beginnings = weights.beginnings(image.zero_point, bias);
+        let beginnings = weights.beginnings(0..outputs, image.zero_point, bias);
         multiply_gathered(weights, &beginnings, count, part, |panel, places| {
             windows.put(panel, places);
         });

@@ -124,6 +124,7 @@ pub(super) fn multiply_gathered(
             stride,
             rows,
             row_sums: &row_sums,
+            columns: 0..weights.columns(),
             beginnings,
         };
         multiply(&block, weights, output.part(first, 0, weights.columns()));

@@ -187,7 +187,7 @@ pub fn transposed(
             .enumerate()
             .map(|(group, weights)| {
                 let bias = bias.map(|bias| &bias[group * outputs..][..outputs]);
-                weights.beginnings(image.zero_point, bias)
+                weights.beginnings(0..outputs, image.zero_point, bias)
             })
             .collect();
         let step = window.strides[1];

@@ -36,7 +36,9 @@ pub(super) struct Block<'a> {
     pub(super) rows: usize,
     /// `Σ a`, a row each, where the weights want it.
     pub(super) row_sums: &'a [i32],
-    /// What the accumulators begin with: [`Weights::beginnings`].
+    /// The columns that are multiplied, from a whole tile on.
+    pub(super) columns: Range<usize>,
+    /// What their accumulators begin with: [`Weights::beginnings`].
     pub(super) beginnings: &'a [i32],
 }
 
@@ -80,16 +82,35 @@ pub fn gemm(
     rows: &Rows,
     weights: &Weights,
     bias: Option<&[i32]>,
+    output: Output,
+) -> Result<(), Error> {
+    gemm_columns(rows, weights, 0..weights.columns, bias, output)
+}
+
+/// The same of some columns: bias and output are theirs. They begin with a multiple of [`Weights::columns_together`].
+pub fn gemm_columns(
+    rows: &Rows,
+    weights: &Weights,
+    columns: Range<usize>,
+    bias: Option<&[i32]>,
     mut output: Output,
 ) -> Result<(), Error> {
+    equal("columns beyond a tile", 0, columns.start % WIDE)?;
+    if columns.start > columns.end || columns.end > weights.columns {
+        return Err(Error::Mismatch {
+            what: "the last of the columns asked for",
+            expected: weights.columns,
+            found: columns.end.max(columns.start),
+        });
+    }
     let needed = span("the activations", rows.count, rows.stride, weights.depth)?;
     at_least("the activations", rows.values.len(), needed)?;
-    bias.map_or(Ok(()), |bias| equal("bias", weights.columns, bias.len()))?;
-    output.check(rows.count, weights.columns)?;
-    if rows.count == 0 || weights.columns == 0 {
+    bias.map_or(Ok(()), |bias| equal("bias", columns.len(), bias.len()))?;
+    output.check(rows.count, columns.len())?;
+    if rows.count == 0 || columns.is_empty() {
         return Ok(());
     }
-    let beginnings = weights.beginnings(rows.zero_point, bias);
+    let beginnings = weights.beginnings(columns.clone(), rows.zero_point, bias);
     let blocks = Blocking::of(weights, rows.count);
     // Bytes in whole steps are read where they are.
     let direct = weights.deep() == 4 && weights.depth.is_multiple_of(4);
@@ -115,9 +136,10 @@ pub fn gemm(
             stride,
             rows: count,
             row_sums: &row_sums,
+            columns: columns.clone(),
             beginnings: &beginnings,
         };
-        multiply(&block, weights, output.part(first, 0, weights.columns));
+        multiply(&block, weights, output.part(first, 0, columns.len()));
     }
     Ok(())
 }

@@ -13,6 +13,8 @@
 //! The bracket is one number a column; `s - w₀` is 0 for most weights, and only where it isn't the rows are
 //! summed. i32 wraps, so the order in which any of this is added changes nothing.
 
+use core::ops::Range;
+
 use super::super::error::{Error, at_least, product};
 use super::super::form::{Form, Operands};
 use super::super::shape::zero_points;
@@ -204,6 +206,11 @@ impl Weights {
         HIGH
     }
 
+    /// The same of columns.
+    pub fn columns_together(&self) -> usize {
+        WIDE
+    }
+
     /// What the packed weights take.
     pub fn bytes(&self) -> usize {
         self.packed.len()
@@ -224,10 +231,16 @@ impl Weights {
         !self.row_factors.is_empty()
     }
 
-    /// What each accumulator begins with, up to whole tiles: the bracket above and the bias.
-    pub(in crate::int8) fn beginnings(&self, zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
-        let mut beginnings = beginnings(&self.sums, zero_point, bias);
-        for (beginning, &lift) in beginnings.iter_mut().zip(&self.lifts) {
+    /// What the accumulators of some columns begin with, up to whole tiles: the bracket above and their bias.
+    pub(in crate::int8) fn beginnings(
+        &self,
+        columns: Range<usize>,
+        zero_point: u8,
+        bias: Option<&[i32]>,
+    ) -> Vec<i32> {
+        let mut beginnings = beginnings(&self.sums[columns.clone()], zero_point, bias);
+        let lifts = self.lifts.get(columns).unwrap_or_default();
+        for (beginning, &lift) in beginnings.iter_mut().zip(lifts) {
             *beginning = beginning.wrapping_add(lift);
         }
         beginnings

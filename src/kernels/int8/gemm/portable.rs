@@ -18,11 +18,12 @@ pub(super) fn multiply_with(
 ) {
     let row_bytes = weights.steps() * 4;
     let tile_bytes = row_bytes * WIDE;
-    for first_column in (0..weights.columns).step_by(WIDE) {
-        let columns = WIDE.min(weights.columns - first_column);
+    for first_column in block.columns.clone().step_by(WIDE) {
+        let columns = WIDE.min(block.columns.end - first_column);
+        let at = first_column - block.columns.start;
         let packed = &weights.packed[first_column / WIDE * tile_bytes..][..tile_bytes];
         let mut beginning = [0; WIDE];
-        beginning.copy_from_slice(&block.beginnings[first_column..][..WIDE]);
+        beginning.copy_from_slice(&block.beginnings[at..][..WIDE]);
         for first_row in (0..block.rows).step_by(HIGH) {
             let rows = HIGH.min(block.rows - first_row);
             let mut sums = [beginning; HIGH];
@@ -38,7 +39,7 @@ pub(super) fn multiply_with(
                 &block.values[(first_row + row.min(rows - 1)) * block.stride..][..row_bytes]
             };
             tile([row(0), row(1), row(2), row(3)], packed, &mut sums);
-            output.put_tile([first_row, first_column], &sums[..rows], columns);
+            output.put_tile([first_row, at], &sums[..rows], columns);
         }
     }
 }

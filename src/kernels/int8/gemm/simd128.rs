@@ -52,24 +52,25 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
 #[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
     if let Output::Accumulators { values, stride } = &mut output
-        && weights.columns % WIDE == 0
+        && block.columns.len() % WIDE == 0
     {
-        for column in (0..weights.columns).step_by(WIDE) {
+        for column in block.columns.clone().step_by(WIDE) {
             let tile = Tile::new(block, weights, column);
-            let values = &mut values[column..];
+            let values = &mut values[column - block.columns.start..];
             sum_rows(dot, block, 0..block.rows, &tile, values, *stride);
         }
         return;
     }
     let mut sums = [0; TOGETHER * WIDE];
-    for column in (0..weights.columns).step_by(WIDE) {
-        let columns = WIDE.min(weights.columns - column);
+    for column in block.columns.clone().step_by(WIDE) {
+        let columns = WIDE.min(block.columns.end - column);
+        let at = column - block.columns.start;
         let tile = Tile::new(block, weights, column);
         for first in (0..block.rows).step_by(TOGETHER) {
             let rows = first..block.rows.min(first + TOGETHER);
             let sums = &mut sums[..rows.len() * WIDE];
             sum_rows(dot, block, rows, &tile, sums, WIDE);
-            finish(&mut output, [first, column], sums.as_chunks().0, columns);
+            finish(&mut output, [first, at], sums.as_chunks().0, columns);
         }
     }
 }
@@ -153,7 +154,7 @@ impl<'a> Tile<'a> {
         Tile {
             packed: &weights.packed[column * steps * 4..][..steps * WIDE * 4],
             steps,
-            beginnings: &block.beginnings[column..][..WIDE],
+            beginnings: &block.beginnings[column - block.columns.start..][..WIDE],
             factors: weights.row_factors.get(column..column + WIDE),
         }
     }

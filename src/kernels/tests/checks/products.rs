@@ -1,7 +1,8 @@
 //! Matrix products.
 
 use octet_kernels::int8::{
-    BlockWeights, Blocks, Form, Layout, Rows, Weights, ZeroPoints, gemm, reference, rows_of_tiles,
+    BlockWeights, Blocks, Form, Layout, Output, Rows, Weights, ZeroPoints, gemm, gemm_columns,
+    reference, rows_of_tiles,
 };
 
 use super::{Random, outputs};
@@ -78,6 +79,38 @@ impl Gemm {
                 gemm(&rows, &weights, bias, output)
             });
             assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+            Self::check_columns(&rows, &weights, bias, &mut random.clone());
+        }
+    }
+
+    /// Some columns by themselves have the sums that they have among all.
+    fn check_columns(rows: &Rows, weights: &Weights, bias: Option<&[i32]>, random: &mut Random) {
+        let all = weights.columns();
+        let together = weights.columns_together();
+        let first = random.within(0, all / together) * together;
+        let columns = first..random.within(first, all);
+        let sums = |columns: core::ops::Range<usize>| {
+            let stride = columns.len();
+            let mut values = vec![0; rows.count * stride];
+            let bias = bias.map(|bias| &bias[columns.clone()]);
+            let output = Output::Accumulators {
+                values: &mut values,
+                stride,
+            };
+            gemm_columns(rows, weights, columns, bias, output).expect("good columns");
+            values
+        };
+        let (whole, part) = (sums(0..all), sums(columns.clone()));
+        for (whole, part) in whole
+            .chunks(all.max(1))
+            .zip(part.chunks(columns.len().max(1)))
+        {
+            assert_eq!(
+                &whole[columns.clone()],
+                part,
+                "{columns:?} {}",
+                weights.form()
+            );
         }
     }
 }

@@ -235,6 +235,7 @@ impl Winograd {
                         stride,
                         rows: tiles.len(),
                         row_sums: &[],
+                        columns: 0..weights.columns(),
                         beginnings: &[0; CHUNK],
                     };
                     let stride = CHUNK;
