@@ -71,18 +71,19 @@ pub fn permute<T: Copy>(
 pub fn select<T: Copy>(
     values: &[T],
     shape: &[usize],
-    positions: &[Vec<Option<usize>>],
+    positions: &[impl AsRef<[Option<usize>]>],
     fill: T,
     output: &mut [T],
 ) -> Result<(), Error> {
     equal("axes", shape.len(), positions.len())?;
     let count = product("the tensor", shape)?;
     at_least("the input", values.len(), count)?;
-    let sizes: Vec<usize> = positions.iter().map(Vec::len).collect();
+    let positions: Vec<&[Option<usize>]> = positions.iter().map(AsRef::as_ref).collect();
+    let sizes: Vec<usize> = positions.iter().map(|along| along.len()).collect();
     let total = product("the output", &sizes)?;
     at_least("the output", output.len(), total)?;
     for (positions, &size) in positions.iter().zip(shape) {
-        if let Some(&most) = positions.iter().flatten().max()
+        if let Some(most) = positions.iter().copied().flatten().max()
             && most >= size
         {
             return Err(Error::Mismatch {
@@ -95,7 +96,7 @@ pub fn select<T: Copy>(
     selected(
         &values[..count],
         shape,
-        positions,
+        &positions,
         fill,
         &mut output[..total],
     );
@@ -105,7 +106,7 @@ pub fn select<T: Copy>(
 fn selected<T: Copy>(
     values: &[T],
     shape: &[usize],
-    positions: &[Vec<Option<usize>>],
+    positions: &[&[Option<usize>]],
     fill: T,
     output: &mut [T],
 ) {
@@ -118,7 +119,7 @@ fn selected<T: Copy>(
         return;
     }
     if rest.is_empty() {
-        for (to, position) in output.iter_mut().zip(first) {
+        for (to, position) in output.iter_mut().zip(*first) {
             *to = position.map_or(fill, |at| values[at]);
         }
         return;
@@ -128,12 +129,20 @@ fn selected<T: Copy>(
     let whole = rest.iter().zip(shape).all(|(positions, &size)| {
         positions.len() == size && positions.iter().enumerate().all(|(at, &p)| p == Some(at))
     });
-    for (output, position) in output.chunks_exact_mut(outer).zip(first) {
+    let mut before = None;
+    for (place, position) in first.iter().enumerate() {
+        let (made, output) = output.split_at_mut(place * outer);
+        let output = &mut output[..outer];
         match position {
             None => output.fill(fill),
+            // The same once more, as where a picture is enlarged.
+            Some(_) if before == Some(position) => {
+                output.copy_from_slice(&made[made.len() - outer..]);
+            }
             Some(at) if whole => output.copy_from_slice(&values[at * inner..][..inner]),
             Some(at) => selected(&values[at * inner..][..inner], shape, rest, fill, output),
         }
+        before = Some(position);
     }
 }
 

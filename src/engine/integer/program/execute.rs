@@ -9,8 +9,8 @@ use octet_kernels::int8::{self as kernels, Error, Image, Scale};
 use super::instruction::{PARTS, Work};
 use super::products::{floats, measured, of_two, product, requantized, sums};
 use super::slices::{
-    Sink, Slice, both, bytes_of, floats_of, images, one, pieces, sums_of, turned_to_first,
-    turned_to_last, view,
+    Sink, Slice, both, bytes_of, floats_of, images, one, pieces, selected, sums_of,
+    turned_to_first, turned_to_last, view,
 };
 use super::threads::share;
 use super::{stripes, wide};
@@ -324,7 +324,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             sizes,
             positions,
             fill,
-        } => kernels::select(bytes_of(inputs, 0)?, sizes, positions, *fill, output),
+        } => selected(bytes_of(inputs, 0)?, sizes, positions, *fill, output),
         Work::Permute { sizes, order } => {
             kernels::permute(bytes_of(inputs, 0)?, sizes, order, output)
         }

@@ -1,6 +1,6 @@
 //! What an instruction reads and writes, and how it is cut for kernels and threads.
 
-use octet_kernels::int8::{Error, Image, Operand};
+use octet_kernels::int8::{self as kernels, Error, Image, Operand};
 
 use super::instruction::{Element, Plane, Side};
 use super::threads::share;
@@ -103,6 +103,27 @@ pub(super) fn turned_to_first<F: Sync, T: Send>(
     turn: impl Fn(&[F], usize, [usize; 2], &mut [T]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     turned_to_last(from, output, [pixels, channels], turn)
+}
+
+/// What is picked of each axis, shared along the first of which there is more than one.
+pub(super) fn selected<T: Copy + Send + Sync>(
+    values: &[T],
+    shape: &[usize],
+    positions: &[Vec<Option<usize>>],
+    fill: T,
+    output: &mut [T],
+) -> Result<(), Error> {
+    let several = positions.iter().position(|along| along.len() > 1);
+    let axis = several.unwrap_or(0);
+    let rows = positions.iter().skip(axis + 1).map(Vec::len);
+    let (row, length) = (rows.product(), output.len());
+    share(output, row, length, |part, output| {
+        let mut positions: Vec<&[Option<usize>]> = positions.iter().map(Vec::as_slice).collect();
+        if let (Some(along), true) = (positions.get_mut(axis), !part.is_empty()) {
+            *along = &along[part];
+        }
+        kernels::select(values, shape, &positions, fill, output)
+    })
 }
 
 pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {

@@ -7,7 +7,7 @@ use octet_kernels::int8::{self as kernels, Arithmetic, Error, Grid, Image, Plane
 use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, coincide};
-use super::slices::{Slice, bytes_of, floats_of, images, sums_of, turned_to_last};
+use super::slices::{Slice, bytes_of, floats_of, images, selected, sums_of, turned_to_last};
 use super::steps::plane_of;
 use super::threads::share;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
@@ -255,7 +255,7 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
         }
         Work::Select {
             sizes, positions, ..
-        } => kernels::select(floats_of(inputs, 0)?, sizes, positions, 0.0, output),
+        } => selected(floats_of(inputs, 0)?, sizes, positions, 0.0, output),
         Work::Concat { parts, .. } => {
             let width: usize = parts.iter().map(|(width, _)| width).sum();
             share(output, width, length, |rows, output| {
