@@ -12,7 +12,7 @@ use super::observe::Observe;
 use super::panics::caught;
 use super::run::{Engine, StepClock};
 use super::steps::{self, Timing};
-use super::{EngineError, chain, indices, values};
+use super::{EngineError, chain, indices, integer, values};
 use crate::tensor::Tensor;
 
 /// What goes with a run.
@@ -86,6 +86,9 @@ impl Engine {
             }
         };
         let plan = self.plan(&inputs)?;
+        if !plan.steps.is_empty() {
+            integer::call_ahead();
+        }
         let places = match timing {
             Some(_) => steps::places(&plan.run, plan.regions()),
             None => HashMap::new(),

@@ -29,7 +29,7 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 use crate::tensor::Tensor;
 pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Operation, Step, Value};
-pub(super) use program::Program;
+pub(super) use program::{Program, call_ahead};
 
 /// What stands in a graph that tract is given, beside its nodes.
 #[derive(Default)]

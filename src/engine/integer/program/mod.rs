@@ -24,6 +24,7 @@ mod wide;
 mod wishes;
 
 pub(super) use slices::Sink;
+pub(in crate::engine) use team::call_ahead;
 pub(super) use team::with_team;
 pub(super) use threads::{cost_of_product, share};
 

@@ -103,6 +103,13 @@ pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     program()
 }
 
+/// Calls who will share the operators of the next program: they wake while its inputs are brought to it.
+pub(in crate::engine) fn call_ahead() {
+    if rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1 {
+        BEFORE.with(|team| Arc::clone(team.borrow_mut().get_or_insert_default()).call());
+    }
+}
+
 /// Calls `piece` with each number below `pieces`, on whichever threads there are.
 pub(super) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
     if !(2..=Claims::MOST as usize).contains(&pieces) {
@@ -258,6 +265,23 @@ mod tests {
         });
         let [first, second] = teams.join().unwrap();
         assert!(first.is_some() && first == second);
+    }
+
+    #[test]
+    fn who_was_called_ahead_serves_the_next_program() {
+        let there = std::thread::spawn(|| {
+            call_ahead();
+            let called =
+                BEFORE.with(|team| team.borrow().as_ref().map(Arc::as_ptr).map(|p| p as usize));
+            let team = with_team(|| {
+                run(2, |_| ());
+                TEAM.with(|team| team.borrow().as_ref().map(Arc::as_ptr).map(|p| p as usize))
+            });
+            (called, team)
+        });
+        let (called, team) = there.join().unwrap();
+        let alone = rayon::current_num_threads() == 1;
+        assert!(alone || called.is_some() && called == team);
     }
 
     #[test]
