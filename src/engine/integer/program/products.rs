@@ -10,6 +10,11 @@ use super::threads::{MUCH, cost_of_product, share};
 use crate::engine::integer::pattern::Stacks;
 use crate::engine::integer::quantization::SIGN;
 
+/// What these columns have of all; nothing, which kernels refuse, where there are fewer.
+fn of_columns<T>(all: &[T], columns: Range<usize>) -> &[T] {
+    all.get(columns).unwrap_or_default()
+}
+
 pub(super) fn requantized<'a>(
     values: &'a mut [u8],
     columns: Range<usize>,
@@ -20,7 +25,7 @@ pub(super) fn requantized<'a>(
         values,
         stride: columns.len(),
         by: Requantize {
-            multipliers: &epilogue.factors[columns],
+            multipliers: of_columns(&epilogue.factors, columns),
             zero_point: to.zero_point,
             low: to.low,
             high: to.high,
@@ -36,8 +41,11 @@ pub(super) fn floats<'a>(
     Output::Floats {
         values,
         stride: columns.len(),
-        scales: &epilogue.factors[columns.clone()],
-        bias: epilogue.bias.as_deref().map(|bias| &bias[columns]),
+        scales: of_columns(&epilogue.factors, columns.clone()),
+        bias: epilogue
+            .bias
+            .as_deref()
+            .map(|bias| of_columns(bias, columns)),
     }
 }
 
@@ -67,7 +75,7 @@ pub(super) fn product<T: Send>(
         let together = weights.columns_together();
         return share(output, together, weighted.cost(), |parts, output| {
             let columns = parts.start * together..(parts.end * together).min(width);
-            let bias = bias.map(|bias| &bias[columns.clone()]);
+            let bias = bias.map(|bias| of_columns(bias, columns.clone()));
             let output = sink(output, columns.clone(), epilogue);
             let (values, zero_point) = given;
             let row = Rows {
