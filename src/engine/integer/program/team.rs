@@ -4,6 +4,9 @@
 //! shared calls the other threads of rayon's pool, and these look out for the next one without sleeping; who has found
 //! nothing for a while goes, and is called again. The thread that runs the program does all that nobody comes for, so it never
 //! waits for somebody who sleeps.
+//!
+//! It takes pieces from the front, and who helps takes them from the back: so each finds most of what it reads where it wrote it, in its own
+//! cache, and not in that of another core, which may be far away.
 
 use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
@@ -43,24 +46,41 @@ struct Job {
     call: unsafe fn(*const (), usize),
 }
 
-/// Claims of pieces: which job in the upper half, then how many pieces it has, then how many of these are taken. In one word, so
-/// that nobody takes a piece of one job for that of another.
+/// From which end of a job's pieces one takes them.
+#[derive(Clone, Copy)]
+enum End {
+    Front,
+    Back,
+}
+
+/// Claims of pieces: which job, how many pieces it has, and how many of these are taken from the front and from the back. In one
+/// word, 16 bits each, so that nobody takes a piece of one job for that of another.
 #[derive(Clone, Copy)]
 struct Claims(u64);
 
 impl Claims {
-    const MOST: u64 = u16::MAX as u64;
+    const BITS: u32 = 16;
+    const MOST: u64 = (1 << Claims::BITS) - 1;
+
+    fn field(self, at: u32) -> u64 {
+        self.0 >> (at * Claims::BITS) & Claims::MOST
+    }
 
     fn of_next(self, pieces: u64) -> Claims {
-        Claims(((self.0 >> 32).wrapping_add(1) << 32) | (pieces << 16))
+        let job = self.field(3) + 1;
+        Claims(job << (3 * Claims::BITS) | pieces << (2 * Claims::BITS))
     }
 
-    fn pieces(self) -> u64 {
-        self.0 >> 16 & Claims::MOST
-    }
-
-    fn taken(self) -> u64 {
-        self.0 & Claims::MOST
+    /// The next piece from an end, and the claims once it is taken; nothing where all are.
+    fn next(self, end: End) -> Option<(usize, Claims)> {
+        let (pieces, front, back) = (self.field(2), self.field(1), self.field(0));
+        if front + back >= pieces {
+            return None;
+        }
+        Some(match end {
+            End::Front => (front as usize, Claims(self.0 + (1 << Claims::BITS))),
+            End::Back => ((pieces - 1 - back) as usize, Claims(self.0 + 1)),
+        })
     }
 }
 
@@ -87,8 +107,8 @@ unsafe impl Sync for Team {}
 pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     /// Gives back the team of a program around this one, also where the program panics. The pool's own threads send theirs away: others
     /// have samples of their own to run.
-    struct End(Option<Arc<Team>>);
-    impl Drop for End {
+    struct Over(Option<Arc<Team>>);
+    impl Drop for Over {
         fn drop(&mut self) {
             let Some(ended) = TEAM.replace(self.0.take()) else {
                 return;
@@ -99,7 +119,7 @@ pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
             }
         }
     }
-    let _end = End(TEAM.replace(BEFORE.take()));
+    let _over = Over(TEAM.replace(BEFORE.take()));
     program()
 }
 
@@ -149,7 +169,7 @@ impl Team {
         }
         let claims = before.of_next(pieces as u64);
         self.claims.store(claims.0, Ordering::Release);
-        while self.take_piece() {}
+        while self.take_piece(End::Front) {}
         // What is left is under way on other threads.
         let mut looked = 0;
         while self.done.load(Ordering::Acquire) < pieces {
@@ -162,22 +182,21 @@ impl Team {
     }
 
     /// Does a piece, if there is one that nobody has taken.
-    fn take_piece(&self) -> bool {
+    fn take_piece(&self, end: End) -> bool {
         let seen = self.claims.load(Ordering::Acquire);
-        let claims = Claims(seen);
-        if claims.taken() >= claims.pieces() {
+        let Some((piece, claims)) = Claims(seen).next(end) else {
             return false;
-        }
+        };
         let taken =
             self.claims
-                .compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed);
+                .compare_exchange_weak(seen, claims.0, Ordering::AcqRel, Ordering::Relaxed);
         if taken.is_err() {
             return true;
         }
         // SAFETY: a piece of this job is claimed and not done, so it stays, and what it points to lives.
         let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
             if let Some(job) = *self.job.get() {
-                (job.call)(job.data, claims.taken() as usize);
+                (job.call)(job.data, piece);
             }
         }));
         if let Err(cause) = ended {
@@ -192,7 +211,7 @@ impl Team {
     fn help(&self) {
         let mut looked = 0;
         while looked < PATIENCE && !self.over.load(Ordering::Acquire) {
-            looked = match self.take_piece() {
+            looked = match self.take_piece(End::Back) {
                 true => 0,
                 false => look_again(looked),
             };

@@ -53,9 +53,13 @@ fn cut<T: Send>(
     }
     let count = threads * if cost > MUCH { 2 } else { 1 };
     let count = count.min(rows);
-    // Pieces that differ by a row at most, the longer ones first: who waits waits for what was begun last.
+    // Pieces that differ by a row at most, the longer ones at both ends, where they are begun first: who waits waits for the last.
     let (each, more) = (rows / count, rows % count);
-    let first = |piece: usize| piece * each + piece.min(more);
+    let (front, back) = (more.div_ceil(2), more / 2);
+    let first = |piece: usize| {
+        let longer = piece.min(front) + (piece + back).saturating_sub(count);
+        piece * each + longer
+    };
     let mut left = output;
     let mut pieces = Vec::with_capacity(count);
     for piece in 0..count {
