@@ -7,6 +7,7 @@ how is in the graph: the names of its constants and nodes, scales, zero points, 
 
 import subprocess
 
+import exact
 import judge
 import numpy as np
 import onnx
@@ -92,7 +93,9 @@ def test_onnx_runtime_multiplies_by_any_constant_factor_when_it_fuses(name, acti
                                  "MatMul:constant first": [5][: weights == "i16"]}[name]  # fmt: skip
     wanted, literal, fused = judge.run(source, given), judge.run(target, given, optimize=False), judge.run(target, given)
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(wanted, literal)) > 33
-    assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 45
+    # Its optimizer makes u8 of i8 activations, whose products by i8 it doesn't hold exactly on some processors.
+    if not exact.saturates() or activations != "i8":
+        assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 45
 
 
 @pytest.mark.parametrize("activations", ["u4", "i4"])
