@@ -154,7 +154,12 @@ pub(super) fn place_count(places: &Range<usize>, size: [usize; 2]) -> Result<usi
     count_of("the last of the output's places asked for", places, all)
 }
 
-fn count_of(what: &'static str, range: &Range<usize>, all: usize) -> Result<usize, Error> {
+/// How many a range of so many holds; `what` says what its end is.
+pub(super) fn count_of(
+    what: &'static str,
+    range: &Range<usize>,
+    all: usize,
+) -> Result<usize, Error> {
     if range.start > range.end || range.end > all {
         return Err(Error::Mismatch {
             what,

@@ -54,6 +54,15 @@ impl Bounds {
 }
 
 impl Plan {
+    /// Where a chain of folded nodes ends that begins with a value: the name that what makes it has now.
+    pub(in crate::quantize) fn last_name(&self, value: &str) -> Option<&String> {
+        let next = |name: &str| self.renamed.get(name).map(|folded| &folded.output);
+        // As many steps as there are folded nodes end any chain that ends at all.
+        std::iter::successors(next(value), |name| next(name))
+            .take(self.renamed.len())
+            .last()
+    }
+
     /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
     pub(in crate::quantize) fn cut(&self, name: &str, range: Range) -> Range {
         folded_into(&self.renamed, name).map_or(range, |(_, folded)| folded.bounds.cut(range))

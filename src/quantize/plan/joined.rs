@@ -28,15 +28,12 @@ impl Plan {
             };
             for part in &node.input {
                 let source = self.sources.get(part).unwrap_or(part).clone();
-                let alike = |this: &Plan| {
-                    let [own, other] = [&source, &whole].map(|name| this.representations.get(name));
-                    let both = own.zip(other);
-                    both.is_some_and(|(own, other)| {
-                        own.is_like(other) && own.method == other.method
-                    })
-                };
-                let free = source != whole && found.contains(&source) && alike(self);
-                if free && self.ends_in(model, &uses, index, &source) {
+                let [own, other] = [&source, &whole].map(|name| self.representations.get(name));
+                let alike = own
+                    .zip(other)
+                    .is_some_and(|(own, other)| own.is_like(other) && own.method == other.method);
+                let free = source != whole && found.contains(&source);
+                if free && alike && self.ends_in(model, &uses, index, &source) {
                     self.share_scale(&source, &whole);
                 }
             }
@@ -45,10 +42,8 @@ impl Plan {
 
     /// The value whose scale has what a node makes, once what is behind it is folded.
     fn scale_behind(&self, node: &NodeProto) -> Option<String> {
-        let mut made = node.output.first()?;
-        while let Some(folded) = self.renamed.get(made) {
-            made = &folded.output;
-        }
+        let made = node.output.first()?;
+        let made = self.last_name(made).unwrap_or(made);
         let marked = self.forms.iter().any(|(name, _)| name == made);
         marked.then(|| self.sources.get(made).unwrap_or(made).clone())
     }

@@ -24,8 +24,7 @@ impl Plan {
                 "what the settings say of the tensor `{name}` had no effect: {reason}"
             ))
         };
-        let next = |name: &String| self.renamed.get(name).map(|folded| folded.output.clone());
-        if let Some(output) = std::iter::successors(next(&name.to_string()), next).last() {
+        if let Some(output) = self.last_name(name) {
             return nothing(format!(
                 "the Relu or Clip behind it is folded into what makes it; say it of `{output}`"
             ));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::nodes::{last_name, linear, uses_without};
+use super::nodes::{linear, uses_without};
 use super::{Integers, source_of};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
@@ -48,7 +48,7 @@ impl<'a> Writer<'a> {
                 // A removed node gives its output's name to what came before it.
                 if plan.removed.contains(&index) {
                     output.push_str("/folded");
-                } else if let Some(new) = last_name(&plan.renamed, output) {
+                } else if let Some(new) = plan.last_name(output) {
                     *output = new.clone();
                 }
             }

@@ -14,6 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::threads::LEAST;
+
 /// How many times one looks out for work before going: a hundred microseconds or so, as long as what one thread does between two operators
 /// that are shared. A quarter of it loses some hundredths of two threads' speed to waking, and so does four times as much.
 const PATIENCE: u32 = 1 << 16;
@@ -123,9 +125,11 @@ pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     program()
 }
 
-/// Calls who will share the operators of the next program: they wake while its inputs are brought to it.
-pub(in crate::engine) fn call_ahead() {
-    if rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1 {
+/// Calls who will share the operators of the next program: they wake while its inputs, so many values, are brought to it. Not where
+/// these are too few to be shared themselves, as of a loop that turns in some microseconds.
+pub(in crate::engine) fn call_ahead(values: usize) {
+    let others = rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1;
+    if values >= LEAST && others {
         BEFORE.with(|team| Arc::clone(team.borrow_mut().get_or_insert_default()).call());
     }
 }
@@ -289,7 +293,7 @@ mod tests {
     #[test]
     fn who_was_called_ahead_serves_the_next_program() {
         let there = std::thread::spawn(|| {
-            call_ahead();
+            call_ahead(LEAST);
             let called =
                 BEFORE.with(|team| team.borrow().as_ref().map(Arc::as_ptr).map(|p| p as usize));
             let team = with_team(|| {

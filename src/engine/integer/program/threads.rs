@@ -12,7 +12,7 @@ use super::team;
 
 /// What costs less is not worth waking threads for. A unit is an element that is moved or computed, or
 /// [`MULTIPLICATIONS`] of a product.
-const LEAST: usize = 1 << 13;
+pub(super) const LEAST: usize = 1 << 13;
 
 /// What costs more is cut into two pieces a thread, which evens out what else the machine does.
 pub(super) const MUCH: usize = 1 << 18;

@@ -25,7 +25,7 @@ use core::ops::Range;
 
 use super::error::{Error, at_least, equal, span};
 use super::output::Output;
-use super::shape::Rows;
+use super::shape::{Rows, count_of};
 use super::{Form, moves};
 
 /// Rows of activations as the tiles read them: bytes, or i16 in the machine's order, filled up to whole steps.
@@ -96,13 +96,11 @@ pub fn gemm_columns(
     mut output: Output,
 ) -> Result<(), Error> {
     equal("columns beyond a tile", 0, columns.start % WIDE)?;
-    if columns.start > columns.end || columns.end > weights.columns {
-        return Err(Error::Mismatch {
-            what: "the last of the columns asked for",
-            expected: weights.columns,
-            found: columns.end.max(columns.start),
-        });
-    }
+    count_of(
+        "the last of the columns asked for",
+        &columns,
+        weights.columns,
+    )?;
     let needed = span("the activations", rows.count, rows.stride, weights.depth)?;
     at_least("the activations", rows.values.len(), needed)?;
     bias.map_or(Ok(()), |bias| equal("bias", columns.len(), bias.len()))?;
