@@ -4,6 +4,7 @@ mod control;
 mod conv_transpose;
 mod curves;
 mod direct;
+mod filled;
 mod matmul_integer;
 mod pad;
 mod recurrent;
@@ -22,6 +23,7 @@ type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 /// Puts ours beside tract's, and in the place of some.
 pub(super) fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Celu", curves::celu);
+    onnx.op_register.insert("ConstantOfShape", filled::build);
     onnx.op_register
         .insert("ConvTranspose", conv_transpose::build);
     direct::register(onnx);

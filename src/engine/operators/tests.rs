@@ -362,3 +362,15 @@ fn softplus_of_a_large_number_is_that_number() {
         );
     }
 }
+
+#[test]
+fn what_is_filled_without_a_value_is_float32() {
+    let mut model = model(node("Shape"), &[2, 2], &[]);
+    let filled = NodeProto::new("ConstantOfShape", "zeros", &["y"], &["zeros"]);
+    let product = NodeProto::new("MatMul", "product", &["x", "zeros"], &["product"]);
+    model.graph.nodes.extend([filled, product]);
+    model.graph.outputs[0].name = Some("product".to_owned());
+    let fed = Tensor::new(vec![2, 2], Values::F32(vec![1.0; 4])).unwrap();
+    let outputs = Engine::new(model, vec![]).run(&[fed], |_, _| {}, || false);
+    assert_eq!(outputs.unwrap()[0].as_f32().unwrap(), [0.0; 4]);
+}
