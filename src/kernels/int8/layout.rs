@@ -93,56 +93,95 @@ pub fn select<T: Copy>(
             });
         }
     }
-    selected(
-        &values[..count],
-        shape,
-        &positions,
-        fill,
-        &mut output[..total],
-    );
+    let axes: Vec<Axis> = (0..shape.len())
+        .map(|axis| Axis::new(shape[axis], positions[axis]))
+        .collect();
+    selected(&values[..count], &axes, fill, &mut output[..total]);
     Ok(())
 }
 
-fn selected<T: Copy>(
-    values: &[T],
-    shape: &[usize],
-    positions: &[&[Option<usize>]],
-    fill: T,
-    output: &mut [T],
-) {
-    let (Some((size, shape)), Some((first, rest))) = (shape.split_first(), positions.split_first())
-    else {
+/// What is picked of an axis.
+struct Axis {
+    size: usize,
+    picked: usize,
+    runs: Vec<Run>,
+}
+
+/// Neighbouring positions, or so many fillings.
+struct Run {
+    first: Option<usize>,
+    count: usize,
+}
+
+impl Axis {
+    fn new(size: usize, positions: &[Option<usize>]) -> Axis {
+        let mut runs: Vec<Run> = Vec::new();
+        for &position in positions {
+            match runs.last_mut() {
+                Some(run) if run.first.map(|first| first + run.count) == position => run.count += 1,
+                _ => runs.push(Run {
+                    first: position,
+                    count: 1,
+                }),
+            }
+        }
+        Axis {
+            size,
+            picked: positions.len(),
+            runs,
+        }
+    }
+
+    /// Whether it stays as it is.
+    fn is_whole(&self) -> bool {
+        let all = |run: &Run| run.first == Some(0) && run.count == self.size;
+        matches!(&self.runs[..], [run] if all(run)) || self.size == 0 && self.picked == 0
+    }
+}
+
+fn selected<T: Copy>(values: &[T], axes: &[Axis], fill: T, output: &mut [T]) {
+    let Some((axis, rest)) = axes.split_first() else {
         output[0] = values[0];
         return;
     };
     if output.is_empty() {
         return;
     }
-    if rest.is_empty() {
-        for (to, position) in output.iter_mut().zip(*first) {
-            *to = position.map_or(fill, |at| values[at]);
-        }
-        return;
-    }
-    let (inner, outer) = (values.len() / (*size).max(1), output.len() / first.len());
-    // Whole from here on inwards: a copy.
-    let whole = rest.iter().zip(shape).all(|(positions, &size)| {
-        positions.len() == size && positions.iter().enumerate().all(|(at, &p)| p == Some(at))
-    });
-    let mut before = None;
-    for (place, position) in first.iter().enumerate() {
-        let (made, output) = output.split_at_mut(place * outer);
-        let output = &mut output[..outer];
-        match position {
+    let (inner, outer) = (
+        values.len() / axis.size.max(1),
+        output.len() / axis.picked.max(1),
+    );
+    // Whole from here on inwards: a run is copied at once.
+    let whole = rest.iter().all(Axis::is_whole);
+    let (mut done, mut before) = (0, None);
+    for run in &axis.runs {
+        let (made, output) = output.split_at_mut(done * outer);
+        let output = &mut output[..run.count * outer];
+        match run.first {
             None => output.fill(fill),
             // The same once more, as where a picture is enlarged.
-            Some(_) if before == Some(position) => {
-                output.copy_from_slice(&made[made.len() - outer..]);
+            Some(at) if run.count == 1 && before == Some(at) => {
+                copied(&made[made.len() - outer..], output);
             }
-            Some(at) if whole => output.copy_from_slice(&values[at * inner..][..inner]),
-            Some(at) => selected(&values[at * inner..][..inner], shape, rest, fill, output),
+            Some(at) if whole => copied(&values[at * inner..][..run.count * inner], output),
+            Some(at) => {
+                for (place, output) in output.chunks_exact_mut(outer).enumerate() {
+                    selected(&values[(at + place) * inner..][..inner], rest, fill, output);
+                }
+            }
         }
-        before = Some(position);
+        done += run.count;
+        before = run.first.map(|first| first + run.count - 1);
+    }
+}
+
+/// A copy; in wasm the compiler would make the shortest an engine's `memory.copy`, too.
+fn copied<T: Copy>(from: &[T], to: &mut [T]) {
+    if from.len() > 16 {
+        return to.copy_from_slice(from);
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
     }
 }
 

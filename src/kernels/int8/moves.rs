@@ -23,6 +23,56 @@ pub(super) fn widen(from: &[u8], to: &mut [u8]) {
     }
 }
 
+/// The most bytes that [`copy_over`] and [`widen_over`] write behind what they are asked for.
+pub(super) const OVER: usize = 16;
+
+/// Copies the first `count` bytes in whole vectors, which write over what comes next; false where it is not there.
+#[inline(always)]
+#[must_use]
+pub(super) fn copy_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
+    let whole = count.next_multiple_of(16);
+    let (Some(from), Some(to)) = (from.get(..whole), to.get_mut(..whole)) else {
+        return false;
+    };
+    for (to, from) in to
+        .as_chunks_mut::<16>()
+        .0
+        .iter_mut()
+        .zip(from.as_chunks().0)
+    {
+        *to = *from;
+    }
+    true
+}
+
+/// Writes the first `count` bytes as i16, in the same way.
+#[inline(always)]
+#[must_use]
+pub(super) fn widen_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
+    let whole = count.next_multiple_of(8);
+    let (Some(from), Some(to)) = (from.get(..whole), to.get_mut(..2 * whole)) else {
+        return false;
+    };
+    for (to, from) in to
+        .as_chunks_mut::<16>()
+        .0
+        .iter_mut()
+        .zip(from.as_chunks().0)
+    {
+        *to = widened(from);
+    }
+    true
+}
+
+/// Eight bytes as i16.
+#[inline(always)]
+fn widened(bytes: &[u8; 8]) -> [u8; 16] {
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    return simd128::widened(bytes);
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    core::array::from_fn(|at| if at % 2 == 0 { bytes[at / 2] } else { 0 })
+}
+
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128 {
     use core::arch::wasm32::{u16x8_load_extend_u8x8, v128_load, v128_store};
@@ -60,6 +110,19 @@ mod simd128 {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn widened(bytes: &[u8; 8]) -> [u8; 16] {
+        let mut words = [0; 16];
+        // SAFETY: eight bytes, and sixteen.
+        unsafe {
+            v128_store(
+                words.as_mut_ptr().cast(),
+                u16x8_load_extend_u8x8(bytes.as_ptr()),
+            )
+        };
+        words
     }
 
     pub(super) fn widen(from: &[u8], to: &mut [u8]) {

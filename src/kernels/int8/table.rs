@@ -166,13 +166,42 @@ pub fn copy_rows(
     if width == 0 {
         return Ok(());
     }
-    for row in 0..count {
-        let from = &values[row * stride..][..width];
-        let to = &mut output[row * output_stride..][..width];
-        match table {
-            None => moves::copy(from, to),
-            Some(table) => table.apply(from, to)?,
+    // The shortest are moved as one number each.
+    let strides = [stride, output_stride];
+    match (width, table) {
+        (1, None) => short_rows(values, output, strides, count, |row: [u8; 1]| row),
+        (2, None) => short_rows(values, output, strides, count, |row: [u8; 2]| row),
+        (4, None) => short_rows(values, output, strides, count, |row: [u8; 4]| row),
+        (1, Some(table)) => short_rows(values, output, strides, count, |[value]: [u8; 1]| {
+            [table.0[usize::from(value)]]
+        }),
+        _ => {
+            for row in 0..count {
+                let from = &values[row * stride..][..width];
+                let to = &mut output[row * output_stride..][..width];
+                match table {
+                    None => moves::copy(from, to),
+                    Some(table) => table.apply(from, to)?,
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// Moves `count` rows of so many bytes between two strides, which are that wide at least.
+fn short_rows<const WIDTH: usize>(
+    values: &[u8],
+    output: &mut [u8],
+    strides: [usize; 2],
+    count: usize,
+    made: impl Fn([u8; WIDTH]) -> [u8; WIDTH],
+) {
+    let [from, to] = strides.map(|stride| stride.max(1));
+    let rows = values.chunks(from).zip(output.chunks_mut(to)).take(count);
+    for (from, to) in rows {
+        if let (Some(from), Some(to)) = (from.first_chunk(), to.first_chunk_mut()) {
+            *to = made(*from);
+        }
+    }
 }

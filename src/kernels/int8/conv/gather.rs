@@ -53,29 +53,23 @@ impl Windows<'_> {
         }
     }
 
-    /// Puts places of one row of the output, a row of the kernel at a time.
+    /// Puts places of one row of the output, one after the other, since each is put over the beginning of the next.
     fn put_row(&self, panel: &mut Panel, row: usize, y: usize, columns: Range<usize>) {
         let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
         let dense = self.dense(&columns);
-        for ky in 0..window.kernel[0] {
-            let depth = ky * window.kernel[1] * channels;
-            let line = window.at(0, y, ky, image.height).map(|iy| iy * image.width);
-            let runs = match line {
-                Some(_) => dense.clone(),
-                None => columns.start..columns.start,
-            };
-            if let Some(line) = line
-                && !runs.is_empty()
-            {
-                let left = runs.start * window.strides[1] - window.pads[1];
-                let from = &image.values[(line + left) * image.stride..];
-                let first = row + runs.start - columns.start;
-                let run = window.kernel[1] * channels;
-                let apart = window.strides[1] * image.stride;
-                panel.put_runs(first..first + runs.len(), depth, from, run, apart);
-            }
-            for x in (columns.start..runs.start).chain(runs.end..columns.end) {
-                let row = row + x - columns.start;
+        let run = window.kernel[1] * channels;
+        let line = |ky| window.at(0, y, ky, image.height).map(|iy| iy * image.width);
+        let lines: Vec<Option<usize>> = (0..window.kernel[0]).map(line).collect();
+        for (row, x) in (row..).zip(columns) {
+            let is_dense = dense.contains(&x);
+            for (ky, &line) in lines.iter().enumerate() {
+                let depth = ky * run;
+                if let Some(line) = line.filter(|_| is_dense) {
+                    let left = x * window.strides[1] - window.pads[1];
+                    let from = &image.values[(line + left) * image.stride..];
+                    panel.put_over(row, depth, from, run);
+                    continue;
+                }
                 for kx in 0..window.kernel[1] {
                     let ix = window.at(1, x, kx, image.width);
                     let pixel = line.zip(ix).map(|(line, ix)| line + ix);

@@ -1,10 +1,11 @@
 //! Matrix products of u8 activations and i8 weights.
 //!
 //! A block of rows is multiplied tile by tile: a few rows by [`WIDE`] columns, whose sums stay in registers over
-//! the whole depth. `pack` has the order of the weights and the algebra; each form is a file.
+//! the whole depth; where there are few columns, row by row (`narrow`). `pack` has the order of the weights and the algebra; each form is a file.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod finish;
+mod narrow;
 mod pack;
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -16,7 +17,7 @@ mod x86;
 
 #[cfg(target_arch = "wasm32")]
 pub(super) use finish::Finish;
-pub(super) use pack::{HIGH, WIDE, beginnings};
+pub(super) use pack::{HIGH, WIDE, beginnings, is_narrow};
 pub use pack::{Layout, Weights};
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) use portable::Finish;
@@ -111,7 +112,7 @@ pub fn gemm_columns(
     let beginnings = weights.beginnings(columns.clone(), rows.zero_point, bias);
     let blocks = Blocking::of(weights, rows.count);
     // Bytes in whole steps are read where they are.
-    let direct = weights.deep() == 4 && weights.depth.is_multiple_of(4);
+    let direct = weights.deep() == 4 && weights.depth == weights.steps() * 4;
     let mut panel = Panel::new(weights, if direct { 0 } else { blocks.most() });
     let mut row_sums = Vec::new();
     for Range { start: first, end } in blocks.all() {
@@ -173,6 +174,7 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
 pub(super) struct Panel {
     values: Vec<u8>,
     stride: usize,
+    depth: usize,
     /// Of a value.
     bytes: usize,
 }
@@ -182,8 +184,10 @@ impl Panel {
     pub(super) fn new(weights: &Weights, rows: usize) -> Panel {
         let stride = weights.steps() * 4;
         Panel {
-            values: vec![0; stride * rows],
+            // Behind the last row there is room for what is put over its end.
+            values: vec![0; stride * rows + moves::OVER],
             stride,
+            depth: weights.depth,
             bytes: 4 / weights.deep(),
         }
     }
@@ -199,23 +203,23 @@ impl Panel {
         }
     }
 
-    /// Puts runs of so many values at a depth of neighbouring rows; the runs begin `apart` values from each other.
-    pub(super) fn put_runs(
-        &mut self,
-        rows: Range<usize>,
-        depth: usize,
-        from: &[u8],
-        run: usize,
-        apart: usize,
-    ) {
-        for (at, row) in rows.enumerate() {
-            self.put(row, depth, &from[at * apart..][..run]);
+    /// Puts the first `count` values at a depth of a row, and anything over what comes next: what belongs there has to be put
+    /// later. (Behind a row's depth weights are zero.)
+    #[inline]
+    pub(super) fn put_over(&mut self, row: usize, depth: usize, values: &[u8], count: usize) {
+        let to = &mut self.values[row * self.stride + depth * self.bytes..];
+        let done = match self.bytes {
+            1 => moves::copy_over(values, count, to),
+            _ => moves::widen_over(values, count, to),
+        };
+        if !done {
+            self.put(row, depth, &values[..count]);
         }
     }
 
-    /// `Σ a` of a row. (What fills up the last step is zero, and so are the high bytes of i16.)
+    /// `Σ a` of a row. (The high bytes of i16 are zero.)
     pub(super) fn sum(&self, row: usize) -> i32 {
-        sum(&self.values[row * self.stride..][..self.stride])
+        sum(&self.values[row * self.stride..][..self.depth * self.bytes])
     }
 
     /// The rows, and the bytes from one to the next.

@@ -23,6 +23,15 @@ use super::super::shape::zero_points;
 pub(in crate::int8) const HIGH: usize = 4;
 pub(in crate::int8) const WIDE: usize = 8;
 
+/// Steps of a vector, where columns are few.
+pub(super) const STEPS: usize = 4;
+
+/// Whether columns are so few, and so deep, that vectors lie along the depth: a tile would be empty for the most part, and only the
+/// lanes of a vector have to be added up in the end.
+pub(in crate::int8) fn is_narrow([depth, columns]: [usize; 2]) -> bool {
+    columns <= WIDE / 2 && columns.saturating_mul(16) <= depth
+}
+
 /// How a weight matrix lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -35,12 +44,14 @@ pub enum Layout {
 /// A weight matrix, packed once for one form.
 ///
 /// Tiles of [`WIDE`] columns; in a tile, step after step; in a step, column after column four bytes: the weights
-/// of four depths as i8, or of two as i16. What is missing is zero.
+/// of four depths as i8, or of two as i16. What is missing is zero. Of few columns each lies by itself, as many steps long as whole
+/// vectors have (`narrow`).
 #[derive(Clone, Debug)]
 pub struct Weights {
     pub(super) form: Form,
     pub(super) depth: usize,
     pub(super) columns: usize,
+    pub(super) narrow: bool,
     pub(super) packed: Vec<u8>,
     /// `Σ (w - w₀)`, a column each.
     sums: Vec<i32>,
@@ -81,7 +92,7 @@ impl Weights {
             Some(shifts) => (form, shifts),
             None => (form.with_wide_weights(), Vec::new()),
         };
-        let mut weights = Weights::zeros(form, [depth, columns])?;
+        let mut weights = Weights::zeros(form, [depth, columns], is_narrow([depth, columns]))?;
         weights.fill(&values, &shifts);
         let shift = |column: usize| shifts.get(column).copied().unwrap_or(0);
         let zero = |column: usize| {
@@ -118,11 +129,11 @@ impl Weights {
         if !form.is_available() {
             return Err(Error::Unavailable(form));
         }
-        Weights::zeros(form.with_wide_weights(), sizes)
+        Weights::zeros(form.with_wide_weights(), sizes, false)
     }
 
     /// Weights that are zero, not summed yet.
-    fn zeros(form: Form, [depth, columns]: [usize; 2]) -> Result<Weights, Error> {
+    fn zeros(form: Form, [depth, columns]: [usize; 2], narrow: bool) -> Result<Weights, Error> {
         let tiles = columns.div_ceil(WIDE);
         // Up to twice the bytes and filled up to whole tiles and steps.
         product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;
@@ -130,19 +141,21 @@ impl Weights {
             form,
             depth,
             columns,
+            narrow,
             packed: Vec::new(),
             sums: Vec::new(),
             lifts: Vec::new(),
             row_factors: Vec::new(),
         };
-        weights.packed = vec![0; tiles * weights.steps() * WIDE * 4];
+        let whole = if narrow { columns } else { tiles * WIDE };
+        weights.packed = vec![0; whole * weights.steps() * 4];
         Ok(weights)
     }
 
     /// Sets a word in each of several such matrices of the same sizes.
     pub(in crate::int8) fn set_words(all: &mut [Weights], column: usize, at: usize, words: &[i16]) {
-        let steps = all.first().map_or(0, Weights::steps);
-        let byte = place(steps, 2, column, at) * 4 + at % 2 * 2;
+        let order = all.first().map(Weights::order);
+        let byte = order.map_or(0, |order| order.place(column, at) * 4 + at % 2 * 2);
         for (weights, word) in all.iter_mut().zip(words) {
             weights.packed[byte..][..2].copy_from_slice(&word.to_le_bytes());
         }
@@ -150,14 +163,13 @@ impl Weights {
 
     /// Packs the values less their shifts, and sums the values as they are.
     fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
-        let deep = self.deep();
-        let steps = self.steps();
+        let order = self.order();
         self.sums = vec![0; self.columns];
         let mut put = |column: usize, at: usize, value: i8| {
             self.sums[column] = self.sums[column].wrapping_add(i32::from(value));
             let value = i32::from(value) - shifts.get(column).copied().unwrap_or(0);
-            let step = place(steps, deep, column, at);
-            if deep == 4 {
+            let step = order.place(column, at);
+            if order.deep == 4 {
                 // In range by the choice of the shift.
                 self.packed[step * 4 + at % 4] = value as i8 as u8;
             } else {
@@ -223,7 +235,19 @@ impl Weights {
 
     /// Steps of a column.
     pub(in crate::int8) fn steps(&self) -> usize {
-        self.depth.div_ceil(self.deep())
+        let steps = self.depth.div_ceil(self.deep());
+        match self.narrow {
+            true => steps.next_multiple_of(STEPS),
+            false => steps,
+        }
+    }
+
+    fn order(&self) -> Order {
+        Order {
+            steps: self.steps(),
+            deep: self.deep(),
+            narrow: self.narrow,
+        }
     }
 
     /// Whether the tiles need the sum of each row.
@@ -257,9 +281,23 @@ pub(in crate::int8) fn beginnings(sums: &[i32], zero_point: u8, bias: Option<&[i
     beginnings
 }
 
-/// Where four bytes of a column lie that hold this depth: tile, step, column.
-fn place(steps: usize, deep: usize, column: usize, at: usize) -> usize {
-    ((column / WIDE) * steps + at / deep) * WIDE + column % WIDE
+/// The order of packed weights.
+#[derive(Clone, Copy)]
+struct Order {
+    steps: usize,
+    deep: usize,
+    narrow: bool,
+}
+
+impl Order {
+    /// Which four bytes hold this depth of a column: tile, step, column, or of few columns column, step.
+    fn place(self, column: usize, at: usize) -> usize {
+        let step = at / self.deep;
+        match self.narrow {
+            true => column * self.steps + step,
+            false => ((column / WIDE) * self.steps + step) * WIDE + column % WIDE,
+        }
+    }
 }
 
 struct Matrix<'a> {

@@ -1,10 +1,13 @@
 //! The tile in plain loops, written so that a compiler can make vector code of them.
 
 use super::super::output::Output;
-use super::{Block, HIGH, WIDE, Weights};
+use super::{Block, HIGH, WIDE, Weights, narrow};
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
+    if weights.narrow {
+        return narrow::multiply(block, weights, output);
+    }
     multiply_with(block, weights, output, tile);
 }
 

@@ -12,7 +12,7 @@ use core::ops::Range;
 
 use super::super::output::Output;
 use super::super::vector::load;
-use super::{Block, Finish, HIGH, WIDE, Weights};
+use super::{Block, Finish, HIGH, WIDE, Weights, narrow};
 
 /// Vectors of a tile's row.
 const VECTORS: usize = WIDE / 4;
@@ -51,6 +51,9 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
 /// only what runs to compile well before it is fast.
 #[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
+    if weights.narrow {
+        return narrow::multiply_with(dot, block, weights, output);
+    }
     if let Output::Accumulators { values, stride } = &mut output
         && block.columns.len() % WIDE == 0
     {

@@ -25,7 +25,7 @@ use core::ops::Range;
 
 use super::super::Form;
 use super::super::error::Error;
-use super::super::gemm::{Block, Finish, WIDE, Weights, beginnings, multiply};
+use super::super::gemm::{Block, Finish, WIDE, Weights, beginnings, is_narrow, multiply};
 use super::super::output::Output;
 use super::super::shape::{Image, Window};
 
@@ -53,6 +53,10 @@ fn moves_by_one(window: &Window) -> bool {
 /// Whether this is faster than to gather the windows, for an output of this height and width.
 pub(super) fn pays(form: Form, channels: [usize; 2], window: &Window, size: [usize; 2]) -> bool {
     if form == Form::Portable || !fits(channels, window.kernel) || !moves_by_one(window) {
+        return false;
+    }
+    // A tile of few columns would be empty for the most part.
+    if is_narrow([channels[0] * 9, channels[1]]) {
         return false;
     }
     let tiles: [usize; 2] =
