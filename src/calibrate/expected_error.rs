@@ -8,6 +8,8 @@
 //! holds. A bin of density d from a to b then costs d·(F(b) - F(a)), and as one bin ends where the next
 //! begins, the sum over all bins is a sum over edges of F times the change of density there.
 
+use octet_kernels::Steps;
+
 use super::distribution::Distribution;
 use super::target::Grid;
 use super::{Observation, Range, Target};
@@ -28,9 +30,6 @@ pub(super) struct ExpectedError {
     /// Points that are not zero: (value, share of all values).
     points: Vec<(f64, f64)>,
 }
-
-/// Adding and taking away this rounds to the nearest whole number, ties to even, and is vector code.
-const ROUNDER: f64 = 6_755_399_441_055_744.0; // 1.5·2^52
 
 impl ExpectedError {
     /// The errors of these values.
@@ -72,56 +71,19 @@ impl ExpectedError {
             highest: 0.0,
         });
         let s = grid.scale;
+        let steps = Steps {
+            of_one: 1.0 / s,
+            ends: [grid.lowest, grid.highest],
+        };
+        let (edges, falls) = (&self.edges, &self.falls);
         match power {
             Power::Absolute => {
-                let integral = |n: f64, r: f64| n * 0.25 + 0.5 * r * r.abs();
-                s * s * self.over_edges(grid, integral) + s * self.over_points(grid, f64::abs)
+                s * s * steps.absolute(edges, falls) + s * self.over_points(grid, f64::abs)
             }
             Power::Squared => {
-                let integral = |n: f64, r: f64| n * (1.0 / 12.0) + r * r * r * (1.0 / 3.0);
-                s * s * s * self.over_edges(grid, integral)
-                    + s * s * self.over_points(grid, |r| r * r)
+                s * s * s * steps.squared(edges, falls) + s * s * self.over_points(grid, |r| r * r)
             }
         }
-    }
-
-    /// The sum of `integral(n, r)` over all edges. In lanes, so that it becomes vector code.
-    #[inline(always)]
-    fn over_edges(&self, grid: Grid, integral: impl Fn(f64, f64) -> f64) -> f64 {
-        const LANES: usize = 4;
-        let per_step = 1.0 / grid.scale;
-        let term = |edge: f64, fall: f64| {
-            let place = edge * per_step;
-            let inside = if place < grid.lowest {
-                grid.lowest
-            } else {
-                place
-            };
-            let inside = if inside > grid.highest {
-                grid.highest
-            } else {
-                inside
-            };
-            let n = (inside + ROUNDER) - ROUNDER;
-            fall * integral(n, place - n)
-        };
-        let mut sums = [0.0; LANES];
-        let (edges, falls) = (
-            self.edges.chunks_exact(LANES),
-            self.falls.chunks_exact(LANES),
-        );
-        let rest: f64 = edges
-            .remainder()
-            .iter()
-            .zip(falls.remainder())
-            .map(|(&edge, &fall)| term(edge, fall))
-            .sum();
-        for (edges, falls) in edges.zip(falls) {
-            for lane in 0..LANES {
-                sums[lane] += term(edges[lane], falls[lane]);
-            }
-        }
-        sums.iter().sum::<f64>() + rest
     }
 
     fn over_points(&self, grid: Grid, cost: impl Fn(f64) -> f64) -> f64 {

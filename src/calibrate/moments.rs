@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use octet_kernels::{LARGEST, add_products};
+use octet_kernels::{LARGEST, add_products, nearest_whole};
 use serde::{Deserialize, Serialize};
 
 use super::meeting::{Meeting, View};
@@ -133,8 +133,8 @@ impl Moments {
                 for (row, input) in rows.chunks_exact_mut(length).zip(block.clone()) {
                     view.read(values, group, input, |place, value| {
                         // What is no number becomes 0.
-                        row[place] =
-                            (value * inverse).clamp(-largest, largest).round_ties_even() as i16;
+                        let steps = (value * inverse).clamp(-largest, largest);
+                        row[place] = nearest_whole(steps) as i16;
                     });
                     let sum: i64 = row.iter().map(|&steps| i64::from(steps)).sum();
                     self.sums[group * view.inputs + input] += sum;

@@ -86,6 +86,14 @@ impl Joins {
         }
     }
 
+    /// How many windows from this one on make one output, each of the next input.
+    pub fn along_inputs(&self, window: usize) -> usize {
+        match self.form {
+            Form::Conv | Form::TurnedProduct => self.second - self.place(window, 1),
+            Form::ConvTranspose | Form::Product => 1,
+        }
+    }
+
     /// The place of a window along one of the first two axes.
     pub fn place(&self, window: usize, axis: usize) -> usize {
         match axis {
@@ -115,9 +123,11 @@ mod tests {
         assert_eq!((grouped.inputs, grouped.outputs), (6, 4));
         // The last window: the third channel of the second group, and the last output.
         assert_eq!(grouped.of_window(11), (5, 3));
+        assert_eq!(grouped.along_inputs(10), 2);
         let transposed = of("ConvTranspose", &[4, 3, 1], Some(("group", 2))).unwrap();
         assert_eq!((transposed.inputs, transposed.outputs), (4, 6));
         assert_eq!(transposed.of_window(11), (3, 5));
+        assert_eq!(transposed.along_inputs(10), 1);
         for operator in ["Gemm", "MatMul"] {
             assert_eq!(of(operator, &[2, 3], None).unwrap().of_window(5), (1, 2));
         }

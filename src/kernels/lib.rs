@@ -2,9 +2,11 @@
 
 mod count;
 mod ends;
+mod expected;
 pub mod fake_quantize;
 pub mod float;
 mod gram;
+mod grid;
 pub mod int8;
 mod magnitudes;
 pub mod panels;
@@ -14,6 +16,8 @@ mod vectors;
 
 pub use count::{count, count_within};
 pub use ends::Ends;
+pub use expected::Steps;
 pub use gram::{LARGEST, LONGEST, add_products};
+pub use grid::{Grid, add_squares, decode, extremes, nearest_bytes, nearest_whole, widen};
 pub use magnitudes::raise_magnitudes;
-pub use sum::{sum, sum_of_squares};
+pub use sum::{dot, sum, sum_of_squares, take_off};

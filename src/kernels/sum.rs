@@ -10,6 +10,28 @@ pub fn sum_of_squares(values: &[f32]) -> f64 {
     sum_of(values, |value| value * value)
 }
 
+/// The sum of products in lanes, as far as both go: the same bits everywhere.
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f64>() + rest
+}
+
+/// Takes so many times the others off the values, as far as both go.
+pub fn take_off(values: &mut [f64], times: f64, others: &[f64]) {
+    for (value, &other) in values.iter_mut().zip(others) {
+        *value -= times * other;
+    }
+}
+
 #[inline(always)]
 fn sum_of(values: &[f32], of: impl Fn(f32) -> f32) -> f64 {
     // Four vectors: with eight, some of the sums wait in memory.
@@ -46,5 +68,18 @@ mod tests {
             assert_eq!(sum_of_squares(&values), squares, "{count}");
         }
         assert!(sum(&[1.0, f32::NAN]).is_nan());
+    }
+
+    #[test]
+    fn products_are_summed_and_taken_off() {
+        for count in [0, 1, 7, 8, 9, 40] {
+            let a: Vec<f64> = (0..count).map(|i| (i % 7) as f64 - 3.0).collect();
+            let b: Vec<f64> = (0..count).map(|i| (i % 5) as f64).collect();
+            let slowly: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+            assert_eq!(dot(&a, &b), slowly, "{count}");
+            let mut less = a.clone();
+            take_off(&mut less, 2.0, &b);
+            assert!((0..count).all(|i| less[i] == a[i] - 2.0 * b[i]), "{count}");
+        }
     }
 }

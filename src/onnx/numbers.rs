@@ -41,9 +41,7 @@ impl TensorProto {
         let mut block = [0.0; BLOCK];
         for raw in raw.as_chunks().0.chunks(BLOCK) {
             let block = &mut block[..raw.len()];
-            for (float, &raw) in block.iter_mut().zip(raw) {
-                *float = f32::from_le_bytes(raw);
-            }
+            octet_kernels::decode(raw, block);
             each(block);
         }
         Ok(())

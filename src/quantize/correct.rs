@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::plan::{Bias, Plan};
 use super::qdq::Integers;
 use super::ranges::Ranges;
-use super::scale::QuantizationParameters;
+use super::scale::{QuantizationParameters, span};
 use crate::calibrate::{Channels, Observations};
 use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
@@ -72,6 +72,7 @@ fn correction(
     ) else {
         return Ok(Vec::new());
     };
+    let whole = span(weight.element, false, false);
     let Some(layout) = Layout::of(node, form, &tensor.shape()?, channels) else {
         return Ok(Vec::new());
     };
@@ -83,28 +84,31 @@ fn correction(
     }
     let mut added = vec![0.0; layout.joins.outputs];
     let (values, integers) = (tensor.to_f32()?, integers.to_i64()?);
-    let taps = layout.shares.len();
-    let kernels = values.chunks_exact(taps).zip(integers.chunks_exact(taps));
-    for (index, (values, integers)) in kernels.enumerate() {
-        let (input, output) = layout.joins.of_window(index);
-        let channel = match weight.axis {
-            None => 0,
-            Some(axis) => layout.joins.place(index, axis),
-        };
+    let (joins, taps) = (&layout.joins, layout.shares.len());
+    let windows = values.len() / taps.max(1);
+    let mut window = 0;
+    while window < windows {
+        let channel = weight.axis.map_or(0, |axis| joins.place(window, axis));
         let (Some(&scale), Some(&zero_point)) =
             (weight.scales.get(channel), weight.zero_points.get(channel))
         else {
             return Ok(Vec::new());
         };
-        let error = |(&value, &integer): (&f32, &i64)| {
-            f64::from(scale) * (integer - i64::from(zero_point)) as f64 - f64::from(value)
+        let grid = whole.grid(scale, zero_point);
+        // Windows of one scale that make one output of neighbouring inputs are taken together.
+        let (input, output) = joins.of_window(window);
+        let together = match weight.axis {
+            Some(1) => 1,
+            _ => joins.along_inputs(window).min(windows - window),
         };
-        let errors = values.iter().zip(integers).map(error);
-        let sum: f64 = errors
-            .zip(&layout.shares)
-            .map(|(error, share)| error * share)
-            .sum();
-        added[output] += sum * means[input];
+        let these = window * taps..(window + together) * taps;
+        added[output] += grid.added(
+            &values[these.clone()],
+            &integers[these],
+            &layout.shares,
+            &means[input..][..together],
+        );
+        window += together;
     }
     let correction: Vec<f64> = added.iter().map(|sum| -sum * layout.factor).collect();
     let sound = correction.iter().all(|c| c.is_finite());

@@ -1,6 +1,6 @@
 //! Scales of weights that cost least: what lies furthest out is cut off where finer steps for all others gain more.
 
-use super::scale::{QuantizationParameters, Span, quantize_value};
+use super::scale::{QuantizationParameters, Span};
 use super::weights::Channels;
 use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
@@ -43,13 +43,7 @@ fn choose(
         let (scale, zero_point) = (found.scales[channel], found.zero_points[channel]);
         let errors = errors[channel * factors.len()..].iter_mut();
         for (error, factor) in errors.zip(factors) {
-            let scale = scale * factor;
-            let cost = |&value: &f32| {
-                let steps = quantize_value(value, scale, zero_point, used) - zero_point;
-                let less = f64::from(value) - f64::from(scale) * f64::from(steps);
-                less * less
-            };
-            *error += run.iter().map(cost).sum::<f64>();
+            *error += used.grid(scale * factor, zero_point).squared_error(run);
         }
     })?;
     for (scale, errors) in found
@@ -68,6 +62,7 @@ fn choose(
 
 #[cfg(test)]
 mod tests {
+    use super::super::scale::quantize_value;
     use super::super::settings::{ElementType, Representation};
     use super::super::weights::parameters;
     use super::*;

@@ -3,6 +3,8 @@
 //! real = scale · (integer − zero point). All roundings are half to even, and scale and zero point are
 //! computed in f64 before the scale becomes f32: so ONNX Runtime has it, so it must be here.
 
+use octet_kernels::{Grid, nearest_bytes};
+
 use crate::onnx::schema::DataType;
 
 /// The integers of a type that are used.
@@ -10,6 +12,17 @@ use crate::onnx::schema::DataType;
 pub(super) struct Span {
     pub(super) low: i32,
     pub(super) high: i32,
+}
+
+impl Span {
+    /// These integers among the reals.
+    pub(super) fn grid(self, scale: f32, zero_point: i32) -> Grid {
+        Grid {
+            scale,
+            zero_point,
+            ends: [self.low, self.high],
+        }
+    }
 }
 
 /// Which integers of `element` are used: all, all but the lowest (symmetric and signed), or half.
@@ -46,8 +59,8 @@ pub(super) fn encoded(element: DataType, integers: impl IntoIterator<Item = i32>
 pub(super) struct Encoder {
     element: DataType,
     bytes: Vec<u8>,
-    /// How many there are, of those in pairs.
-    count: usize,
+    /// Of those in pairs, whether the last is alone so far.
+    half_is_open: bool,
 }
 
 impl Encoder {
@@ -57,7 +70,7 @@ impl Encoder {
         Encoder {
             element,
             bytes: Vec::with_capacity((count * bits).div_ceil(8)),
-            count: 0,
+            half_is_open: false,
         }
     }
 
@@ -70,18 +83,39 @@ impl Encoder {
                 bytes.extend(integers.flat_map(|i| (i as u16).to_le_bytes()));
             }
             DataType::Int4 | DataType::Uint4 => {
-                for integer in integers {
-                    let half = (integer as u8) & 15;
-                    match bytes.last_mut() {
-                        Some(byte) if self.count % 2 == 1 => *byte |= half << 4,
-                        _ => bytes.push(half),
-                    }
-                    self.count += 1;
+                let mut halves = integers.map(|integer| (integer as u8) & 15);
+                if self.half_is_open
+                    && let (Some(byte), Some(half)) = (bytes.last_mut(), halves.next())
+                {
+                    *byte |= half << 4;
+                    self.half_is_open = false;
+                }
+                while let Some(low) = halves.next() {
+                    let high = halves.next();
+                    bytes.push(low | high.unwrap_or(0) << 4);
+                    self.half_is_open = high.is_none();
                 }
             }
             // Both keep the low byte of the two's complement.
             _ => bytes.extend(integers.map(|i| i as u8)),
         }
+    }
+
+    /// Writes what values become, each on the grid in its place, or all on the only one.
+    pub(super) fn round(&mut self, values: &[f32], grids: &[Grid]) {
+        let bits = self.element.bits().unwrap_or(8);
+        if bits == 8 {
+            let from = self.bytes.len();
+            self.bytes.resize(from + values.len(), 0);
+            return nearest_bytes(values, grids, &mut self.bytes[from..]);
+        }
+        let grids = grids.iter().cycle();
+        self.extend(
+            values
+                .iter()
+                .zip(grids)
+                .map(|(&value, grid)| grid.nearest(value)),
+        );
     }
 
     /// What was written.
@@ -159,15 +193,7 @@ pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bo
 
 /// The integer for a real number, within the whole type.
 pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: Span) -> i32 {
-    // Further than any type of up to 16 bits reaches from any zero point.
-    const FAR: f32 = 4_194_304.0;
-    // The last bit of floats from 2^23 to 2^24 is worth one, so adding this to what is not FAR rounds, half to even: in
-    // vector code on every processor, which a call that rounds is not.
-    const ROUNDING: f32 = 12_582_912.0;
-    let steps = (value / scale).clamp(-FAR, FAR);
-    let integer = (steps + ROUNDING) - ROUNDING + zero_point as f32;
-    // NaN becomes 0 in this cast, as no integer stands for it.
-    integer.clamp(whole.low as f32, whole.high as f32) as i32
+    whole.grid(scale, zero_point).nearest(value)
 }
 
 #[cfg(test)]
@@ -224,6 +250,11 @@ mod tests {
         assert_eq!(encoded(DataType::Uint16, [1, 65535]), [1, 0, 255, 255]);
         assert_eq!(encoded(DataType::Int16, [-2]), [254, 255]);
         assert_eq!(encoded(DataType::Int4, [-1, 7, -8]), [0x7f, 0x08]);
+        let mut encoder = Encoder::new(DataType::Uint4, 4);
+        for integers in [&[1][..], &[], &[2, 3], &[4]] {
+            encoder.extend(integers.iter().copied());
+        }
+        assert_eq!(encoder.finish(), [0x21, 0x43]);
     }
 
     #[test]

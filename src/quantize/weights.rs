@@ -1,10 +1,12 @@
 //! Constants: their scales from their own values, and their integers.
 
+use std::slice;
+
 use bytes::Bytes;
-use octet_kernels::sum_of_squares;
+use octet_kernels::{Grid, add_squares, extremes, sum_of_squares, widen};
 
 use super::least_error::shrink;
-use super::scale::{Encoder, QuantizationParameters, quantize_value, span};
+use super::scale::{Encoder, QuantizationParameters, span};
 use super::settings::Representation;
 use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
@@ -29,16 +31,16 @@ pub(super) fn parameters(
             zero_points: vec![zero_point; channels.count],
         });
     }
-    let mut ranges = vec![(f32::INFINITY, f32::NEG_INFINITY); channels.count];
+    let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; channels.count];
     match represented.range {
-        Some(range) => ranges.fill((range.min, range.max)),
-        None => channels.each_run(tensor, |channel, run| {
-            let (min, max) = &mut ranges[channel];
-            // Written so that it becomes vector code; what is no number counts for nothing.
-            for &value in run {
-                *min = if value < *min { value } else { *min };
-                *max = if value > *max { value } else { *max };
+        Some(range) => ranges.fill([range.min, range.max]),
+        None => channels.each_part(tensor, |part| match part {
+            Part::Run(channel, run) => {
+                let [min, max] = &mut ranges[channel];
+                let [least, greatest] = extremes(run);
+                (*min, *max) = (min.min(least), max.max(greatest));
             }
+            Part::Row(first, row) => widen(&mut ranges[first..], row),
         })?,
     }
     let used = span(element, symmetric, represented.reduce_range);
@@ -49,8 +51,8 @@ pub(super) fn parameters(
     };
     let (scales, zero_points) = ranges
         .into_iter()
-        .map(|(min, max)| if min > max { (0.0, 0.0) } else { (min, max) })
-        .map(|(min, max)| represented.scale_and_zero_point(min, max, used, symmetric))
+        .map(|[min, max]| if min > max { [0.0; 2] } else { [min, max] })
+        .map(|[min, max]| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
     let mut found = QuantizationParameters {
         element,
@@ -81,8 +83,9 @@ pub(super) fn relative_error(
     let shape = tensor.shape()?;
     let channels = Channels::of(&shape, Some(axis));
     let mut squares = vec![0.0; channels.count];
-    channels.each_run(tensor, |channel, run| {
-        squares[channel] += sum_of_squares(run);
+    channels.each_part(tensor, |part| match part {
+        Part::Run(channel, run) => squares[channel] += sum_of_squares(run),
+        Part::Row(first, row) => add_squares(&mut squares[first..], row),
     })?;
     let numbers = shape.iter().product::<usize>() as f64 / channels.count.max(1) as f64;
     let largest = squares.iter().copied().fold(0.0, f64::max);
@@ -130,12 +133,12 @@ pub(super) fn quantized(
     let shape = tensor.shape()?;
     let whole = span(parameters.element, false, false);
     let mut integers = Encoder::new(parameters.element, shape.iter().product());
-    Channels::of(&shape, parameters.axis).each_run(tensor, |channel, run| {
-        let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
-        integers.extend(
-            run.iter()
-                .map(|&v| quantize_value(v, scale, zero_point, whole)),
-        );
+    let grid =
+        |channel: usize| whole.grid(parameters.scales[channel], parameters.zero_points[channel]);
+    let grids: Vec<Grid> = (0..parameters.scales.len()).map(grid).collect();
+    Channels::of(&shape, parameters.axis).each_part(tensor, |part| match part {
+        Part::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
+        Part::Row(first, row) => integers.round(row, &grids[first..]),
     })?;
     Ok(TensorProto::from_raw(
         name,
@@ -149,6 +152,14 @@ pub(super) fn quantized(
 pub(super) struct Channels {
     count: usize,
     inner: usize,
+}
+
+/// Neighbouring numbers of a tensor.
+enum Part<'a> {
+    /// All of one channel.
+    Run(usize, &'a [f32]),
+    /// Each of the next channel, from this one on.
+    Row(usize, &'a [f32]),
 }
 
 impl Channels {
@@ -165,21 +176,46 @@ impl Channels {
         }
     }
 
-    /// Calls `each` for runs of neighbours in one channel, in the order of memory: block by block, so that the whole is not
-    /// there a second time.
+    /// The same by runs only.
     pub(super) fn each_run(
         &self,
         tensor: &TensorProto,
         mut each: impl FnMut(usize, &[f32]),
     ) -> Result<(), TensorError> {
+        self.each_part(tensor, |part| match part {
+            Part::Run(channel, run) => each(channel, run),
+            Part::Row(first, row) => {
+                let values = row.iter().enumerate();
+                values.for_each(|(at, value)| each(first + at, slice::from_ref(value)));
+            }
+        })
+    }
+
+    /// Calls `each` for neighbours in the order of memory: block by block, so that the whole is not there a second time.
+    fn each_part(
+        &self,
+        tensor: &TensorProto,
+        mut each: impl FnMut(Part),
+    ) -> Result<(), TensorError> {
         if self.inner == 0 || self.count == 0 {
             return Ok(());
+        }
+        if self.inner == 1 {
+            let mut first = 0;
+            return tensor.each_f32_block(|mut block| {
+                while !block.is_empty() {
+                    let (row, rest) = block.split_at((self.count - first).min(block.len()));
+                    each(Part::Row(first, row));
+                    block = rest;
+                    first = (first + row.len()) % self.count;
+                }
+            });
         }
         let (mut channel, mut left) = (0, self.inner);
         tensor.each_f32_block(|mut block| {
             while !block.is_empty() {
                 let (run, rest) = block.split_at(left.min(block.len()));
-                each(channel, run);
+                each(Part::Run(channel, run));
                 block = rest;
                 left -= run.len();
                 if left == 0 {

@@ -6,6 +6,8 @@
 //! integer is the one that makes its own square least, those behind it being settled: what GPTQ does by changing the
 //! weights not rounded yet, without an inverse.
 
+use octet_kernels::{dot, take_off};
+
 /// What is added to each input's own square, as a share of the mean of all; and how much more where as few positions were seen as
 /// there are inputs, of whose products much is chance then.
 const DAMPING: f64 = 0.01;
@@ -59,9 +61,7 @@ impl Factor {
                 let behind = place + 1 + offset;
                 let share = row[behind] / square;
                 if share != 0.0 {
-                    for (value, &own) in later[behind..].iter_mut().zip(&row[behind..]) {
-                        *value -= share * own;
-                    }
+                    take_off(&mut later[behind..], share, &row[behind..]);
                 }
             }
             row[place] = 1.0;
@@ -119,21 +119,6 @@ impl Factor {
         }
         sum
     }
-}
-
-/// A sum of products in lanes, so that it becomes vector code: the same bits everywhere.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks::<LANES>();
-    let mut lanes = [0.0; LANES];
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
-        }
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]

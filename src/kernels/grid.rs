@@ -1,0 +1,193 @@
+//! The integers that reals are nearest to, as the quantizer rounds them.
+
+use crate::vectors::in_vectors;
+
+/// Where integers lie among reals: real = scale · (integer − zero point).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    /// From an integer to the next.
+    pub scale: f32,
+    /// The integer of zero.
+    pub zero_point: i32,
+    /// The least and the greatest integer.
+    pub ends: [i32; 2],
+}
+
+impl Grid {
+    /// The nearest integer, of two the even one; 0 for what is no number.
+    #[inline(always)]
+    pub fn nearest(&self, value: f32) -> i32 {
+        // Further than any type of up to 16 bits reaches from any zero point.
+        const FAR: f32 = 4_194_304.0;
+        let steps = (value / self.scale).clamp(-FAR, FAR);
+        let integer = nearest_whole(steps) + self.zero_point as f32;
+        let [low, high] = self.ends.map(|end| end as f32);
+        // NaN becomes 0 in this cast, as no integer stands for it.
+        integer.clamp(low, high) as i32
+    }
+
+    /// The sum of the squares of what rounding takes off, one after the other.
+    pub fn squared_error(&self, values: &[f32]) -> f64 {
+        let cost = |&value: &f32| {
+            let steps = self.nearest(value) - self.zero_point;
+            let less = f64::from(value) - f64::from(self.scale) * f64::from(steps);
+            less * less
+        };
+        values.iter().map(cost).sum()
+    }
+
+    /// What rounding the weights of windows to these integers adds: of each window the errors, each counted with its share, times
+    /// the mean of what the window is multiplied with. One mean a window.
+    pub fn added(&self, values: &[f32], integers: &[i64], shares: &[f64], means: &[f64]) -> f64 {
+        let error = |(&value, &integer): (&f32, &i64)| {
+            f64::from(self.scale) * (integer - i64::from(self.zero_point)) as f64 - f64::from(value)
+        };
+        let taps = shares.len().max(1);
+        let windows = values.chunks_exact(taps).zip(integers.chunks_exact(taps));
+        let added = windows.zip(means).map(|((values, integers), mean)| {
+            let errors = values.iter().zip(integers).map(error).zip(shares);
+            errors.map(|(error, share)| error * share).sum::<f64>() * mean
+        });
+        added.sum()
+    }
+}
+
+/// The low bytes of the nearest integers, each on the grid in its place, or all on the only one; as far as all go.
+pub fn nearest_bytes(values: &[f32], grids: &[Grid], bytes: &mut [u8]) {
+    in_vectors(|| match grids {
+        [grid] => {
+            for (byte, &value) in bytes.iter_mut().zip(values) {
+                *byte = grid.nearest(value) as u8;
+            }
+        }
+        _ => {
+            for ((byte, &value), grid) in bytes.iter_mut().zip(values).zip(grids) {
+                *byte = grid.nearest(value) as u8;
+            }
+        }
+    });
+}
+
+/// Makes each range reach the value in its place, as far as both go; what is no number counts for nothing.
+pub fn widen(ranges: &mut [[f32; 2]], row: &[f32]) {
+    for ([least, greatest], &value) in ranges.iter_mut().zip(row) {
+        *least = if value < *least { value } else { *least };
+        *greatest = if value > *greatest { value } else { *greatest };
+    }
+}
+
+/// Adds the square of the value in its place to each, as far as both go.
+pub fn add_squares(squares: &mut [f64], row: &[f32]) {
+    for (square, &value) in squares.iter_mut().zip(row) {
+        *square += f64::from(value * value);
+    }
+}
+
+/// The nearest whole number, of two the even one, of what is within 2^22 from zero.
+#[inline(always)]
+pub fn nearest_whole(value: f32) -> f32 {
+    (value + ROUNDING) - ROUNDING
+}
+
+/// The last bit of floats from 2^23 to 2^24 is worth one, so adding this rounds, half to even: in vector code on every processor,
+/// which a call that rounds is not.
+const ROUNDING: f32 = 12_582_912.0;
+
+/// The least and the greatest of values; what is no number counts for nothing. Infinite the wrong way round where there are none.
+pub fn extremes(values: &[f32]) -> [f32; 2] {
+    const LANES: usize = 16;
+    let lesser = |a: f32, b: f32| if a < b { a } else { b };
+    let greater = |a: f32, b: f32| if a > b { a } else { b };
+    in_vectors(|| {
+        let mut lanes = [[f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]];
+        let mut take = |values: &[f32]| {
+            for (lane, &value) in values.iter().enumerate() {
+                lanes[0][lane] = lesser(value, lanes[0][lane]);
+                lanes[1][lane] = greater(value, lanes[1][lane]);
+            }
+        };
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        take(rest);
+        blocks.iter().for_each(|block| take(block));
+        let [least, greatest] = lanes.map(IntoIterator::into_iter);
+        [
+            least.fold(f32::INFINITY, lesser),
+            greatest.fold(f32::NEG_INFINITY, greater),
+        ]
+    })
+}
+
+/// Little-endian floats, as far as both go.
+pub fn decode(raw: &[[u8; 4]], floats: &mut [f32]) {
+    for (float, &raw) in floats.iter_mut().zip(raw) {
+        *float = f32::from_le_bytes(raw);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_round_to_even_and_all_stay_within_the_ends() {
+        let grid = Grid {
+            scale: 0.5,
+            zero_point: 1,
+            ends: [-128, 127],
+        };
+        let values = [-1.25, -0.75, -0.25, 0.25, 0.75, 1.25, f32::NAN, 1e9, -1e9];
+        let integers = values.map(|value| grid.nearest(value));
+        assert_eq!(integers, [-1, -1, 1, 1, 3, 3, 0, 127, -128]);
+        let mut bytes = [9; 10];
+        nearest_bytes(&values, &[grid], &mut bytes);
+        assert_eq!(bytes, [255, 255, 1, 1, 3, 3, 0, 127, 128, 9]);
+        let other = Grid {
+            scale: 0.25,
+            ..grid
+        };
+        nearest_bytes(&values, &[grid, other], &mut bytes);
+        assert_eq!(bytes[..3], [255, 254, 1]);
+    }
+
+    #[test]
+    fn errors_are_what_comes_back_less_what_went_in() {
+        let grid = Grid {
+            scale: 0.5,
+            zero_point: -3,
+            ends: [-8, 7],
+        };
+        let values = [0.125, 0.75, 9.0, -0.375];
+        let integers = values.map(|value| grid.nearest(value));
+        assert_eq!(integers, [-3, -1, 7, -4]);
+        // 0, 1, 5 and -0.5 come back.
+        assert_eq!(
+            grid.squared_error(&values),
+            0.125f64.powi(2) * 2.0 + 0.0625 + 16.0
+        );
+        let integers = integers.map(i64::from);
+        let added = grid.added(&values, &integers, &[1.0, 0.5], &[2.0, -1.0]);
+        assert_eq!(added, 2.0 * (-0.125 + 0.5 * 0.25) - (-4.0 - 0.5 * 0.125));
+    }
+
+    #[test]
+    fn extremes_are_of_numbers_only() {
+        for count in [0, 1, 15, 16, 17, 100] {
+            let mut values: Vec<f32> = (0..count).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
+            let least = values.iter().copied().fold(f32::INFINITY, f32::min);
+            let greatest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(extremes(&values), [least, greatest], "{count}");
+            values.push(f32::NAN);
+            assert_eq!(extremes(&values), [least, greatest], "{count}");
+            let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; values.len()];
+            widen(&mut ranges, &values);
+            let mut squares = vec![1.0; values.len()];
+            add_squares(&mut squares, &values);
+            for ((range, square), &value) in ranges.iter().zip(squares).zip(&values).take(count) {
+                assert_eq!(
+                    (*range, square),
+                    ([value; 2], 1.0 + f64::from(value * value))
+                );
+            }
+        }
+    }
+}
