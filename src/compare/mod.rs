@@ -99,7 +99,7 @@ pub struct Comparison {
 }
 
 /// Operators that only move what others made: what is apart after them was apart before.
-const MOVING: [&str; 12] = [
+const MOVING: [&str; 15] = [
     "Reshape",
     "Transpose",
     "Flatten",
@@ -112,6 +112,9 @@ const MOVING: [&str; 12] = [
     "Expand",
     "Concat",
     "MaxPool",
+    "GlobalMaxPool",
+    "ReduceMax",
+    "ReduceMin",
 ];
 
 /// So many of the worst layers are named.

@@ -19,6 +19,7 @@ mod inlets;
 mod integers;
 mod least_error;
 mod operators;
+mod pairs_cut;
 mod plan;
 mod qdq;
 mod qoperator;

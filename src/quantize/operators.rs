@@ -71,7 +71,9 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
         "Relu" | "Clip" => Treatment::Clamp,
         "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "AveragePool"
         | "MaxPool" | "TopK" | "Resize" => Treatment::Share,
-        "DepthToSpace" | "SpaceToDepth" => Treatment::Share,
+        "DepthToSpace" | "SpaceToDepth" | "GlobalMaxPool" | "ReduceMax" | "ReduceMin" => {
+            Treatment::Share
+        }
         "Pad" => Treatment::Pad,
         "Split" => Treatment::Split,
         "Gather" | "GatherElements" => Treatment::Gather,
@@ -86,7 +88,7 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
 
 /// Whether ONNX Runtime's `quantize_static` takes an operator by default.
 pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
-    const OURS_ONLY: [&str; 16] = [
+    const OURS_ONLY: [&str; 19] = [
         "Sub",
         "Div",
         "HardSwish",
@@ -102,6 +104,9 @@ pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
         "Min",
         "DepthToSpace",
         "SpaceToDepth",
+        "GlobalMaxPool",
+        "ReduceMax",
+        "ReduceMin",
         "GroupNormalization",
     ];
     treatment(operator).is_some() && !OURS_ONLY.contains(&operator)

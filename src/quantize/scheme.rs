@@ -9,8 +9,8 @@ use super::settings::{
 };
 use super::{
     DynamicSettings, HalfSettings, Plan, QuantizeError, Quantized, QuantizedTensor, Ranges,
-    WeightSettings, quantize, quantize_blocks, quantize_dynamic, quantize_half, quantize_weights,
-    to_integer_operators, with_float_weights,
+    WeightSettings, pairs_cut, quantize, quantize_blocks, quantize_dynamic, quantize_half,
+    quantize_weights, to_integer_operators, with_float_weights,
 };
 use crate::calibrate::Method;
 use crate::graph::Model;
@@ -33,6 +33,7 @@ pub fn apply(
     let mut quantized = by_scheme(model, settings, ranges)?;
     quantized.notes.extend(without_effect(settings, model));
     quantized.notes.extend(without_meaning(settings));
+    quantized.notes.extend(pairs_cut::said(&quantized.model));
     Ok(quantized)
 }
 

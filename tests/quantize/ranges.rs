@@ -155,3 +155,29 @@ fn moves_are_quantized_by_themselves_where_that_is_wanted() {
     assert!(made.nodes.iter().all(|node| node.quantized));
     assert_eq!(made.ranges.get("x"), Some(&Range::new(-3.0, 3.0)));
 }
+
+#[test]
+fn a_note_tells_of_sums_that_onnx_runtime_may_cut_off() {
+    let of = |settings: Value| {
+        let notes = quantized(&convs(vec![], "a", &["y"]), settings, &[], Method::MinMax).notes;
+        let note = notes.into_iter().find(|note| note.contains("VNNI"));
+        note.map(|note| note.contains("sums of 2 of the layers"))
+    };
+    for settings in [
+        json!({}),
+        json!({ "activations": { "type": "i8" } }),
+        json!({ "format": "qoperator" }),
+        json!({ "scheme": "dynamic" }),
+    ] {
+        assert_eq!(of(settings.clone()), Some(true), "{settings}");
+    }
+    for settings in [
+        json!({ "weights": { "type": "u8" } }),
+        json!({ "weights": { "reduce_range": true } }),
+        json!({ "activations": { "type": "u16" } }),
+        json!({ "scheme": "weights" }),
+        json!({ "format": "simulated" }),
+    ] {
+        assert_eq!(of(settings.clone()), None, "{settings}");
+    }
+}

@@ -120,5 +120,9 @@ fn operators_that_nobody_knows_are_refused_and_those_that_are_absent_are_noted()
             "{notes:?}"
         );
     }
-    assert!(applied(by_operator("Conv")).unwrap().notes.is_empty());
+    let notes = applied(by_operator("Conv")).unwrap().notes;
+    assert!(
+        !notes.iter().any(|note| note.contains("had no effect")),
+        "{notes:?}"
+    );
 }

@@ -47,7 +47,9 @@ pub use layout::{
 pub use normalize::{Affine, layer_norm, softmax, softmax_reals};
 pub use output::{Output, Requantize};
 pub use pairwise::{Operand, add, extreme, multiply};
-pub use pool::{Average, average_pool, global_average_pool, max_pool, max_pool_reals};
+pub use pool::{
+    Average, average_pool, extreme_over, global_average_pool, max_pool, max_pool_reals,
+};
 pub use reals::{Arithmetic, Reals, arithmetic, layer_norm_reals, mean};
 pub use resize::{
     Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,

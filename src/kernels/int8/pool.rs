@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::convert::Target;
-use super::error::{Error, at_least, finite, product, span};
+use super::error::{Error, at_least, equal, finite, product, span};
 use super::moves;
 use super::shape::{Image, Window, row_count};
 
@@ -208,4 +208,78 @@ pub fn global_average_pool(
         *byte = to.byte((sum - zeros) as f32 * multiplier);
     }
     Ok(())
+}
+
+/// The greatest over the middle of [.., middle, inner], or the least: `inner` neighbours a row, rows `stride` apart, of which
+/// `middle` make a row of the output.
+pub fn extreme_over<T: PartialOrd + Copy>(
+    values: &[T],
+    [middle, inner]: [usize; 2],
+    stride: usize,
+    least: bool,
+    output: &mut [T],
+) -> Result<(), Error> {
+    if middle == 0 {
+        return Err(Error::Zero {
+            what: "what the greatest is taken of",
+        });
+    }
+    let count = output.len() / inner.max(1);
+    equal("the output, over its rows", count * inner, output.len())?;
+    let rows = product("the input", &[count, middle])?;
+    at_least(
+        "the input",
+        values.len(),
+        span("the input", rows, stride, inner)?,
+    )?;
+    let better = |value: T, than: T| if least { value < than } else { value > than };
+    let best = |one: T, other: T| if better(other, one) { other } else { one };
+    if [inner, stride] == [1; 2] {
+        for (to, values) in output.iter_mut().zip(values.chunks_exact(middle)) {
+            *to = values[1..].iter().copied().fold(values[0], best);
+        }
+        return Ok(());
+    }
+    for (at, output) in output.chunks_exact_mut(inner.max(1)).enumerate() {
+        let row = |row: usize| &values[(at * middle + row) * stride..][..inner];
+        output.copy_from_slice(row(0));
+        for row in (1..middle).map(row) {
+            for (to, &value) in output.iter_mut().zip(row) {
+                *to = best(*to, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extremes_are_taken_over_the_middle() {
+        let values: Vec<u8> = (0..60).map(|at| (at * 37 % 61) as u8).collect();
+        for [outer, middle, inner, stride] in [
+            [2, 5, 3, 3],
+            [2, 5, 1, 1],
+            [1, 12, 4, 5],
+            [0, 2, 2, 2],
+            [3, 1, 0, 4],
+        ] {
+            for least in [false, true] {
+                let mut found = vec![0; outer * inner];
+                extreme_over(&values, [middle, inner], stride, least, &mut found).unwrap();
+                for (at, found) in found.into_iter().enumerate() {
+                    let first = at / inner * middle * stride + at % inner;
+                    let of = (0..middle).map(|row| values[first + row * stride]);
+                    let wanted = if least { of.min() } else { of.max() };
+                    assert_eq!(Some(found), wanted, "{outer} {middle} {inner} {stride}");
+                }
+            }
+        }
+        let over = |sizes, stride, made: usize| {
+            extreme_over(&values, sizes, stride, true, &mut vec![0; made]).is_err()
+        };
+        assert!(over([0, 1], 1, 1) && over([61, 1], 1, 1) && over([2, 3], 3, 4));
+    }
 }

@@ -84,11 +84,14 @@ impl Plan {
 
 /// Whether a node makes no number that it didn't read, but zeros.
 fn moves(node: &NodeProto) -> bool {
-    const MOVE: [&str; 11] = [
+    const MOVE: [&str; 14] = [
         "DepthToSpace",
         "Flatten",
+        "GlobalMaxPool",
         "MaxPool",
         "Pad",
+        "ReduceMax",
+        "ReduceMin",
         "Reshape",
         "Slice",
         "SpaceToDepth",

@@ -80,7 +80,7 @@ fn moves(node: &NodeProto, opset: i64) -> bool {
     match node.operator().as_str() {
         "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Split"
         | "Gather" | "GatherElements" => true,
-        "MaxPool" => opset >= 12,
+        "MaxPool" | "ReduceMax" | "ReduceMin" => opset >= 12,
         "TopK" => opset >= 11,
         "Resize" => {
             let nearest = node.text("mode").unwrap_or("nearest") == "nearest";

@@ -5,8 +5,10 @@ use super::Writer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
 /// Operators that give the bytes back as they are, in another place.
-pub(super) const MOVING: [&str; 16] = [
+pub(super) const MOVING: [&str; 18] = [
     "MaxPool",
+    "ReduceMax",
+    "ReduceMin",
     "Reshape",
     "Transpose",
     "Squeeze",

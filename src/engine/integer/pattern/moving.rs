@@ -22,8 +22,22 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
     let rank = shape.len();
     let operation = match node.op_type.as_deref().unwrap_or_default() {
         "MaxPool" | "AveragePool" => pooling(node, &shape, &output)?,
-        "GlobalAveragePool" if rank >= 3 => Operation::Mean { axes: 2..rank },
-        "ReduceMean" => mean(node, reader, rank)?,
+        "GlobalAveragePool" if rank >= 3 => Operation::Mean {
+            axes: 2..rank,
+            sum: false,
+        },
+        "GlobalMaxPool" if rank >= 3 => Operation::Extreme {
+            axes: 2..rank,
+            least: false,
+        },
+        "ReduceMean" | "ReduceSum" => Operation::Mean {
+            axes: axes_over(node, reader, rank)?,
+            sum: node.is("ReduceSum"),
+        },
+        "ReduceMax" | "ReduceMin" => Operation::Extreme {
+            axes: axes_over(node, reader, rank)?,
+            least: node.is("ReduceMin"),
+        },
         "Resize" | "Upsample" => resize(node, reader, &shape, &output)?,
         "Pad" => pad(node, reader, &operand, &shape)?,
         "Slice" => slice(node, reader, &shape)?,
@@ -43,7 +57,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
         Operation::Reshape => count(&shape) == count(&output),
         Operation::Softmax { .. } | Operation::Normalize(_) => shape == output,
         Operation::Transpose(order) => order.iter().map(|&a| shape[a]).eq(output.iter().copied()),
-        Operation::Mean { axes } => {
+        Operation::Mean { axes, .. } | Operation::Extreme { axes, .. } => {
             let outside: usize = shape[..axes.start]
                 .iter()
                 .chain(&shape[axes.end..])
@@ -77,7 +91,10 @@ pub(super) fn fits_reals(
     }
     let all = inputs.iter().all(wide);
     let known = match operation {
-        Operation::MaxPool(_) | Operation::Reshape | Operation::Transpose(_) => all,
+        Operation::MaxPool(_)
+        | Operation::Extreme { .. }
+        | Operation::Reshape
+        | Operation::Transpose(_) => all,
         // A filling is a byte.
         Operation::Select { positions, .. } => {
             all && positions.iter().flatten().all(Option::is_some)
@@ -144,7 +161,12 @@ fn pooling(node: &NodeProto, shape: &[usize], output: &[usize]) -> Result<Operat
     Ok(Operation::MaxPool(window))
 }
 
-fn mean(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Reason> {
+/// The neighbouring axes that a node reduces to one number.
+fn axes_over(
+    node: &NodeProto,
+    reader: &Reader,
+    rank: usize,
+) -> Result<std::ops::Range<usize>, Reason> {
     let mut axes: Vec<usize> = match reader.list(node, "axes", 1) {
         Some(list) if !list.is_empty() => list
             .iter()
@@ -162,13 +184,9 @@ fn mean(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Rea
         return Err("it has no axes".into());
     };
     if last - first + 1 != axes.len() {
-        return Err(format!(
-            "it averages over axes that are no neighbours, {axes:?}"
-        ));
+        return Err(format!("its axes are no neighbours, {axes:?}"));
     }
-    Ok(Operation::Mean {
-        axes: first..last + 1,
-    })
+    Ok(first..last + 1)
 }
 
 /// Which axis of what goes into a Transpose each of its result is.

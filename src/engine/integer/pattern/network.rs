@@ -275,9 +275,15 @@ pub(in super::super) enum Operation {
         window: Window,
         counts_padding: bool,
     },
-    /// The mean over neighbouring axes.
+    /// The mean over neighbouring axes, or the sum.
     Mean {
         axes: std::ops::Range<usize>,
+        sum: bool,
+    },
+    /// The greatest over neighbouring axes, or the least.
+    Extreme {
+        axes: std::ops::Range<usize>,
+        least: bool,
     },
     /// A linear resize of an image: the neighbours of each row and each column.
     Resize {
@@ -357,7 +363,10 @@ impl Operation {
             Operation::Concat { .. } => "join",
             Operation::MaxPool(_) => "maximum pooling",
             Operation::AveragePool { .. } => "average pooling",
-            Operation::Mean { .. } => "mean",
+            Operation::Mean { sum: false, .. } => "mean",
+            Operation::Mean { sum: true, .. } => "sum",
+            Operation::Extreme { least: false, .. } => "greatest",
+            Operation::Extreme { least: true, .. } => "least",
             Operation::Resize { .. } => "linear resize",
             Operation::Select { .. } => "selection",
             Operation::Transpose(_) => "transpose",

@@ -9,7 +9,7 @@ use octet_kernels::int8::{self as kernels, Error, Image, Scale};
 use super::instruction::{PARTS, Work};
 use super::products::{floats, measured, of_two, product, requantized, sums};
 use super::slices::{
-    Sink, Slice, both, bytes_of, floats_of, images, one, pieces, selected, sums_of,
+    Sink, Slice, both, bytes_of, extreme_over, floats_of, images, one, pieces, selected, sums_of,
     turned_to_first, turned_to_last, view,
 };
 use super::threads::share;
@@ -294,6 +294,9 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 })?;
             }
             Ok(())
+        }
+        Work::ExtremeOver([_, middle, inner], least) => {
+            extreme_over(bytes_of(inputs, 0)?, [*middle, *inner], *least, output)
         }
         Work::Resize {
             images: count,

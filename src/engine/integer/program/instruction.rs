@@ -185,7 +185,8 @@ pub(super) enum Work {
     WideToBytes(Arc<WideTable<u8>>),
     MaxPoolOfReals(Window, [Plane; 2]),
     /// The mean over the middle of [middle, inner].
-    MeanOfReals([usize; 2]),
+    MeanOfReals([usize; 2], bool),
+    ExtremeOfReals([usize; 2], bool),
     /// Sums times a factor each, added up.
     JoinSums(Vec<f64>),
     /// Of rows of this length.
@@ -238,6 +239,8 @@ pub(super) enum Work {
     },
     MaxPool(Window, usize, [Plane; 2]),
     AveragePool(Window, usize, [Plane; 2], Average, u8),
+    /// The greatest over the middle of [outer, middle, inner], or the least.
+    ExtremeOver([usize; 3], bool),
     /// The mean over the middle of [outer, middle, inner].
     Mean {
         sizes: [usize; 3],

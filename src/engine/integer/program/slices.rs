@@ -126,6 +126,28 @@ pub(super) fn selected<T: Copy + Send + Sync>(
     })
 }
 
+/// The greatest, or the least, over the middle of [.., middle, inner], shared by parts of the first axis or, where there is only
+/// one, of the last.
+pub(super) fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
+    values: &[T],
+    [middle, inner]: [usize; 2],
+    least: bool,
+    output: &mut [T],
+) -> Result<(), Error> {
+    let cost = values.len();
+    if output.len() > inner {
+        let block = middle * inner;
+        return share(output, inner, cost, |part, output| {
+            let values = values.get(part.start * block..).unwrap_or_default();
+            kernels::extreme_over(values, [middle, inner], inner, least, output)
+        });
+    }
+    share(output, 1, cost, |part, output| {
+        let values = values.get(part.start..).unwrap_or_default();
+        kernels::extreme_over(values, [middle, output.len()], inner, least, output)
+    })
+}
+
 pub(super) fn view<'a>(values: &'a [u8], plane: &Plane, zero_point: u8) -> Image<'a> {
     Image {
         values,

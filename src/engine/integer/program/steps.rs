@@ -106,19 +106,26 @@ impl<'a> Compiler<'a> {
                 let made = self.bytes(work, vec![source], output);
                 self.put(step, Layout::ChannelsLast, made);
             }
-            Operation::Mean { axes } => {
+            Operation::Mean { axes, sum } => {
                 let (layout, sizes) = around(shape, axes);
+                let times = if *sum { sizes[1] as f32 } else { 1.0 };
                 let source = self.operand(first, layout)?;
                 let from = first.quantization().ok_or(MISSING)?;
                 let to = step.quantization.ok_or(MISSING)?;
                 let work = Work::Mean {
                     sizes,
                     zero_point: from.zero_point,
-                    factor: ratio(&[from.scale], to.scale),
+                    factor: ratio(&[from.scale], to.scale) * times,
                     to: target(to, step.bounds),
                 };
                 let made = self.bytes(work, vec![source], output);
                 self.put(step, Layout::Plain, made);
+            }
+            Operation::Extreme { axes, least } => {
+                let (layout, sizes) = around(shape, axes);
+                let source = self.operand(first, layout)?;
+                let made = self.bytes(Work::ExtremeOver(sizes, *least), vec![source], output);
+                self.kept(step, first, Layout::Plain, made, output)?;
             }
             Operation::Resize { rows, columns } => {
                 let source = self.operand(first, Layout::ChannelsLast)?;

@@ -7,7 +7,9 @@ use octet_kernels::int8::{self as kernels, Arithmetic, Error, Grid, Image, Plane
 use super::compile::{Compiler, MISSING, scale};
 use super::instruction::{Element, Source, Work};
 use super::layout::{Layout, coincide};
-use super::slices::{Slice, bytes_of, floats_of, images, selected, sums_of, turned_to_last};
+use super::slices::{
+    Slice, bytes_of, extreme_over, floats_of, images, selected, sums_of, turned_to_last,
+};
 use super::steps::plane_of;
 use super::threads::share;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
@@ -188,9 +190,13 @@ impl<'a> Compiler<'a> {
                 let work = Work::MaxPoolOfReals(window.clone(), planes);
                 (Layout::ChannelsLast, work)
             }
-            Operation::Mean { axes } => {
+            Operation::Mean { axes, sum } => {
                 let (layout, [_, middle, inner]) = super::steps::around(shape, axes);
-                (layout, Work::MeanOfReals([middle, inner]))
+                (layout, Work::MeanOfReals([middle, inner], *sum))
+            }
+            Operation::Extreme { axes, least } => {
+                let (layout, [_, middle, inner]) = super::steps::around(shape, axes);
+                (layout, Work::ExtremeOfReals([middle, inner], *least))
             }
             Operation::Normalize(norm) => (Layout::Plain, Work::NormalizeReals(norm.clone())),
             _ => return Err(MISSING),
@@ -198,7 +204,7 @@ impl<'a> Compiler<'a> {
         let source = self.reals(first, layout)?;
         let made = self.add(work, vec![source], Element::Float, output);
         let layout = match (&step.operation, coincide(output)) {
-            (Operation::Mean { .. }, _) => Layout::Plain,
+            (Operation::Mean { .. } | Operation::Extreme { .. }, _) => Layout::Plain,
             _ => layout,
         };
         self.ended(step, layout, made, output);
@@ -340,13 +346,19 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
             }
             Ok(())
         }
-        Work::MeanOfReals([middle, inner]) => {
+        Work::MeanOfReals([middle, inner], sum) => {
             let reals = floats_of(inputs, 0)?;
             share(output, *inner, reals.len(), |part, output| {
                 let block = middle * inner;
                 let reals = &reals[part.start * block..part.end * block];
-                kernels::mean(reals, [*middle, *inner], output)
+                kernels::mean(reals, [*middle, *inner], output)?;
+                let times = if *sum { *middle as f32 } else { 1.0 };
+                output.iter_mut().for_each(|mean| *mean *= times);
+                Ok(())
             })
+        }
+        Work::ExtremeOfReals(sizes, least) => {
+            extreme_over(floats_of(inputs, 0)?, *sizes, *least, output)
         }
         Work::NormalizeReals(norm) => {
             let (reals, row) = (floats_of(inputs, 0)?, norm.length);

@@ -24,7 +24,9 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             Operation::Sums(sums) if matches!(sums.by, Multiplier::Image(..)) => {
                 Layout::ChannelsLast
             }
-            Operation::Mean { axes } if axes.start == 2 => Layout::ChannelsLast,
+            Operation::Mean { axes, .. } | Operation::Extreme { axes, .. } if axes.start == 2 => {
+                Layout::ChannelsLast
+            }
             Operation::Softmax { axes } if *axes == (1..2) => Layout::ChannelsLast,
             Operation::Table(_)
             | Operation::ChannelTables(_)

@@ -103,5 +103,7 @@ fn around_softmax(graph: &Graph) -> HashSet<usize> {
 
 /// Whether it gives the greatest of some numbers, and not also where they stand: rounding keeps order.
 fn picks_greatest(node: &NodeProto) -> bool {
-    node.is("MaxPool") && node.output.get(1).is_none_or(String::is_empty)
+    node.is("GlobalMaxPool")
+        || node.is("ReduceMax")
+        || node.is("MaxPool") && node.output.get(1).is_none_or(String::is_empty)
 }

@@ -1,0 +1,66 @@
+//! Layers whose results native ONNX Runtime may cut off: on x86 processors without VNNI it adds the products of two bytes in 16 bits,
+//! which hold them for weights within ±64 only.
+
+use crate::graph::{MICROSOFT, Model};
+use crate::onnx::schema::{DataType, NodeProto, TensorProto};
+
+/// The greatest magnitude of a weight of which two products always fit: 2 · 255 · 64.
+const FITS: u8 = 64;
+
+/// A sentence for the person, where there are such layers.
+pub(crate) fn said(model: &Model) -> Option<String> {
+    let uses = model.graph.uses();
+    let made_by = |name: &str| uses.producer(name).map(|index| &model.graph.nodes[index]);
+    let constant = |name: Option<&str>| model.graph.initializers.get(name?);
+    let cut = |node: &&NodeProto| {
+        let Some(slot) = slot_of_weight(node) else {
+            return false;
+        };
+        let weight = node.input_at(slot);
+        let dequantized =
+            |name: Option<&str>| made_by(name?).filter(|maker| maker.is("DequantizeLinear"));
+        let integers = match dequantized(weight) {
+            // Between pairs: what it is multiplied with has to have eight bits, too.
+            Some(maker) => {
+                let given = dequantized(node.input_at(0));
+                let bytes = given.is_some_and(|given| match constant(given.input_at(2)) {
+                    Some(zero_point) => is_of(zero_point, &[DataType::Uint8, DataType::Int8]),
+                    None => given.input_at(2).is_none(),
+                });
+                constant(maker.input_at(0)).filter(|_| bytes)
+            }
+            None => constant(weight),
+        };
+        integers.is_some_and(reaches_further)
+    };
+    let count = model.graph.nodes.iter().filter(cut).count();
+    (count > 0).then(|| {
+        format!(
+            "native ONNX Runtime cuts off sums of {count} of the layers on x86 processors without VNNI (AMD before Zen 4, most Intel before 2021), where outputs may \
+             be far off; in a browser, on other processors and here they are exact. Weights of the type u8 are exact there, too"
+        )
+    })
+}
+
+/// Where the weights of an operator are that multiplies integers in ONNX Runtime.
+fn slot_of_weight(node: &NodeProto) -> Option<usize> {
+    match (node.domain.as_deref(), node.op_type.as_deref()?) {
+        (None | Some("" | "ai.onnx"), "QLinearConv" | "QLinearMatMul") => Some(3),
+        (Some(MICROSOFT), "QGemm") => Some(3),
+        (None | Some("" | "ai.onnx"), "Conv" | "Gemm" | "MatMul") => Some(1),
+        (None | Some("" | "ai.onnx"), "ConvInteger" | "MatMulInteger") => Some(1),
+        (Some(MICROSOFT), "DynamicQuantizeLSTM") => Some(1),
+        _ => None,
+    }
+}
+
+fn is_of(tensor: &TensorProto, elements: &[DataType]) -> bool {
+    tensor
+        .element()
+        .is_ok_and(|element| elements.contains(&element))
+}
+
+fn reaches_further(integers: &TensorProto) -> bool {
+    let raw = integers.raw_data.as_deref().unwrap_or_default();
+    is_of(integers, &[DataType::Int8]) && raw.iter().any(|&byte| (byte as i8).unsigned_abs() > FITS)
+}
