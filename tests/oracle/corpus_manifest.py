@@ -31,6 +31,7 @@ class Model:
     sha256: str  # of the .onnx file
     package: str | None = None
     quantized: bool = False  # already quantized: must be refused
+    unseen: bool = False  # nothing of ours was tried out on it: for test_unseen.py and its table only
 
 
 PACKAGES = {
@@ -74,6 +75,18 @@ PACKAGES = {
         "wheel", "scikit-image", "0.25.2",
         "scikit_image-0.25.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
         "24cc986e1f4187a12aa319f777b36008764e856e5013666a4a83f8df083c2641", "BSD-3-Clause", platform="manylinux2014_x86_64", python="311"),
+    "silero": Package(
+        "wheel", "silero-vad", "6.2.3", "silero_vad-6.2.3-py3-none-any.whl",
+        "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8", "MIT"),
+    "swift_f0": Package(
+        "wheel", "swift-f0", "0.3.0", "swift_f0-0.3.0-py3-none-any.whl",
+        "d7240c7c94b1d3e8f0e0cd2701b79be89a0f23a19cd5f944895a6518ecad72f3", "MIT"),
+    "basic_pitch": Package(
+        "wheel", "basic-pitch", "0.4.0", "basic_pitch-0.4.0-py2.py3-none-any.whl",
+        "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0", "Apache-2.0"),
+    "speechmos": Package(
+        "wheel", "speechmos", "0.0.1.1", "speechmos-0.0.1.1-py3-none-any.whl",
+        "31c4c9d3234f6ee10102edff74333014c50006a3f389daf7ecacae34e68ebbf7", "MIT"),
     "photos": Package(
         "wheel", "foolbox", "3.3.4", "foolbox-3.3.4-py3-none-any.whl",
         "11049d515d38e765e206a73ace9cc648b81a0d6d1da9ad9057e149ee117989cb", "MIT"),
@@ -114,12 +127,25 @@ MODELS = {
         "b8f2ad9cbc1f2e3922a6cb9459e30824e7e2467f3fb4fd61420640e34ea0bf68", "ddddocr", quantized=True),
     "ddddocr": Model("copy", "ddddocr/common.onnx", "33b5cd351ee94e73a6bf8fa18c415ed8b819b3ffd342e267c30d8ad8334e34e8", "ddddocr"),
     "ddddocr_det": Model("copy", "ddddocr/common_det.onnx", "6faa8ea85a8c1a634e5050c4a138fca10f30194e0d7abbe9ade1fcd423af6ed6", "ddddocr"),
+    "silero_vad": Model(
+        "copy", "silero_vad/data/silero_vad_16k_op15.onnx",
+        "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49", "silero", unseen=True),
+    "swift_f0": Model(
+        "copy", "swift_f0/model.onnx",
+        "6385e8c2ebc3872e82c9ff5946228de44cd3be77a750ea53698b7dbfe94b0a22", "swift_f0", unseen=True),
+    "basic_pitch": Model(
+        "copy", "basic_pitch/saved_models/icassp_2022/nmp.onnx",
+        "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec", "basic_pitch", unseen=True),
+    "plcmos": Model(
+        "copy", "speechmos/plcmos_models/plcmos_v2.onnx",
+        "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286", "speechmos", unseen=True),
     "resnet50": Model("inflate", "resnet50.skeleton.onnx", "1b5251fe4112e0b0e17255cfcff1dba2ba1bf3f993ffe8bd16665ae18102a008"),
     "sam2_image_encoder_dynshape": Model("inflate", "sam2_image_encoder_dynshape.skeleton.onnx", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
 }
 
-# What can be quantized, and of that what takes 15 GB of activations an inference.
-FLOAT = [name for name, model in MODELS.items() if not model.quantized]
+# What can be quantized, but for what nothing was tried out on; this; and of the first what takes 15 GB of activations an inference.
+FLOAT = [name for name, model in MODELS.items() if not model.quantized and not model.unseen]
+UNSEEN = [name for name, model in MODELS.items() if model.unseen]
 HUGE = ["sam2_image_encoder_dynshape"]
 
 # Which files of which quantizer are held to ONNX Runtime as a whole: (model, "octet" or "theirs"). What was quantized before has ranges of
