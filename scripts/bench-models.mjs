@@ -37,7 +37,7 @@ export const mounts = (cache) => ({
  * @property {number} [tract] the same of floats that tract's kernels run; not measured where nothing is said
  */
 
-/** The models of the table, and the two language models. @type {Record<string, Case>} */
+/** The models of the table, two of sound, and the language model. @type {Record<string, Case>} */
 export const cases = {
   lite0: { name: 'EfficientNet-Lite0', file: 'efficientnet_lite0', from: 'corpus', peer: true },
   squeezenet: { name: 'SqueezeNet', file: 'squeezenet', from: 'corpus', peer: true },
@@ -46,6 +46,8 @@ export const cases = {
   resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'corpus', peer: true },
   mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'skeleton', peer: true },
   lraspp: { name: 'LR-ASPP', file: 'lraspp_mobilenet_v3_large', from: 'skeleton', peer: true },
+  pitch: { name: 'Basic Pitch', file: 'basic_pitch', from: 'corpus', peer: true, least: [1.7, 1.3] },
+  plcmos: { name: 'PLCMOS', file: 'plcmos', from: 'corpus', peer: true, least: [1.7, 1.3] },
   dwblock: { name: 'block of 96 channels, kernel 5, dilation 5', file: 'dwblock_k5d5', from: 'skeleton', own: 2, tract: 2 },
   minilm: { name: 'MiniLM, static', file: 'minilm', from: 'corpus', own: 1.3 },
   'minilm-blocks': { name: 'MiniLM, weights in blocks of 4 bits', file: 'minilm', from: 'corpus', settings: { scheme: 'blocks' }, own: 1 },
@@ -236,8 +238,8 @@ function measured(page, one, samples) {
       const inputs = previews;
       const feeds = Object.fromEntries(inputs.map(({ element, shape }, at) => {
         const count = shape.reduce((all, size) => all * size, 1);
-        // Of integers, as of tokens, any will do: they take as long.
-        const given = element === 'float32' ? values : new BigInt64Array(count).fill(1n);
+        // Of integers, as of tokens, and of what comes beside, any will do: they take as long.
+        const given = element !== 'float32' ? new BigInt64Array(count).fill(1n) : at === 0 ? values : new Float32Array(count);
         return [session.inputNames[at], new ort.Tensor(element, given, shape)];
       }));
       const times = [];

@@ -112,7 +112,13 @@ class Corpus:
 
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for index, sample in enumerate(corpus_samples.make(name, self.package)):
+        if MODELS[name].unseen:
+            from task_sounds import SOUNDS
+
+            made = SOUNDS[name](self).folds[0].calibration
+        else:
+            made = corpus_samples.make(name, self.package)
+        for index, sample in enumerate(made):
             np.savez(folder / f"{index:02}.npz", **sample)
         mark.write_text(SAMPLES_RECIPE)
         return folder
