@@ -100,11 +100,9 @@ fn a_model_and_samples_become_a_quantized_model_and_a_report() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(
-        output.stderr.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    // What it means elsewhere, and nothing else.
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("VNNI") && said.lines().count() == 1, "{said}");
     let model = ModelProto::decode(fs::read(folder.join("q.onnx")).unwrap().as_slice()).unwrap();
     let graph = model.graph.unwrap();
     assert!(

@@ -4,7 +4,7 @@ use crate::vectors::in_vectors;
 
 /// Where integers lie among reals: real = scale · (integer − zero point).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Grid {
+pub struct IntegerGrid {
     /// From an integer to the next.
     pub scale: f32,
     /// The integer of zero.
@@ -13,7 +13,7 @@ pub struct Grid {
     pub ends: [i32; 2],
 }
 
-impl Grid {
+impl IntegerGrid {
     /// The nearest integer, of two the even one; 0 for what is no number.
     #[inline(always)]
     pub fn nearest(&self, value: f32) -> i32 {
@@ -53,7 +53,7 @@ impl Grid {
 }
 
 /// The low bytes of the nearest integers, each on the grid in its place, or all on the only one; as far as all go.
-pub fn nearest_bytes(values: &[f32], grids: &[Grid], bytes: &mut [u8]) {
+pub fn nearest_bytes(values: &[f32], grids: &[IntegerGrid], bytes: &mut [u8]) {
     in_vectors(|| match grids {
         [grid] => {
             for (byte, &value) in bytes.iter_mut().zip(values) {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn ties_round_to_even_and_all_stay_within_the_ends() {
-        let grid = Grid {
+        let grid = IntegerGrid {
             scale: 0.5,
             zero_point: 1,
             ends: [-128, 127],
@@ -141,7 +141,7 @@ mod tests {
         let mut bytes = [9; 10];
         nearest_bytes(&values, &[grid], &mut bytes);
         assert_eq!(bytes, [255, 255, 1, 1, 3, 3, 0, 127, 128, 9]);
-        let other = Grid {
+        let other = IntegerGrid {
             scale: 0.25,
             ..grid
         };
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn errors_are_what_comes_back_less_what_went_in() {
-        let grid = Grid {
+        let grid = IntegerGrid {
             scale: 0.5,
             zero_point: -3,
             ends: [-8, 7],

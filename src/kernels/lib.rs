@@ -18,6 +18,6 @@ pub use count::{count, count_within};
 pub use ends::Ends;
 pub use expected::Steps;
 pub use gram::{LARGEST, LONGEST, add_products};
-pub use grid::{Grid, add_squares, decode, extremes, nearest_bytes, nearest_whole, widen};
+pub use grid::{IntegerGrid, add_squares, decode, extremes, nearest_bytes, nearest_whole, widen};
 pub use magnitudes::raise_magnitudes;
 pub use sum::{dot, sum, sum_of_squares, take_off};

@@ -36,8 +36,8 @@ pub(crate) fn said(model: &Model) -> Option<String> {
     let count = model.graph.nodes.iter().filter(cut).count();
     (count > 0).then(|| {
         format!(
-            "native ONNX Runtime cuts off sums of {count} of the layers on x86 processors without VNNI (AMD before Zen 4, most Intel before 2021), where outputs may \
-             be far off; in a browser, on other processors and here they are exact. Weights of the type u8 are exact there, too"
+            "native ONNX Runtime may cut off sums in {count} layers on x86 processors without VNNI (AMD before Zen 4, most Intel \
+             before 2021), and be far off there; with weights of the type u8 it is exact, as browsers and Octet are with any"
         )
     })
 }

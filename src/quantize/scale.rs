@@ -3,7 +3,7 @@
 //! real = scale · (integer − zero point). All roundings are half to even, and scale and zero point are
 //! computed in f64 before the scale becomes f32: so ONNX Runtime has it, so it must be here.
 
-use octet_kernels::{Grid, nearest_bytes};
+use octet_kernels::{IntegerGrid, nearest_bytes};
 
 use crate::onnx::schema::DataType;
 
@@ -16,8 +16,8 @@ pub(super) struct Span {
 
 impl Span {
     /// These integers among the reals.
-    pub(super) fn grid(self, scale: f32, zero_point: i32) -> Grid {
-        Grid {
+    pub(super) fn grid(self, scale: f32, zero_point: i32) -> IntegerGrid {
+        IntegerGrid {
             scale,
             zero_point,
             ends: [self.low, self.high],
@@ -102,7 +102,7 @@ impl Encoder {
     }
 
     /// Writes what values become, each on the grid in its place, or all on the only one.
-    pub(super) fn round(&mut self, values: &[f32], grids: &[Grid]) {
+    pub(super) fn round(&mut self, values: &[f32], grids: &[IntegerGrid]) {
         let bits = self.element.bits().unwrap_or(8);
         if bits == 8 {
             let from = self.bytes.len();

@@ -3,7 +3,7 @@
 use std::slice;
 
 use bytes::Bytes;
-use octet_kernels::{Grid, add_squares, extremes, sum_of_squares, widen};
+use octet_kernels::{IntegerGrid, add_squares, extremes, sum_of_squares, widen};
 
 use super::least_error::shrink;
 use super::scale::{Encoder, QuantizationParameters, span};
@@ -135,7 +135,7 @@ pub(super) fn quantized(
     let mut integers = Encoder::new(parameters.element, shape.iter().product());
     let grid =
         |channel: usize| whole.grid(parameters.scales[channel], parameters.zero_points[channel]);
-    let grids: Vec<Grid> = (0..parameters.scales.len()).map(grid).collect();
+    let grids: Vec<IntegerGrid> = (0..parameters.scales.len()).map(grid).collect();
     Channels::of(&shape, parameters.axis).each_part(tensor, |part| match part {
         Part::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
         Part::Row(first, row) => integers.round(row, &grids[first..]),

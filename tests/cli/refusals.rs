@@ -210,6 +210,8 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
         "data",
         "--out",
         "/dev/full",
+        "--weights",
+        "u8",
     ];
     refused(
         &folder,
@@ -220,7 +222,7 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
     // A limit on the size of files stands for a disk that fills while the model is written.
     fs::write(folder.join("q.onnx"), "what was there before").unwrap();
     let command = format!(
-        "trap '' XFSZ; ulimit -f 0; exec '{}' {}",
+        "trap '' XFSZ; ulimit -f 0; exec '{}' {} --weights u8",
         env!("CARGO_BIN_EXE_octet"),
         QUANTIZE.join(" ")
     );

@@ -161,7 +161,7 @@ fn a_note_tells_of_sums_that_onnx_runtime_may_cut_off() {
     let of = |settings: Value| {
         let notes = quantized(&convs(vec![], "a", &["y"]), settings, &[], Method::MinMax).notes;
         let note = notes.into_iter().find(|note| note.contains("VNNI"));
-        note.map(|note| note.contains("sums of 2 of the layers"))
+        note.map(|note| note.contains("sums in 2 layers"))
     };
     for settings in [
         json!({}),

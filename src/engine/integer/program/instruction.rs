@@ -184,8 +184,9 @@ pub(super) enum Work {
     WideTable(Arc<WideTable<f32>>),
     WideToBytes(Arc<WideTable<u8>>),
     MaxPoolOfReals(Window, [Plane; 2]),
-    /// The mean over the middle of [middle, inner].
+    /// The mean over the middle of [middle, inner], or the sum.
     MeanOfReals([usize; 2], bool),
+    /// The greatest over the middle of [middle, inner], or the least.
     ExtremeOfReals([usize; 2], bool),
     /// Sums times a factor each, added up.
     JoinSums(Vec<f64>),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Pair, around_softmax, moves, picks_greatest};
+use super::{Pair, around_softmax, moves, picks_extreme};
 use crate::graph::{Graph, Steps};
 use crate::onnx::schema::NodeProto;
 
@@ -61,7 +61,7 @@ fn passed<'a>(
     let pair = known.get(node.input_at(0)?)?;
     // Whether all that comes out is among the numbers that stand for integers.
     let same = moves(node)
-        || picks_greatest(node)
+        || picks_extreme(node)
         || node.is("Split")
         || node.is("Gather")
         || node.is("Relu")

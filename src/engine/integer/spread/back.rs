@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Pair, around_softmax, moves, picks_greatest};
+use super::{Pair, around_softmax, moves, picks_extreme};
 use crate::graph::{Graph, Steps};
 
 /// Goes from the end of the graph to its beginning, so that a pair passes through any number of such operators.
@@ -34,7 +34,7 @@ pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
         };
         let moved = match node.is("Concat") {
             true => &node.input[..],
-            false if moves(node) || picks_greatest(node) || node.is("Pad") => {
+            false if moves(node) || picks_extreme(node) || node.is("Pad") => {
                 node.input.get(..1).unwrap_or_default()
             }
             false => continue,

@@ -101,9 +101,10 @@ fn around_softmax(graph: &Graph) -> HashSet<usize> {
     around
 }
 
-/// Whether it gives the greatest of some numbers, and not also where they stand: rounding keeps order.
-fn picks_greatest(node: &NodeProto) -> bool {
-    node.is("GlobalMaxPool")
-        || node.is("ReduceMax")
+/// Whether it gives the greatest of some numbers, or the least, and not also where they stand: rounding keeps order.
+fn picks_extreme(node: &NodeProto) -> bool {
+    ["GlobalMaxPool", "ReduceMax", "ReduceMin"]
+        .iter()
+        .any(|operator| node.is(operator))
         || node.is("MaxPool") && node.output.get(1).is_none_or(String::is_empty)
 }
