@@ -7,7 +7,6 @@ mod exact_sum;
 mod expected_error;
 mod further;
 mod histogram;
-mod logarithm;
 mod meeting;
 #[cfg(test)]
 mod merging;

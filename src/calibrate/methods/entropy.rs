@@ -18,10 +18,11 @@
 //! Exact zeros are left out: they come back exactly whatever the range, and where a Relu made
 //! most values zero nothing else would be heard.
 
+use octet_kernels::{Running, log2};
+
 #[cfg(test)]
 use super::super::distribution::Bin;
 use super::super::distribution::Distribution;
-use super::super::logarithm::log2;
 use super::super::{Observation, Range, Target};
 
 /// `1 / (2·ln 2)`: a half, in bits.
@@ -132,21 +133,11 @@ impl Bins {
         };
         let width = end - start;
         let groups = levels.min(width);
-        let mut filled_groups = 0.0;
-        for group in 0..groups {
-            let (from, to) = (
-                start + group * width / groups,
-                start + (group + 1) * width / groups,
-            );
-            let content = self.mass[to] - self.mass[from];
-            if content > 0.0 {
-                let more = if group == 0 { below } else { 0.0 }
-                    + if group + 1 == groups { above } else { 0.0 };
-                let filled = self.filled[to] - self.filled[from];
-                sum -= (content + more) * log2(content / filled);
-                filled_groups += 1.0;
-            }
-        }
+        let running = Running {
+            mass: &self.mass,
+            filled: &self.filled,
+        };
+        let (sum, filled_groups) = running.less_groups(sum, start..end, groups, [below, above]);
         let by_chance = (self.filled[end] - self.filled[start] - filled_groups) * HALF_IN_BITS;
         (sum - by_chance) / all + log2(inside) - log2(all)
     }

@@ -7,7 +7,8 @@
 //! 2β²·e^(-u/β) / (N·V) to each: next to nothing for a large image, more than all rounding for the hundred
 //! values that a network's last layers hold.
 
-use super::super::logarithm::log2;
+use octet_kernels::log2;
+
 use super::super::{Observation, Range};
 
 /// What is expected beyond the ends of what was seen.

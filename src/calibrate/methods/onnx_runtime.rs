@@ -6,7 +6,8 @@
 //! within a few units of the last place there (which depends on the processor it runs on), so that two
 //! candidates equal to seven digits may change places.
 
-use super::super::logarithm::log2;
+use octet_kernels::log2;
+
 use super::super::{NumpyHistogram, Range};
 
 /// `compute_percentile` of magnitudes.

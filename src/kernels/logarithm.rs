@@ -13,7 +13,8 @@ const TWO_OVER_LN_2: f64 = 2.885_390_081_777_926_8;
 /// With x = 2^e·m and m between √½ and √2, log2 x = e + log2 m, and with t = (m - 1)/(m + 1)
 /// ln m = 2·artanh t = 2·(t + t³/3 + t⁵/5 + …). As |t| < 0.172, each term is 34 times less than the one
 /// before: eleven are enough.
-pub(super) fn log2(x: f64) -> f64 {
+#[inline]
+pub fn log2(x: f64) -> f64 {
     debug_assert!(x >= f64::MIN_POSITIVE && x.is_finite(), "log2 of {x}");
     let bits = x.to_bits();
     let mut exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;

@@ -1,0 +1,64 @@
+//! Bins of a histogram taken together, for what is lost by it (`calibrate/methods/entropy.rs` derives it).
+
+use core::ops::Range;
+
+use crate::log2;
+
+/// Running sums over bins: entry i is of the bins before bin i.
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'a> {
+    /// How much they hold.
+    pub mass: &'a [f64],
+    /// How many of them hold anything.
+    pub filled: &'a [f64],
+}
+
+impl Running<'_> {
+    /// Takes off a sum, for each of so many groups of these bins, what it holds times the logarithm of that over its bins that hold
+    /// anything; the first and the last also have what lies outside, below and above. The sum, and how many groups hold anything.
+    pub fn less_groups(
+        &self,
+        mut sum: f64,
+        bins: Range<usize>,
+        groups: usize,
+        [below, above]: [f64; 2],
+    ) -> (f64, f64) {
+        let mut filled_groups = 0.0;
+        let mut from = bins.start;
+        for group in 0..groups {
+            let to = bins.start + (group + 1) * bins.len() / groups;
+            let content = self.mass[to] - self.mass[from];
+            if content > 0.0 {
+                let more = if group == 0 { below } else { 0.0 }
+                    + if group + 1 == groups { above } else { 0.0 };
+                let filled = self.filled[to] - self.filled[from];
+                sum -= (content + more) * log2(content / filled);
+                filled_groups += 1.0;
+            }
+            from = to;
+        }
+        (sum, filled_groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_counts_with_what_it_holds() {
+        // Bins of 0, 4, 0, 2, 2, 8; of those from the second on two groups: 4 in one bin, 12 in three.
+        let running = Running {
+            mass: &[0.0, 0.0, 4.0, 4.0, 6.0, 8.0, 16.0],
+            filled: &[0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 4.0],
+        };
+        let (sum, groups) = running.less_groups(100.0, 1..6, 2, [1.0, 3.0]);
+        assert!(
+            (sum - (100.0 - 5.0 * 2.0 - 15.0 * 2.0)).abs() < 1e-12,
+            "{sum}"
+        );
+        assert_eq!(groups, 2.0);
+        let (sum, groups) = running.less_groups(0.0, 0..1, 1, [0.0; 2]);
+        assert_eq!((sum, groups), (0.0, 0.0));
+    }
+}
