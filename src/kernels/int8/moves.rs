@@ -30,36 +30,31 @@ pub(super) const OVER: usize = 16;
 #[inline(always)]
 #[must_use]
 pub(super) fn copy_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
-    let whole = count.next_multiple_of(16);
-    let (Some(from), Some(to)) = (from.get(..whole), to.get_mut(..whole)) else {
-        return false;
-    };
-    for (to, from) in to
-        .as_chunks_mut::<16>()
-        .0
-        .iter_mut()
-        .zip(from.as_chunks().0)
-    {
-        *to = *from;
-    }
-    true
+    over(from, count, to, |bytes: &[u8; 16]| *bytes)
 }
 
 /// Writes the first `count` bytes as i16, in the same way.
 #[inline(always)]
 #[must_use]
 pub(super) fn widen_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
-    let whole = count.next_multiple_of(8);
-    let (Some(from), Some(to)) = (from.get(..whole), to.get_mut(..2 * whole)) else {
+    over(from, count, to, widened)
+}
+
+/// Makes a vector of every so many bytes.
+#[inline(always)]
+fn over<const BYTES: usize>(
+    from: &[u8],
+    count: usize,
+    to: &mut [u8],
+    made: impl Fn(&[u8; BYTES]) -> [u8; 16],
+) -> bool {
+    let vectors = count.div_ceil(BYTES);
+    let (from, to) = (from.as_chunks().0, to.as_chunks_mut().0);
+    let (Some(from), Some(to)) = (from.get(..vectors), to.get_mut(..vectors)) else {
         return false;
     };
-    for (to, from) in to
-        .as_chunks_mut::<16>()
-        .0
-        .iter_mut()
-        .zip(from.as_chunks().0)
-    {
-        *to = widened(from);
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = made(from);
     }
     true
 }
