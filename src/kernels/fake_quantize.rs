@@ -6,12 +6,10 @@
 //! be kept of a value for the way back is whether it was clamped: [`mask_len`] words for all of them, a
 //! thirty-second of the floats.
 
+use crate::nearest_whole;
+
 /// Values whose bits stand in one word, the first in the lowest bit.
 const WORD: usize = u32::BITS as usize;
-
-/// Adding and taking this away rounds a float of a magnitude up to 2²² to a whole number, halves to even: the sum has an exponent at
-/// which floats are one apart.
-const TO_WHOLE: f32 = 12_582_912.0;
 
 /// The integers that a value may become, the zero point taken off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,7 +47,7 @@ impl Grid {
         } else {
             steps
         };
-        let whole = (steps + TO_WHOLE) - TO_WHOLE;
+        let whole = nearest_whole(steps);
         let passed = whole >= self.low && whole <= self.high;
         let held = if whole < self.low { self.low } else { whole };
         let held = if held > self.high { self.high } else { held };

@@ -93,30 +93,6 @@ pub fn nearest_whole(value: f32) -> f32 {
 /// which a call that rounds is not.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// The least and the greatest of values; what is no number counts for nothing. Infinite the wrong way round where there are none.
-pub fn extremes(values: &[f32]) -> [f32; 2] {
-    const LANES: usize = 16;
-    let lesser = |a: f32, b: f32| if a < b { a } else { b };
-    let greater = |a: f32, b: f32| if a > b { a } else { b };
-    in_vectors(|| {
-        let mut lanes = [[f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]];
-        let mut take = |values: &[f32]| {
-            for (lane, &value) in values.iter().enumerate() {
-                lanes[0][lane] = lesser(value, lanes[0][lane]);
-                lanes[1][lane] = greater(value, lanes[1][lane]);
-            }
-        };
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        take(rest);
-        blocks.iter().for_each(|block| take(block));
-        let [least, greatest] = lanes.map(IntoIterator::into_iter);
-        [
-            least.fold(f32::INFINITY, lesser),
-            greatest.fold(f32::NEG_INFINITY, greater),
-        ]
-    })
-}
-
 /// Little-endian floats, as far as both go.
 pub fn decode(raw: &[[u8; 4]], floats: &mut [f32]) {
     for (float, &raw) in floats.iter_mut().zip(raw) {
@@ -170,14 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_of_numbers_only() {
+    fn rows_widen_ranges_and_add_squares_of_numbers() {
         for count in [0, 1, 15, 16, 17, 100] {
             let mut values: Vec<f32> = (0..count).map(|i| (i * 37 % 101) as f32 - 50.0).collect();
-            let least = values.iter().copied().fold(f32::INFINITY, f32::min);
-            let greatest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            assert_eq!(extremes(&values), [least, greatest], "{count}");
             values.push(f32::NAN);
-            assert_eq!(extremes(&values), [least, greatest], "{count}");
             let mut ranges = vec![[f32::INFINITY, f32::NEG_INFINITY]; values.len()];
             widen(&mut ranges, &values);
             let mut squares = vec![1.0; values.len()];

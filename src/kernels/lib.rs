@@ -20,7 +20,7 @@ pub use count::{count, count_within};
 pub use ends::Ends;
 pub use expected::Steps;
 pub use gram::{LARGEST, LONGEST, add_products};
-pub use grid::{IntegerGrid, add_squares, decode, extremes, nearest_bytes, nearest_whole, widen};
+pub use grid::{IntegerGrid, add_squares, decode, nearest_bytes, nearest_whole, widen};
 pub use groups::Running;
 pub use logarithm::log2;
 pub use magnitudes::raise_magnitudes;

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::plan::{Bias, Plan};
 use super::qdq::Integers;
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, span};
+use super::scale::QuantizationParameters;
 use crate::calibrate::{Channels, Observations};
 use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
@@ -72,7 +72,7 @@ fn correction(
     ) else {
         return Ok(Vec::new());
     };
-    let whole = span(weight.element, false, false);
+    let grids: Vec<_> = weight.grids().collect();
     let Some(layout) = Layout::of(node, form, &tensor.shape()?, channels) else {
         return Ok(Vec::new());
     };
@@ -89,12 +89,9 @@ fn correction(
     let mut window = 0;
     while window < windows {
         let channel = weight.axis.map_or(0, |axis| joins.place(window, axis));
-        let (Some(&scale), Some(&zero_point)) =
-            (weight.scales.get(channel), weight.zero_points.get(channel))
-        else {
+        let Some(grid) = grids.get(channel) else {
             return Ok(Vec::new());
         };
-        let grid = whole.grid(scale, zero_point);
         // Windows of one scale that make one output of neighbouring inputs are taken together.
         let (input, output) = joins.of_window(window);
         let together = match weight.axis {

@@ -153,6 +153,15 @@ pub struct QuantizationParameters {
     pub zero_points: Vec<i32>,
 }
 
+impl QuantizationParameters {
+    /// All integers of the type among the reals, by each scale and its zero point.
+    pub(super) fn grids(&self) -> impl Iterator<Item = IntegerGrid> {
+        let whole = span(self.element, false, false);
+        let each = self.scales.iter().zip(&self.zero_points);
+        each.map(move |(&scale, &zero_point)| whole.grid(scale, zero_point))
+    }
+}
+
 /// Scale and zero point for reals from `min` to `max` where zero is the lowest integer, or in the middle where there are negative values.
 /// `minimum` is the least that all integers reach over.
 pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32) {

@@ -3,7 +3,7 @@
 use std::slice;
 
 use bytes::Bytes;
-use octet_kernels::{IntegerGrid, add_squares, extremes, sum_of_squares, widen};
+use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
 
 use super::least_error::shrink;
 use super::scale::{Encoder, QuantizationParameters, span};
@@ -37,7 +37,7 @@ pub(super) fn parameters(
         None => channels.each_part(tensor, |part| match part {
             Part::Run(channel, run) => {
                 let [min, max] = &mut ranges[channel];
-                let [least, greatest] = extremes(run);
+                let [least, greatest, _] = Ends::of(run).reach;
                 (*min, *max) = (min.min(least), max.max(greatest));
             }
             Part::Row(first, row) => widen(&mut ranges[first..], row),
@@ -131,11 +131,8 @@ pub(super) fn quantized(
     parameters: &QuantizationParameters,
 ) -> Result<TensorProto, TensorError> {
     let shape = tensor.shape()?;
-    let whole = span(parameters.element, false, false);
     let mut integers = Encoder::new(parameters.element, shape.iter().product());
-    let grid =
-        |channel: usize| whole.grid(parameters.scales[channel], parameters.zero_points[channel]);
-    let grids: Vec<IntegerGrid> = (0..parameters.scales.len()).map(grid).collect();
+    let grids: Vec<IntegerGrid> = parameters.grids().collect();
     Channels::of(&shape, parameters.axis).each_part(tensor, |part| match part {
         Part::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
         Part::Row(first, row) => integers.round(row, &grids[first..]),

@@ -5,6 +5,7 @@
 //! take every integer type tract has, one scale, one for each channel, or one for each block. They are
 //! registered in the place of tract's.
 
+use octet_kernels::nearest_whole;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::{as_op, op_as_typed_op, op_out_of_plan};
@@ -111,9 +112,6 @@ impl Linear {
     }
 }
 
-/// 1.5 · 2^23: adding it to an f32 of a magnitude below 2^22 and taking it off again rounds half to even.
-const MAGIC: f32 = 12_582_912.0;
-
 impl Linear {
     /// The same as for many scales, in loops that become vector code.
     fn with_one_scale(
@@ -137,7 +135,7 @@ impl Linear {
                     } else {
                         steps.clamp(low, high)
                     };
-                    (steps + MAGIC - MAGIC + zero_point) as $number
+                    (nearest_whole(steps) + zero_point) as $number
                 };
                 Tensor::from_shape(shape, &given.iter().map(one).collect::<Vec<$number>>())
             }};

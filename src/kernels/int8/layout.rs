@@ -1,7 +1,7 @@
 //! Moving values without changing them: transposes, selections, blocks.
 
 use super::error::{Error, at_least, equal, product};
-use super::moves;
+use super::table::copy_rows;
 
 /// Transposes a dense tensor of any rank: output axis i is input axis `order[i]`.
 pub fn permute<T: Copy>(
@@ -135,7 +135,7 @@ impl Axis {
     /// Whether it stays as it is.
     fn is_whole(&self) -> bool {
         let all = |run: &Run| run.first == Some(0) && run.count == self.size;
-        matches!(&self.runs[..], [run] if all(run)) || self.size == 0 && self.picked == 0
+        matches!(&self.runs[..], [run] if all(run))
     }
 }
 
@@ -147,10 +147,7 @@ fn selected<T: Copy>(values: &[T], axes: &[Axis], fill: T, output: &mut [T]) {
     if output.is_empty() {
         return;
     }
-    let (inner, outer) = (
-        values.len() / axis.size.max(1),
-        output.len() / axis.picked.max(1),
-    );
+    let (inner, outer) = (values.len() / axis.size.max(1), output.len() / axis.picked);
     // Whole from here on inwards: a run is copied at once.
     let whole = rest.iter().all(Axis::is_whole);
     let (mut done, mut before) = (0, None);
@@ -314,27 +311,8 @@ fn swapped(
         .zip(output[..count].chunks_exact_mut(block));
     for (values, output) in blocks {
         for (at, row) in output.chunks_exact_mut(a * run).enumerate() {
-            // The shortest are moved as one number each.
-            match run {
-                1 => every::<1>(values, [at, b], row),
-                2 => every::<2>(values, [at, b], row),
-                4 => every::<4>(values, [at, b], row),
-                _ => {
-                    let runs = values.chunks_exact(run).skip(at).step_by(b);
-                    for (from, to) in runs.zip(row.chunks_exact_mut(run)) {
-                        moves::copy(from, to);
-                    }
-                }
-            }
+            copy_rows(&values[at * run..], b * run, [a, run], None, row, run)?;
         }
     }
     Ok(())
-}
-
-/// Each so many-th run from one on.
-fn every<const RUN: usize>(values: &[u8], [first, step]: [usize; 2], output: &mut [u8]) {
-    let (runs, output) = (values.as_chunks::<RUN>().0, output.as_chunks_mut::<RUN>().0);
-    for (from, to) in runs.iter().skip(first).step_by(step).zip(output) {
-        *to = *from;
-    }
 }

@@ -295,8 +295,8 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             }
             Ok(())
         }
-        Work::ExtremeOver([_, middle, inner], least) => {
-            extreme_over(bytes_of(inputs, 0)?, [*middle, *inner], *least, output)
+        Work::ExtremeOver(sizes, least) => {
+            extreme_over(bytes_of(inputs, 0)?, *sizes, *least, output)
         }
         Work::Resize {
             images: count,

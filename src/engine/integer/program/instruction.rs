@@ -240,8 +240,8 @@ pub(super) enum Work {
     },
     MaxPool(Window, usize, [Plane; 2]),
     AveragePool(Window, usize, [Plane; 2], Average, u8),
-    /// The greatest over the middle of [outer, middle, inner], or the least.
-    ExtremeOver([usize; 3], bool),
+    /// The greatest over the middle of [middle, inner], or the least.
+    ExtremeOver([usize; 2], bool),
     /// The mean over the middle of [outer, middle, inner].
     Mean {
         sizes: [usize; 3],

@@ -122,9 +122,10 @@ impl<'a> Compiler<'a> {
                 self.put(step, Layout::Plain, made);
             }
             Operation::Extreme { axes, least } => {
-                let (layout, sizes) = around(shape, axes);
+                let (layout, [_, middle, inner]) = around(shape, axes);
                 let source = self.operand(first, layout)?;
-                let made = self.bytes(Work::ExtremeOver(sizes, *least), vec![source], output);
+                let work = Work::ExtremeOver([middle, inner], *least);
+                let made = self.bytes(work, vec![source], output);
                 self.kept(step, first, Layout::Plain, made, output)?;
             }
             Operation::Resize { rows, columns } => {

@@ -352,8 +352,9 @@ pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Re
                 let block = middle * inner;
                 let reals = &reals[part.start * block..part.end * block];
                 kernels::mean(reals, [*middle, *inner], output)?;
-                let times = if *sum { *middle as f32 } else { 1.0 };
-                output.iter_mut().for_each(|mean| *mean *= times);
+                if *sum {
+                    output.iter_mut().for_each(|mean| *mean *= *middle as f32);
+                }
                 Ok(())
             })
         }

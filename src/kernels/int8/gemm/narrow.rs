@@ -51,12 +51,9 @@ mod simd128 {
     use super::super::super::output::Output;
     use super::super::super::vector::store;
     use super::super::pack::STEPS;
-    use super::super::simd128::Dot;
+    use super::super::simd128::{Dot, TOGETHER};
     use super::super::{Block, Finish, HIGH, WIDE, Weights};
     use super::beginning;
-
-    /// Rows whose sums wait for what becomes of them.
-    const TOGETHER: usize = 64;
 
     /// Multiplies a block.
     #[inline(never)]

@@ -5,9 +5,6 @@ use super::{Block, HIGH, WIDE, Weights, narrow};
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
-    if weights.narrow {
-        return narrow::multiply(block, weights, output);
-    }
     multiply_with(block, weights, output, tile);
 }
 
@@ -19,6 +16,9 @@ pub(super) fn multiply_with(
     mut output: Output,
     tile: impl Fn([&[u8]; HIGH], &[u8], &mut [[i32; WIDE]; HIGH]),
 ) {
+    if weights.narrow {
+        return narrow::multiply(block, weights, output);
+    }
     let row_bytes = weights.steps() * 4;
     let tile_bytes = row_bytes * WIDE;
     for first_column in block.columns.clone().step_by(WIDE) {

@@ -38,8 +38,8 @@ impl Dot for Wide {
     }
 }
 
-/// Rows of a tile whose sums wait for what becomes of them.
-const TOGETHER: usize = 64;
+/// Rows whose sums wait for what becomes of them.
+pub(super) const TOGETHER: usize = 64;
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {

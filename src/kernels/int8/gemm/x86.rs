@@ -6,7 +6,7 @@ use core::arch::x86_64::{
 };
 
 use super::super::output::Output;
-use super::{Block, WIDE, Weights, narrow, portable};
+use super::{Block, WIDE, Weights, portable};
 
 /// Multiplies a block. Weights are packed for this form only where the processor has it.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
@@ -20,9 +20,6 @@ pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
 
 #[target_feature(enable = "avx2")]
 fn multiply_in_avx2(block: &Block, weights: &Weights, output: Output) {
-    if weights.narrow {
-        return narrow::multiply(block, weights, output);
-    }
     portable::multiply_with(block, weights, output, |rows, packed, sums| {
         tile(rows, packed, sums)
     });
