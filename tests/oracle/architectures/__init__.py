@@ -7,11 +7,22 @@ lists them. On the command line, from the folder tests/oracle:
     python -m architectures NAME OUT.onnx
 """
 
+from .convnext import convnext_tiny
+from .esrgan import esrgan_x4
+from .mobilenet import dwblock_k5d5, lraspp_mobilenet_v3_large, mobilenet_v2, mobilenet_v3_large
 from .resnet import resnet18, resnet50
+from .yolo import yolo8n_640
 
 BUILDERS = {
     "resnet18": resnet18,
     "resnet50": resnet50,
+    "mobilenet_v2": mobilenet_v2,
+    "mobilenet_v3_large": mobilenet_v3_large,
+    "lraspp_mobilenet_v3_large": lraspp_mobilenet_v3_large,
+    "dwblock_k5d5": dwblock_k5d5,
+    "convnext_tiny": convnext_tiny,
+    "esrgan_x4": esrgan_x4,
+    "yolo8n_640": yolo8n_640,
 }
 
 

@@ -1,0 +1,95 @@
+"""Parameters and multiplications of a model, to compare architectures by.
+
+Parameters are the numbers of all float constants but scalars, which are factors and bounds. Multiplications
+are the products of convolutions and matrix products, one for each element of the output and of what is summed.
+"""
+
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+
+
+@dataclass(frozen=True)
+class Counts:
+    parameters: int
+    macs: int
+
+
+def count(model):
+    """The counts of a model whose shapes are known, or follow from the shapes of its inputs."""
+    graph, shapes = known_shapes(model)
+    return Counts(parameters(model.graph), sum(products(node, shapes) for node in graph.node))
+
+
+def parameters(graph):
+    constants = [*graph.initializer, *(value for node in graph.node if (value := constant_of(node)) is not None)]
+    return sum(math.prod(tensor.dims) for tensor in constants if tensor.data_type == TensorProto.FLOAT and tensor.dims)
+
+
+def products(node, shapes):
+    if node.op_type not in PRODUCTS:
+        return 0
+    left, right, out = (shape_of(name, shapes) for name in (node.input[0], node.input[1], node.output[0]))
+    attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if node.op_type == "Conv":
+        return math.prod(out) * math.prod(right[1:])
+    if node.op_type == "ConvTranspose":
+        return math.prod(left) * math.prod(right[1:])
+    return math.prod(out) * left[-2 if attributes.get("transA") else -1]
+
+
+def known_shapes(model):
+    """The graph and, by name, the shape of each of its values, after arithmetic on shapes is done."""
+    graph = onnx.shape_inference.infer_shapes(folded(weightless(model))).graph
+    shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        sizes = value.type.tensor_type.shape.dim
+        shapes[value.name] = [one.dim_value if one.HasField("dim_value") else None for one in sizes]
+    return graph, shapes
+
+
+def shape_of(name, shapes):
+    shape = shapes.get(name)
+    if shape is None or None in shape:
+        raise ValueError(f"the shape of {name!r} does not follow from the graph")
+    return shape
+
+
+def constant_of(node):
+    """The tensor of a Constant node; None of another one."""
+    if node.op_type != "Constant":
+        return None
+    return next((one.t for one in node.attribute if one.name == "value"), None)
+
+
+def weightless(model):
+    """The model with its float initializers as inputs: their values have no part in a shape."""
+    bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    bare.graph.name = model.graph.name
+    bare.graph.node.extend(model.graph.node)
+    bare.graph.input.extend(model.graph.input)
+    bare.graph.output.extend(model.graph.output)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            bare.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+        else:
+            bare.graph.initializer.append(tensor)
+    return bare
+
+
+def folded(model):
+    """The model after ONNX Runtime has computed what follows from constants and known shapes."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(Path(folder) / "folded.onnx")
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return onnx.load(options.optimized_model_filepath)

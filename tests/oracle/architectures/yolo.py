@@ -1,0 +1,116 @@
+"""YOLOv8n at 640×640: the detector's backbone, its neck of three scales, and its decoupled heads.
+
+The output has 8400 cells: four numbers of the box (centre, width and height) and 80 scores.
+Batch normalization is folded.
+"""
+
+import numpy as np
+
+from .network import Network
+
+SIDE, STRIDES, CLASSES = 640, (8, 16, 32), 80
+BINS = 16  # a box's side is the mean of a distribution over so many distances
+CELLS = sum((SIDE // stride) ** 2 for stride in STRIDES)
+SILU_GAIN = 2.8  # the reciprocal of the mean square of SiLU over a standard normal distribution
+
+
+def yolo8n_640():
+    network = Network("yolo8n_640")
+    x = network.input("images", [1, 3, SIDE, SIDE])
+    x = unit(network, x, 3, 16, 3, "stem.0", stride=2, gain=3.0)
+    x = unit(network, x, 16, 32, 3, "stem.1", stride=2)
+    x = c2f(network, x, 32, 32, 1, "stem.2", residual=True)
+    at8 = c2f(network, unit(network, x, 32, 64, 3, "to8.0", stride=2), 64, 64, 2, "to8.1", residual=True)
+    at16 = c2f(network, unit(network, at8, 64, 128, 3, "to16.0", stride=2), 128, 128, 2, "to16.1", residual=True)
+    at32 = c2f(network, unit(network, at16, 128, 256, 3, "to32.0", stride=2), 256, 256, 1, "to32.1", residual=True)
+    at32 = pyramid_pooling(network, at32, 256, "to32.2")
+
+    top16 = c2f(network, joined(network, doubled(network, at32), at16), 384, 128, 1, "td16")
+    out8 = c2f(network, joined(network, doubled(network, top16), at8), 192, 64, 1, "td8")
+    out16 = c2f(network, joined(network, unit(network, out8, 64, 64, 3, "down8", stride=2), top16), 192, 128, 1, "bu16")
+    out32 = c2f(network, joined(network, unit(network, out16, 128, 128, 3, "down16", stride=2), at32), 384, 256, 1, "bu32")
+    with network.scope("heads"):
+        boxes, scores = heads(network, ((out8, 64), (out16, 128), (out32, 256)))
+    network.output(joined(network, boxes, scores), "output0", [1, 4 + CLASSES, CELLS])
+    return network.finish()
+
+
+def unit(network, x, channels, filters, kernel, name, stride=1, gain=SILU_GAIN):
+    """A convolution and SiLU."""
+    with network.scope(name):
+        y = network.conv(x, channels, filters, kernel, stride=stride, gain=gain)
+        return network.node("Mul", [y, network.node("Sigmoid", [y])])
+
+
+def c2f(network, x, channels, filters, count, name, residual=False):
+    """Half of the channels goes through a chain of bottlenecks; all of its results leave together."""
+    half = filters // 2
+    with network.scope(name):
+        x = unit(network, x, channels, filters, 1, "enter")
+        parts = network.node("Split", [x, network.constant([half, half])], {"axis": 1}, outputs=2)
+        for index in range(count):
+            with network.scope(f"chain.{index}"):
+                y = unit(network, parts[-1], half, half, 3, "a", gain=SILU_GAIN / (index + 1))
+                y = unit(network, y, half, half, 3, "b")
+                parts.append(network.node("Add", [parts[-1], y]) if residual else y)
+        return unit(network, joined(network, *parts), (2 + count) * half, filters, 1, "leave", gain=SILU_GAIN / (count + 1) ** 0.5)
+
+
+def pyramid_pooling(network, x, channels, name):
+    """The largest values of growing neighbourhoods, beside the values themselves."""
+    with network.scope(name):
+        parts = [unit(network, x, channels, channels // 2, 1, "enter")]
+        for _ in range(3):
+            attributes = {"kernel_shape": [5, 5], "pads": [2] * 4, "strides": [1, 1]}
+            parts.append(network.node("MaxPool", [parts[-1]], attributes))
+        return unit(network, joined(network, *parts), 2 * channels, channels, 1, "leave", gain=SILU_GAIN / 8)
+
+
+def doubled(network, x):
+    attributes = {"coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": "floor"}
+    return network.node("Resize", [x, "", network.constant([1, 1, 2, 2], np.float32)], attributes)
+
+
+def joined(network, *parts, axis=1):
+    return network.node("Concat", parts, {"axis": axis})
+
+
+def heads(network, maps):
+    """The boxes in pixels and the scores of all cells of the three scales."""
+    flat = []
+    for index, (x, channels) in enumerate(maps):
+        both = [branch(network, x, channels, 64, 4 * BINS, f"box.{index}"), branch(network, x, channels, CLASSES, CLASSES, f"cls.{index}")]
+        flat.append(network.node("Reshape", [joined(network, *both), network.constant([1, 4 * BINS + CLASSES, -1])]))
+    sizes = network.constant([4 * BINS, CLASSES])
+    sides, scores = network.node("Split", [joined(network, *flat, axis=2), sizes], {"axis": 1}, outputs=2)
+    return boxes(network, sides), network.node("Sigmoid", [scores])
+
+
+def branch(network, x, channels, width, outputs, name):
+    with network.scope(name):
+        x = unit(network, x, channels, width, 3, "0")
+        x = unit(network, x, width, width, 3, "1")
+        return network.conv(x, width, outputs, 1, name="2")
+
+
+def boxes(network, sides):
+    """From distributions over the distances to the four sides, to centre, width and height in pixels."""
+    x = network.node("Reshape", [sides, network.constant([1, 4, BINS, CELLS])])
+    x = network.node("Softmax", [network.node("Transpose", [x], {"perm": [0, 2, 1, 3]})], {"axis": 1})
+    bins = network.parameter("dfl.weight", np.arange(BINS, dtype=np.float32).reshape(1, BINS, 1, 1))
+    x = network.node("Conv", [x, bins], {"kernel_shape": [1, 1]}, name="dfl/Conv")
+    x = network.node("Reshape", [x, network.constant([1, 4, CELLS])])
+    left_top, right_bottom = network.node("Split", [x, network.constant([2, 2])], {"axis": 1}, outputs=2)
+    centres, strides = cells()
+    centres = network.parameter("centres", centres)
+    first, last = network.node("Sub", [centres, left_top]), network.node("Add", [centres, right_bottom])
+    middle = network.node("Div", [network.node("Add", [first, last]), network.constant(2, np.float32)])
+    size = network.node("Sub", [last, first])
+    return network.node("Mul", [joined(network, middle, size), network.parameter("strides", strides)])
+
+
+def cells():
+    """The centres of all cells, in cells of their scale, and the strides: [1, 2, CELLS] and [1, CELLS]."""
+    grids = [np.stack(np.meshgrid(*[np.arange(SIDE // stride) + 0.5] * 2)).reshape(2, -1) for stride in STRIDES]
+    strides = [np.full(grid.shape[1], stride) for grid, stride in zip(grids, STRIDES)]
+    return np.concatenate(grids, axis=1)[None].astype(np.float32), np.concatenate(strides)[None].astype(np.float32)
