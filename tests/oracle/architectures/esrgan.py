@@ -21,14 +21,16 @@ def esrgan_x4():
                 with network.scope(f"rdb{dense + 1}"):
                     y = dense_block(network, y)
             x = weighted_sum(network, y, x)
-    x = network.node("Add", [first, network.conv(x, WIDTH, WIDTH, 3, gain=1.0, name="conv_body")])
+    # Each block adds a fifth of its input to it, too; the convolution behind all of them undoes that.
+    x = network.conv(x, WIDTH, WIDTH, 3, gain=(1 + RESIDUAL) ** (-2 * BLOCKS), name="conv_body")
+    x = network.node("Add", [first, x])
     for index in range(2):
         scales = network.constant([1, 1, 2, 2], np.float32)
         attributes = {"coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": "floor"}
         x = network.node("Resize", [x, "", scales], attributes)
         x = leaky(network, network.conv(x, WIDTH, WIDTH, 3, gain=GAIN, name=f"conv_up{index + 1}"))
     x = leaky(network, network.conv(x, WIDTH, WIDTH, 3, gain=GAIN, name="conv_hr"))
-    network.output(network.conv(x, WIDTH, 3, 3, gain=GAIN / 4, name="conv_last"), "hr", [1, 3, 512, 512])
+    network.output(network.conv(x, WIDTH, 3, 3, gain=0.25, name="conv_last"), "hr", [1, 3, 512, 512])
     return network.finish()
 
 

@@ -46,6 +46,7 @@ V3_BLOCKS = (
 )
 LOW_LEVEL, LAST_STAGE = 3, 12  # blocks: the one whose output LR-ASPP adds; the first that it dilates
 CLASSES = 21
+GAINS = {"Relu": 2.0, "HardSwish": 2.6}  # so that values keep their size; for small ones HardSwish wants 4, for large ones 2
 
 # A linear bottleneck leaves values around ±1, so the convolution behind it has a gain of 1; each sum with the
 # identity adds as much, which the next expansion undoes.
@@ -61,7 +62,7 @@ def mobilenet_v2():
                 x = v2_block(network, x, channels, filters, expansion, stride if depth == 0 else 1, depth)
             channels, index = filters, index + 1
     x = relu6(network, network.conv(x, channels, 1280, 1, gain=1.0, name="features.18"))
-    network.output(network.gemm(pooled(network, x), 1280, 1000, name="classifier"), "logits", [1, 1000])
+    network.output(network.gemm(pooled(network, x), 1280, 1000, std=0.04, name="classifier"), "logits", [1, 1000])
     return network.finish()
 
 
@@ -83,8 +84,8 @@ def v2_block(network, x, channels, filters, expansion, stride, depth):
 def mobilenet_v3_large():
     network = Network("mobilenet_v3_large")
     x = v3_features(network, network.input("pixel_values", [1, 3, 224, 224]))[-1]
-    x = network.node("HardSwish", [network.gemm(pooled(network, x), 960, 1280, name="classifier.0")])
-    network.output(network.gemm(x, 1280, 1000, name="classifier.3"), "logits", [1, 1000])
+    x = network.node("HardSwish", [network.gemm(pooled(network, x), 960, 1280, std=0.08, name="classifier.0")])
+    network.output(network.gemm(x, 1280, 1000, std=0.05, name="classifier.3"), "logits", [1, 1000])
     return network.finish()
 
 
@@ -131,16 +132,17 @@ def v3_features(network, x, dilation=1):
 
 def v3_block(network, x, channels, block, dilation, gain):
     """As in MobileNetV2, with channels weighted by squeeze-and-excitation; whether the identity was added."""
-    y, expanded = x, block.expanded
+    y, expanded, after = x, block.expanded, GAINS[block.activation]
     if expanded != channels:
         y = network.node(block.activation, [network.conv(y, channels, expanded, 1, gain=gain, name="expand")])
     stride = 1 if dilation > 1 else block.stride
-    y = network.conv(y, expanded, expanded, block.kernel, stride=stride, dilation=dilation, groups=expanded, name="depthwise")
+    y = network.conv(y, expanded, expanded, block.kernel, stride=stride, dilation=dilation,
+                     groups=expanded, gain=after, name="depthwise")
     y = network.node(block.activation, [y])
     if block.squeeze:
         y = squeeze_and_excitation(network, y, expanded, eighth(expanded // 4))
     # The weights of the channels are near 1/2.
-    y = network.conv(y, expanded, block.filters, 1, gain=8.0 if block.squeeze else 2.0, name="project")
+    y = network.conv(y, expanded, block.filters, 1, gain=after * (4 if block.squeeze else 1), name="project")
     summed = block.stride == 1 and channels == block.filters
     return (network.node("Add", [y, x]) if summed else y), summed
 
