@@ -1,14 +1,14 @@
 // Peak memory of calibrating large architectures, natively and in Chromium, against what AMD Quark reports for the same:
-// rows for scripts/bench.mjs. The skeletons are filled with random weights; only memory means anything.
+// rows for scripts/bench.mjs. The architectures have random weights; only memory means anything.
 //
-// All of them take about an hour on a small machine: $OCTET_SKELETONS names those to measure, $OCTET_MEMORY_METHODS the methods,
-// $OCTET_MEMORY_PLACES where.
+// All of them take about an hour on a small machine: $OCTET_ARCHITECTURES names those to measure,
+// $OCTET_MEMORY_METHODS the methods, $OCTET_MEMORY_PLACES where.
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fill, path } from './bench-skeletons.mjs';
+import { build, path } from './bench-architectures.mjs';
 
 const MiB = 2 ** 20;
 
@@ -16,8 +16,8 @@ const MiB = 2 ** 20;
 const methods = ['minmax', 'percentile', 'layerwise-percentile', 'mse'];
 
 /**
- * Megabytes of weights and largest live set together (the skeletons' own list), and the gigabytes of Quark's table by method, for
- * those that are in it. Of the last three only the forecast is judged.
+ * Megabytes of weights and largest live set together (each value freed after its last use), and the gigabytes of
+ * Quark's table by method, for those that are in it. Of the last three only the forecast is judged.
  *
  * @type {Record<string, { held?: number, quark?: number[], part?: number }>}
  */
@@ -54,13 +54,6 @@ function chosen(name, known) {
   const unknown = wanted?.filter((one) => !known.includes(one)) ?? [];
   if (unknown.length > 0) throw new Error(`${name} names ${unknown.join(', ')}; there are ${known.join(', ')}`);
   return wanted ?? known;
-}
-
-/** A filled skeleton. @param {string} name @param {string} cache @param {string} python @returns {string} */
-function filled(name, cache, python) {
-  const { file, missing } = fill(name, cache, python);
-  if (missing) throw new Error(`the skeleton ${name} could not be filled: ${missing}`);
-  return file;
 }
 
 /** One calibration on the command line. @param {string} file @param {string} method @returns {Measured} */
@@ -124,13 +117,13 @@ async function web(page, address, methods) {
  *
  * @param {{ browser: import('puppeteer-core').Browser, server: { url: string } }} browser
  * @param {Recorder} record
- * @param {{ cache: string, python: string }} where
+ * @param {{ corpus: string, python: string }} where
  */
-export async function memory({ browser, server }, record, { cache, python }) {
+export async function memory({ browser, server }, record, { corpus, python }) {
   const places = chosen('OCTET_MEMORY_PLACES', ['native', 'Chromium']);
   const wanted = chosen('OCTET_MEMORY_METHODS', methods);
-  for (const name of chosen('OCTET_SKELETONS', Object.keys(models))) {
-    const file = filled(name, cache, python);
+  for (const name of chosen('OCTET_ARCHITECTURES', Object.keys(models))) {
+    const file = build(name, corpus, python);
     for (const place of places) {
       if (place === 'native') {
         for (const method of wanted) told(record, name, method, native(file, method));

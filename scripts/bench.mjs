@@ -79,7 +79,7 @@ class Browser {
   /** @param {boolean} [firefox] */
   static async start(firefox) {
     const cache = required('OCTET_CACHE');
-    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts(cache) };
+    const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts };
     const server = await serve({ port: 0, mounts });
     const browser = firefox ? await puppeteer.launch({
       browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true, protocolTimeout: 600_000,
@@ -284,7 +284,7 @@ const benches = {
   /** What a visitor of the page waits for. */
   async page(browser) {
     const inCorpus = (/** @type {string} */ path) => join(required('OCTET_CORPUS'), path);
-    const [model, large] = ['efficientnet_lite0', 'resnet50'].map((name) => inCorpus(`models/${name}.onnx`));
+    const [model, large] = ['models/efficientnet_lite0.onnx', 'architectures/resnet50.onnx'].map(inCorpus);
     await benchPage(browser.browser, browser.server.url, model, record);
     const samples = samplesOf('efficientnet_lite0').map(inCorpus);
     await benchCancel(browser.browser, browser.server.url, { model, large, samples }, record);
@@ -292,7 +292,7 @@ const benches = {
 
   /** A file of 100 MB to its card. */
   async open(browser) {
-    const model = 'models/resnet50.onnx';
+    const model = 'architectures/resnet50.onnx';
     const size = readFileSync(join(required('OCTET_CORPUS'), model)).length;
     const runs = [];
     for (let round = 0; round < rounds; round++) runs.push(await browser.run({ model, samples: [], threads: 2 }));
@@ -306,7 +306,7 @@ const benches = {
 
   /** Peak memory of large architectures. */
   async memory(browser) {
-    await large.memory(browser, record, { cache: required('OCTET_CACHE'), python: required('OCTET_PYTHON') });
+    await large.memory(browser, record, { corpus: required('OCTET_CORPUS'), python: required('OCTET_PYTHON') });
   },
 
   /** What measuring every layer adds to a run, natively: pairs of a run that is measured and one that is not. */
@@ -335,7 +335,7 @@ const benches = {
 
   /** Whole models on integers. */
   async models(browser, only, layers) {
-    const options = { corpus: required('OCTET_CORPUS'), cache: required('OCTET_CACHE'), only, layers };
+    const options = { corpus: required('OCTET_CORPUS'), only, layers };
     await whole.models(browser.browser, browser.server.url, required('OCTET_PYTHON'), options, record);
   },
 };

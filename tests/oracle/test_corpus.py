@@ -13,8 +13,6 @@ import onnx
 import pytest
 from corpus_manifest import FLOAT, HUGE, MODELS
 
-SKELETONS = [name for name in FLOAT if MODELS[name].make == "inflate"]
-
 # model → output → (least SQNR in dB, least agreement of the largest entry); [ORT's own figures]
 NEAR = {
     "efficientnet_lite0": {"_fc_out": (18.0, 0.93)},  # [19.2, 1.0]

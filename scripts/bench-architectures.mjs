@@ -1,0 +1,31 @@
+// Large architectures with random weights, for the benches: built by tests/oracle/architectures into the corpus.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, renameSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Where the server of the bench, which offers the corpus, has the models. */
+export const path = '/corpus/architectures/';
+
+/**
+ * Builds an architecture, in a few seconds; a file of an earlier recipe is replaced.
+ *
+ * @param {string} name
+ * @param {string} corpus the corpus folder
+ * @param {string} python that has numpy and onnx
+ * @returns {string} the file
+ */
+export function build(name, corpus, python) {
+  const file = join(corpus, 'architectures', `${name}.onnx`);
+  mkdirSync(dirname(file), { recursive: true });
+  const part = `${file}.${process.pid}.part`;
+  const env = { ...process.env, PYTHONPATH: join(checkout, 'tests', 'oracle') };
+  const done = spawnSync(python, ['-m', 'architectures', name, part], { encoding: 'utf8', env });
+  if (done.error) throw new Error(`the architecture ${name} could not be built: ${done.error.message}`);
+  if (done.status !== 0) throw new Error(`the architecture ${name} could not be built:\n${done.stderr.trim()}`);
+  renameSync(part, file);
+  return file;
+}
