@@ -22,6 +22,13 @@ COUNTS = {
     "convnext_tiny": Counts(28_589_128, 4_455_531_264),
     "esrgan_x4": Counts(16_697_995, 293_713_477_632),
     "yolo8n_640": Counts(3_177_112, 4_371_993_600),
+    "vit_b_16": Counts(86_542_324, 17_563_828_224),
+    "detr_resnet50": Counts(41_939_271, 29_053_516_800),
+    "sam2_image_encoder": Counts(40_597_604, 179_229_949_440),
+    "sam2_image_encoder_dynshape": Counts(40_597_604, 179_229_949_440),
+    "sam2_image_decoder": Counts(5_241_575, 1_827_851_264),
+    "blip_image_encoder": Counts(86_090_496, 55_483_582_464),
+    "blip_text_decoder": Counts(161_323_580, 12_467_011_584),
 }
 
 

@@ -7,10 +7,15 @@ lists them. On the command line, from the folder tests/oracle:
     python -m architectures NAME OUT.onnx
 """
 
+from .blip import blip_image_encoder, blip_text_decoder
 from .convnext import convnext_tiny
+from .detr import detr_resnet50
 from .esrgan import esrgan_x4
 from .mobilenet import dwblock_k5d5, lraspp_mobilenet_v3_large, mobilenet_v2, mobilenet_v3_large
 from .resnet import resnet18, resnet50
+from .sam2_decoder import sam2_image_decoder
+from .sam2_encoder import sam2_image_encoder, sam2_image_encoder_dynshape
+from .vit import vit_b_16
 from .yolo import yolo8n_640
 
 BUILDERS = {
@@ -23,6 +28,13 @@ BUILDERS = {
     "convnext_tiny": convnext_tiny,
     "esrgan_x4": esrgan_x4,
     "yolo8n_640": yolo8n_640,
+    "vit_b_16": vit_b_16,
+    "detr_resnet50": detr_resnet50,
+    "sam2_image_encoder": sam2_image_encoder,
+    "sam2_image_encoder_dynshape": sam2_image_encoder_dynshape,
+    "sam2_image_decoder": sam2_image_decoder,
+    "blip_image_encoder": blip_image_encoder,
+    "blip_text_decoder": blip_text_decoder,
 }
 
 
