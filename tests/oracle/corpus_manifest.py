@@ -140,7 +140,7 @@ MODELS = {
         "copy", "speechmos/plcmos_models/plcmos_v2.onnx",
         "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286", "speechmos", unseen=True),
     "resnet50": Model("build", "resnet50", "b20bf774ccef19e0ea323263417448e44bd5c50e25ae5618c1ab6f365b289ae3"),
-    "sam2_image_encoder_dynshape": Model("build", "sam2_image_encoder_dynshape", "97800577e32f0ffc90a7bc02f663ad5ab7d52c819c361bff7c332138671ae362"),
+    "sam2_image_encoder_dynshape": Model("build", "sam2_image_encoder_dynshape", "5e162f251b81e9ff0be24212c5a56eb64bc5546fb1b0afb9fd95574b39951ecf"),
 }
 
 # What can be quantized, but for what nothing was tried out on; this; and of the first what takes 15 GB of activations an inference.

@@ -13,6 +13,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+from .network import weightless
+
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
@@ -67,21 +69,6 @@ def constant_of(node):
     if node.op_type != "Constant":
         return None
     return next((one.t for one in node.attribute if one.name == "value"), None)
-
-
-def weightless(model):
-    """The model with its float initializers as inputs: their values have no part in a shape."""
-    bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    bare.graph.name = model.graph.name
-    bare.graph.node.extend(model.graph.node)
-    bare.graph.input.extend(model.graph.input)
-    bare.graph.output.extend(model.graph.output)
-    for tensor in model.graph.initializer:
-        if tensor.data_type == TensorProto.FLOAT:
-            bare.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-        else:
-            bare.graph.initializer.append(tensor)
-    return bare
 
 
 def folded(model):
