@@ -1,4 +1,4 @@
-"""The architectures that our code builds have the parameters and multiplications of the published ones.
+"""The architectures that we build have the parameters and multiplications of the published ones.
 
 The counts were read from the original networks as their frameworks export them.
 """
@@ -59,7 +59,7 @@ def test_weights_are_the_exact_sums_of_integers():
 
 
 def as_float32(value):
-    """A double rounded once; of a product or sum of two of these, that is the correctly rounded one."""
+    """A double rounded to float32; exact for a product or a sum of two float32 values."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 

@@ -1,8 +1,8 @@
 """A Concat of boxes and scores: each part is judged by itself, with ONNX Runtime's beside it.
 
-The model is YOLOv8n with random weights. Its boxes span 0 to 640 pixels and more, its scores 0 to 1. One scale of
-eight bits for both has steps of more than two pixels, so that every score rounds to 0. The noise over all values
-doesn't show it.
+The model is YOLOv8n with random weights. Its boxes span 0 to 640 pixels and more, its scores 0 to
+1. One scale of eight bits for both has steps of more than two, so that every score rounds to 0.
+The noise over all values doesn't show it.
 """
 
 import subprocess
@@ -19,6 +19,13 @@ BOXES, SIDE = 4, 640
 PARTS = {"boxes": slice(0, BOXES), "scores": slice(BOXES, None), "both at once": slice(None)}
 
 
+def noise(random):
+    """A picture of coarse to fine noise, so that cells of every size see something."""
+    layers = [random.random((1, 3, SIDE // size, SIDE // size)) for size in (64, 8, 1)]
+    grown = [np.kron(layer, np.ones((size, size))) for layer, size in zip(layers, (64, 8, 1))]
+    return (sum(grown) / 3).astype(np.float32)
+
+
 @pytest.fixture(scope="module")
 def detector(tmp_path_factory):
     """The model, samples to calibrate with, one to judge by and the float output for it."""
@@ -26,10 +33,7 @@ def detector(tmp_path_factory):
     source, samples = folder / "yolo.onnx", folder / "samples"
     save(build("yolo8n_640"), source)
     random = np.random.default_rng(2)
-    # Noise that is coarse to fine, so that cells of every size see something.
-    made = [sum(np.kron(random.random((1, 3, SIDE // size, SIDE // size)), np.ones((size, size))) for size in (64, 8, 1)) / 3
-            for _ in range(4)]
-    made = [{"images": image.astype(np.float32)} for image in made]
+    made = [{"images": noise(random)} for _ in range(4)]
     judge.save_samples(samples, made[:3])
     reference = judge.run(source, made[3:])[0]["output0"]
     boxes, scores = reference[:, PARTS["boxes"]], reference[:, PARTS["scores"]]
@@ -52,14 +56,16 @@ def in_two(source, out):
     last = model.graph.node.pop()
     assert last.op_type == "Concat" and len(last.input) == 2
     del model.graph.output[:]
-    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in last.input)
+    for name in last.input:
+        model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     onnx.save(model, out)
     return out
 
 
 def per_part(reference, found):
     """Signal over noise in dB of each part."""
-    return {name: float(judge.sqnr([reference[:, part]], [found[:, part]])) for name, part in PARTS.items()}
+    pairs = {name: ([reference[:, part]], [found[:, part]]) for name, part in PARTS.items()}
+    return {name: float(judge.sqnr(*pair)) for name, pair in pairs.items()}
 
 
 def test_boxes_do_not_cost_the_scores(detector, program, tmp_path):
@@ -81,8 +87,9 @@ def test_boxes_do_not_cost_the_scores(detector, program, tmp_path):
     for name, parts in figures.items():
         print(f"{name}: " + ", ".join(f"{part} {value:.1f} dB" for part, value in parts.items()))
     # Over both at once, ONNX Runtime's reads well although nothing is left of the scores.
-    assert figures["ONNX Runtime"]["both at once"] > 20 and not outputs["ONNX Runtime"][:, PARTS["scores"]].any()
-    # Ours keeps what the network's other layers leave of the scores: 16 bits have steps of 1/64, which is 30 dB.
+    assert figures["ONNX Runtime"]["both at once"] > 20
+    assert not outputs["ONNX Runtime"][:, PARTS["scores"]].any()
+    # Ours keeps what the other layers leave of the scores: a step of 16 bits is 1/64, 30 dB below.
     assert figures["apart"]["scores"] > 5
     assert figures["guarded"]["scores"] > figures["apart"]["scores"] - 1
     assert figures["guarded"]["boxes"] >= figures["ONNX Runtime"]["boxes"] - 0.5

@@ -1,8 +1,8 @@
 """Published architectures as ONNX models with seeded random weights.
 
-They stand for the real networks where size, shapes, operators, speed and memory matter. They have the
-structure, parameters and multiplications of the originals; what they answer means nothing. `BUILDERS`
-lists them. On the command line, from the folder tests/oracle:
+They stand for the real networks where size, shapes, operators, speed and memory matter. They have
+the structure, parameters and multiplications of the originals. Their answers mean nothing.
+`BUILDERS` lists them. On the command line, from the folder tests/oracle:
 
     python -m architectures NAME OUT.onnx
 """

@@ -8,7 +8,10 @@ from .network import save
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="architectures", description="Build a published architecture with seeded random weights.")
+    parser = argparse.ArgumentParser(
+        prog="architectures",
+        description="Build a published architecture with seeded random weights.",
+    )
     parser.add_argument("name", choices=BUILDERS)
     parser.add_argument("out", type=Path)
     args = parser.parse_args()

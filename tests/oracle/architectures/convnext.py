@@ -6,10 +6,9 @@ from .network import Network
 
 WIDTHS, DEPTHS = (96, 192, 384, 768), (3, 3, 9, 3)
 EPSILON = 1e-6
-# The published initialization: truncated normal weights of this spread. A trained network has others; layers
-# are normalized, so that activations keep their size all the same.
+# The spread of the published initialization. Blocks normalize, so that activations keep their size.
 STD = 0.02
-LAYER_SCALE = 0.1  # of a trained network in the order of magnitude; training starts from 1e-6
+LAYER_SCALE = 0.1  # the order of magnitude of a trained network; training starts from 1e-6
 
 
 def convnext_tiny():
@@ -29,12 +28,13 @@ def convnext_tiny():
     with network.scope("classifier"):
         x = channel_norm(network, network.node("GlobalAveragePool", [x]), WIDTHS[-1])
         x = network.node("Flatten", [x], {"axis": 1})
-        network.output(network.gemm(x, WIDTHS[-1], 1000, std=STD, bias_std=STD), "logits", [1, 1000])
+        x = network.gemm(x, WIDTHS[-1], 1000, std=STD, bias_std=STD)
+        network.output(x, "logits", [1, 1000])
     return network.finish()
 
 
 def block(network, x, width):
-    """A 7×7 depthwise convolution and two layers for each pixel, channels last; weighted and added."""
+    """A 7×7 depthwise convolution and two linear layers for each pixel; weighted and added."""
     y = network.conv(x, width, width, 7, groups=width, gain=1.0, name="depthwise")
     y = layer_norm(network, channels_last(network, y), width)
     y = gelu(network, network.linear(y, width, 4 * width, std=STD, name="expand"))
@@ -52,7 +52,8 @@ def gelu(network, x):
 
 def layer_norm(network, x, width):
     """Normalization over the last axis, with weights around 1."""
-    scale, shift = network.weight("norm.weight", [width], 0.1, 1.0), network.weight("norm.bias", [width], 0.1)
+    scale = network.weight("norm.weight", [width], 0.1, 1.0)
+    shift = network.weight("norm.bias", [width], 0.1)
     return network.node("LayerNormalization", [x, scale, shift], {"axis": -1, "epsilon": EPSILON})
 
 

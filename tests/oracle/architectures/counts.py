@@ -1,7 +1,7 @@
 """Parameters and multiplications of a model, to compare architectures by.
 
-Parameters are the numbers of all float constants but scalars, which are factors and bounds. Multiplications
-are the products of convolutions and matrix products, one for each element of the output and of what is summed.
+Parameters are the elements of all float constants but scalars, which are factors and bounds.
+Multiplications are those of convolutions and matrix products.
 """
 
 import math
@@ -31,14 +31,15 @@ def count(model):
 
 
 def parameters(graph):
-    constants = [*graph.initializer, *(value for node in graph.node if (value := constant_of(node)) is not None)]
-    return sum(math.prod(tensor.dims) for tensor in constants if tensor.data_type == TensorProto.FLOAT and tensor.dims)
+    inline = [tensor for node in graph.node if (tensor := constant_of(node)) is not None]
+    floats = [one for one in [*graph.initializer, *inline] if one.data_type == TensorProto.FLOAT]
+    return sum(math.prod(tensor.dims) for tensor in floats if tensor.dims)
 
 
 def products(node, shapes):
     if node.op_type not in PRODUCTS:
         return 0
-    left, right, out = (shape_of(name, shapes) for name in (node.input[0], node.input[1], node.output[0]))
+    left, right, out = (shape_of(name, shapes) for name in [*node.input[:2], node.output[0]])
     attributes = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "Conv":
         return math.prod(out) * math.prod(right[1:])
@@ -48,7 +49,7 @@ def products(node, shapes):
 
 
 def known_shapes(model):
-    """The graph and, by name, the shape of each of its values, after arithmetic on shapes is done."""
+    """The graph with its arithmetic on shapes folded, and the shape of each value by name."""
     graph = onnx.shape_inference.infer_shapes(folded(weightless(model))).graph
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in [*graph.input, *graph.output, *graph.value_info]:
@@ -78,5 +79,6 @@ def folded(model):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     with tempfile.TemporaryDirectory() as folder:
         options.optimized_model_filepath = str(Path(folder) / "folded.onnx")
-        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        given, providers = model.SerializeToString(), ["CPUExecutionProvider"]
+        onnxruntime.InferenceSession(given, options, providers=providers)
         return onnx.load(options.optimized_model_filepath)

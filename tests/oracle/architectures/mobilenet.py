@@ -1,4 +1,4 @@
-"""MobileNetV2, MobileNetV3-Large, and LR-ASPP on the latter: depthwise convolutions, squeeze-and-excitation.
+"""MobileNetV2, MobileNetV3-Large, and LR-ASPP on the latter.
 
 Sandler et al., 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks"; Howard et al., 2019,
 "Searching for MobileNetV3", whose section 6.4 has LR-ASPP. Batch normalization is folded.
@@ -11,7 +11,15 @@ import numpy as np
 from .network import Network
 
 # MobileNetV2: expansion, output channels, blocks, stride of the first block.
-V2_STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+V2_STAGES = (
+    (1, 16, 1, 1),
+    (6, 24, 2, 2),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+)
 
 
 @dataclass(frozen=True)
@@ -44,25 +52,32 @@ V3_BLOCKS = (
     Block(5, 960, 160, True, "HardSwish", 1),
     Block(5, 960, 160, True, "HardSwish", 1),
 )
-LOW_LEVEL, LAST_STAGE = 3, 12  # blocks: the one whose output LR-ASPP adds; the first that it dilates
+LOW_LEVEL, LAST_STAGE = (
+    3,
+    12,
+)  # blocks: the one whose output LR-ASPP adds; the first that it dilates
 CLASSES = 21
-GAINS = {"Relu": 2.0, "HardSwish": 2.6}  # so that values keep their size; for small ones HardSwish wants 4, for large ones 2
+# With these gains values keep their size. Small ones want 4 behind HardSwish, large ones 2.
+GAINS = {"Relu": 2.0, "HardSwish": 2.6}
 
-# A linear bottleneck leaves values around ±1, so the convolution behind it has a gain of 1; each sum with the
-# identity adds as much, which the next expansion undoes.
+# A linear bottleneck leaves values around ±1, so that the convolution behind it has a gain of 1.
+# Each sum with the identity adds as much, which the next expansion undoes.
 
 
 def mobilenet_v2():
     network = Network("mobilenet_v2")
-    x = relu6(network, network.conv(network.input("pixel_values", [1, 3, 224, 224]), 3, 32, 3, stride=2, name="features.0"))
+    x = network.input("pixel_values", [1, 3, 224, 224])
+    x = relu6(network, network.conv(x, 3, 32, 3, stride=2, name="features.0"))
     channels, index = 32, 1
     for expansion, filters, count, stride in V2_STAGES:
         for depth in range(count):
             with network.scope(f"features.{index}"):
-                x = v2_block(network, x, channels, filters, expansion, stride if depth == 0 else 1, depth)
+                step = stride if depth == 0 else 1
+                x = v2_block(network, x, channels, filters, expansion, step, depth)
             channels, index = filters, index + 1
     x = relu6(network, network.conv(x, channels, 1280, 1, gain=1.0, name="features.18"))
-    network.output(network.gemm(pooled(network, x), 1280, 1000, std=0.04, name="classifier"), "logits", [1, 1000])
+    x = network.gemm(pooled(network, x), 1280, 1000, std=0.04, name="classifier")
+    network.output(x, "logits", [1, 1000])
     return network.finish()
 
 
@@ -72,25 +87,27 @@ def relu6(network, x):
 
 
 def v2_block(network, x, channels, filters, expansion, stride, depth):
-    """Widened by a 1×1 convolution, filtered channel by channel, narrowed without an activation."""
+    """An inverted residual: 1×1 to more channels, depthwise 3×3, 1×1 without an activation."""
     y, expanded = x, channels * expansion
     if expansion != 1:
-        y = relu6(network, network.conv(y, channels, expanded, 1, gain=1 / max(depth, 1), name="expand"))
-    y = relu6(network, network.conv(y, expanded, expanded, 3, stride=stride, groups=expanded, name="depthwise"))
-    y = network.conv(y, expanded, filters, 1, name="project")
+        y = network.conv(y, channels, expanded, 1, gain=1 / max(depth, 1), name="expand")
+        y = relu6(network, y)
+    y = network.conv(y, expanded, expanded, 3, stride=stride, groups=expanded, name="depthwise")
+    y = network.conv(relu6(network, y), expanded, filters, 1, name="project")
     return network.node("Add", [x, y]) if stride == 1 and channels == filters else y
 
 
 def mobilenet_v3_large():
     network = Network("mobilenet_v3_large")
     x = v3_features(network, network.input("pixel_values", [1, 3, 224, 224]))[-1]
-    x = network.node("HardSwish", [network.gemm(pooled(network, x), 960, 1280, std=0.08, name="classifier.0")])
+    x = network.gemm(pooled(network, x), 960, 1280, std=0.08, name="classifier.0")
+    x = network.node("HardSwish", [x])
     network.output(network.gemm(x, 1280, 1000, std=0.05, name="classifier.3"), "logits", [1, 1000])
     return network.finish()
 
 
 def lraspp_mobilenet_v3_large():
-    """Segmentation into 21 classes: the backbone at stride 16, its last stage dilated, and a light head."""
+    """Segmentation into 21 classes: the backbone with its last stage dilated, and a light head."""
     network = Network("lraspp_mobilenet_v3_large")
     image = network.input("pixel_values", [1, 3, 512, 512])
     with network.scope("backbone"):
@@ -101,22 +118,30 @@ def lraspp_mobilenet_v3_large():
         gate = network.node("Sigmoid", [network.conv(gate, 960, 128, 1, bias=False, name="scale")])
         x = resized(network, network.node("Mul", [x, gate]), [64, 64])
         low = network.conv(maps[LOW_LEVEL], 40, CLASSES, 1, gain=1.0, name="low_classifier")
-        x = network.node("Add", [low, network.conv(x, 128, CLASSES, 1, gain=4.0, name="high_classifier")])
+        high = network.conv(x, 128, CLASSES, 1, gain=4.0, name="high_classifier")
+        x = network.node("Add", [low, high])
     network.output(resized(network, x, [512, 512]), "logits", [1, CLASSES, 512, 512])
     return network.finish()
 
 
 def resized(network, x, size):
-    """Bilinear to a size, beside the batch and the channels that the value has, as frameworks export it."""
+    """Bilinear to a size; batch and channels are taken from the value, as exporters write it."""
     ends = [network.constant(at) for at in ([0], [2], [0])]
     kept = network.node("Slice", [network.node("Shape", [x]), *ends])
     sizes = network.node("Concat", [kept, network.constant(size)], {"axis": 0})
-    attributes = {"coordinate_transformation_mode": "half_pixel", "mode": "linear", "nearest_mode": "floor"}
+    attributes = {
+        "coordinate_transformation_mode": "half_pixel",
+        "mode": "linear",
+        "nearest_mode": "floor",
+    }
     return network.node("Resize", [x, "", "", sizes], attributes)
 
 
 def v3_features(network, x, dilation=1):
-    """The outputs of all blocks and of the last convolution; a dilation of the last stage replaces its stride."""
+    """The outputs of all blocks and of the last convolution.
+
+    A dilation of the last stage replaces its stride.
+    """
     x = network.node("HardSwish", [network.conv(x, 3, 16, 3, stride=2, name="features.0")])
     channels, maps, depth = 16, [], 1
     for index, block in enumerate(V3_BLOCKS):
@@ -126,23 +151,25 @@ def v3_features(network, x, dilation=1):
         depth = depth + 1 if summed else 1
         channels = block.filters
         maps.append(x)
-    maps.append(network.node("HardSwish", [network.conv(x, channels, 960, 1, gain=1 / depth, name="features.16")]))
+    x = network.conv(x, channels, 960, 1, gain=1 / depth, name="features.16")
+    maps.append(network.node("HardSwish", [x]))
     return maps
 
 
 def v3_block(network, x, channels, block, dilation, gain):
-    """As in MobileNetV2, with channels weighted by squeeze-and-excitation; whether the identity was added."""
+    """An inverted residual with squeeze-and-excitation; returns too if it adds the identity."""
     y, expanded, after = x, block.expanded, GAINS[block.activation]
     if expanded != channels:
-        y = network.node(block.activation, [network.conv(y, channels, expanded, 1, gain=gain, name="expand")])
+        y = network.conv(y, channels, expanded, 1, gain=gain, name="expand")
+        y = network.node(block.activation, [y])
     stride = 1 if dilation > 1 else block.stride
     y = network.conv(y, expanded, expanded, block.kernel, stride=stride, dilation=dilation,
                      groups=expanded, gain=after, name="depthwise")
     y = network.node(block.activation, [y])
     if block.squeeze:
         y = squeeze_and_excitation(network, y, expanded, eighth(expanded // 4))
-    # The weights of the channels are near 1/2.
-    y = network.conv(y, expanded, block.filters, 1, gain=after * (4 if block.squeeze else 1), name="project")
+        after *= 4  # the weights of the channels are near 1/2
+    y = network.conv(y, expanded, block.filters, 1, gain=after, name="project")
     summed = block.stride == 1 and channels == block.filters
     return (network.node("Add", [y, x]) if summed else y), summed
 
@@ -167,10 +194,11 @@ def pooled(network, x):
 
 
 def dwblock_k5d5():
-    """One depthwise convolution of kernel 5 and dilation 5 over 96 channels, and a 1×1 convolution."""
+    """A depthwise convolution of kernel 5 and dilation 5 over 96 channels, and a 1×1 one."""
     network = Network("dwblock_k5d5")
     x = network.input("x", [1, 96, 128, 128])
-    x = network.node("HardSwish", [network.conv(x, 96, 96, 5, dilation=5, groups=96, gain=1.0, name="depthwise")])
-    x = network.node("Relu", [network.conv(x, 96, 96, 1, name="pointwise")])
+    x = network.conv(x, 96, 96, 5, dilation=5, groups=96, gain=1.0, name="depthwise")
+    x = network.conv(network.node("HardSwish", [x]), 96, 96, 1, name="pointwise")
+    x = network.node("Relu", [x])
     network.output(x, "y", [1, 96, 128, 128])
     return network.finish()

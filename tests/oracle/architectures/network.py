@@ -22,6 +22,10 @@ from .random_weights import normal
 
 OPSET, IR_VERSION = 17, 8
 PRODUCER = "octet architectures"
+# Attributes of a Resize to the nearest value, as exporters write it.
+NEAREST = {
+    "coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": "floor",
+}
 
 
 class Network:
@@ -62,7 +66,9 @@ class Network:
         """Adds a node; returns the name of its output, or a list of names if `outputs` is not 1."""
         path = self._unique("/" + "/".join([*self._scopes, name or operator]))
         made = [f"{path}_output_{index}" for index in range(outputs)]
-        self._nodes.append(helper.make_node(operator, list(inputs), made, path, **(attributes or {})))
+        self._nodes.append(
+            helper.make_node(operator, list(inputs), made, path, **(attributes or {}))
+        )
         return made[0] if outputs == 1 else made
 
     def constant(self, values, dtype=np.int64):
@@ -98,15 +104,14 @@ class Network:
         inputs = [x, self.weight(f"{name}.weight", shape, std)]
         if bias:
             inputs.append(self.weight(f"{name}.bias", [filters], 0.1, bias_mean))
-        attributes = {"dilations": [dilation] * 2, "group": groups, "kernel_shape": [kernel] * 2,
-                      "pads": [padding] * 4, "strides": [stride] * 2}
+        attributes = {
+            "dilations": [dilation] * 2,
+            "group": groups,
+            "kernel_shape": [kernel] * 2,
+            "pads": [padding] * 4,
+            "strides": [stride] * 2,
+        }
         return self.node("Conv", inputs, attributes, name=f"{name}/Conv")
-
-    def batch_norm(self, x, channels, *, epsilon=1e-5, name="bn"):
-        """Batch normalization by statistics as a trained network has them, around 0 and 1."""
-        parts = {"weight": (0.1, 1.0), "bias": (0.1, 0.0), "running_mean": (0.1, 0.0), "running_var": (0.1, 1.0)}
-        made = [self.weight(f"{name}.{part}", [channels], std, mean) for part, (std, mean) in parts.items()]
-        return self.node("BatchNormalization", [x, *made], {"epsilon": epsilon}, name=f"{name}/BatchNormalization")
 
     def channel_affine(self, x, channels, *, name="bn"):
         """A frozen batch normalization: each channel of an image times a factor, plus a shift."""
@@ -120,7 +125,8 @@ class Network:
         std = features**-0.5 if std is None else std
         weight = self.weight(f"{name}.weight", [outputs, features], std)
         bias = self.weight(f"{name}.bias", [outputs], bias_std)
-        return self.node("Gemm", [x, weight, bias], {"alpha": 1.0, "beta": 1.0, "transB": 1}, name=f"{name}/Gemm")
+        attributes = {"alpha": 1.0, "beta": 1.0, "transB": 1}
+        return self.node("Gemm", [x, weight, bias], attributes, name=f"{name}/Gemm")
 
     def linear(self, x, features, outputs, *, bias=True, std=None, bias_std=0.02, name="linear"):
         """A fully connected layer on the last axis, as MatMul and Add.
@@ -128,10 +134,12 @@ class Network:
         Without `std`, weights have the variance 1 / fan-in, which keeps that of the activations.
         """
         std = features**-0.5 if std is None else std
-        product = self.node("MatMul", [x, self.weight(f"{name}.weight", [features, outputs], std)], name=f"{name}/MatMul")
+        weight = self.weight(f"{name}.weight", [features, outputs], std)
+        product = self.node("MatMul", [x, weight], name=f"{name}/MatMul")
         if not bias:
             return product
-        return self.node("Add", [self.weight(f"{name}.bias", [outputs], bias_std), product], name=f"{name}/Add")
+        shift = self.weight(f"{name}.bias", [outputs], bias_std)
+        return self.node("Add", [shift, product], name=f"{name}/Add")
 
     # --- the model -------------------------------------------------------------------------------
 
@@ -140,9 +148,15 @@ class Network:
         for node in self._nodes:
             for names in (node.input, node.output):
                 names[:] = [self._renamed.get(name, name) for name in names]
-        graph = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs, list(self._weights.values()))
+        graph = helper.make_graph(
+            self._nodes, self.name, self._inputs, self._outputs, list(self._weights.values())
+        )
         model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name=PRODUCER)
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name=PRODUCER,
+        )
         # Without the weights, since the checker copies what it gets several times.
         onnx.checker.check_model(weightless(model), full_check=True)
         return model
@@ -161,7 +175,9 @@ def weightless(model):
     bare.graph.output.extend(model.graph.output)
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.FLOAT:
-            bare.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            bare.graph.input.append(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            )
         else:
             bare.graph.initializer.append(tensor)
     return bare

@@ -1,16 +1,16 @@
 """Seeded random weights whose bytes are equal on every processor.
 
-Numpy's normal distribution takes logarithms, whose last bit may differ between machines. Here a weight is
-the sum of eight uniform integers, which is close to a normal distribution and is cut off at 4.9 standard
-deviations. The bit generator and the sum are integer arithmetic. The two operations that follow, a product
-and a sum in float32, each round once, as IEEE 754 prescribes.
+Numpy's normal distribution takes logarithms, whose last bit may differ between machines. Here a
+weight is the sum of eight uniform integers. That is close to a normal distribution, cut off at 4.9
+standard deviations. The bit generator and the sum are integer arithmetic. A product and a sum in
+float32 follow; each rounds once, as IEEE 754 prescribes.
 """
 
 import hashlib
 
 import numpy as np
 
-# Two 64-bit words have eight fields of 16 bits: their sum has this mean and this standard deviation.
+# Two 64-bit words have eight fields of 16 bits; the mean and standard deviation of their sum.
 FIELDS = 8
 MEAN = FIELDS * 0xFFFF // 2
 DEVIATION = (FIELDS * (2**32 - 1) / 12) ** 0.5

@@ -1,6 +1,6 @@
 """ResNet-18 and ResNet-50 (He et al., 2015, "Deep Residual Learning for Image Recognition").
 
-ResNet-50 is the variant that strides in the 3×3 convolution of a bottleneck, as the common frameworks have it.
+ResNet-50 is the common variant, which strides in the 3×3 convolution of a bottleneck.
 """
 
 from .network import Network
@@ -33,34 +33,37 @@ def classifier(name, blocks, block, features):
 def backbone(network, x, blocks=(3, 4, 6, 3), block=None, frozen_norm=False):
     """Adds the stem and the four stages; returns the feature maps at strides 4, 8, 16 and 32.
 
-    With `frozen_norm`, each convolution is without bias and followed by a product and a sum for each
-    channel, as detectors have it; without, both are folded into the convolution's weight and bias.
+    With `frozen_norm`, each convolution has no bias, but a product and a sum for each channel after
+    it, as detectors have it. Without, both are folded into the convolution's weight and bias.
     """
     block = block or bottleneck
 
     def conv(x, channels, filters, kernel, name, stride=1, gain=2.0):
         if not frozen_norm:
             return network.conv(x, channels, filters, kernel, stride=stride, gain=gain, name=name)
-        x = network.conv(x, channels, filters, kernel, stride=stride, gain=gain, bias=False, name=name)
+        options = {"stride": stride, "gain": gain, "bias": False, "name": name}
+        x = network.conv(x, channels, filters, kernel, **options)
         return network.channel_affine(x, filters, name=f"{name}.bn")
 
     x = network.node("Relu", [conv(x, 3, 64, 7, "conv1", stride=2)])
-    x = network.node("MaxPool", [x], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}, name="maxpool/MaxPool")
+    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}
+    x = network.node("MaxPool", [x], window, name="maxpool/MaxPool")
     channels, maps = 64, []
     for stage, (width, count) in enumerate(zip(WIDTHS, blocks)):
         for index in range(count):
+            stride = 2 if stage and index == 0 else 1
             with network.scope(f"layer{stage + 1}.{index}"):
-                x, channels = block(network, conv, x, channels, width, stride=2 if stage and index == 0 else 1, depth=index)
+                x, channels = block(network, conv, x, channels, width, stride, index)
         maps.append(x)
     return maps
 
 
-# The sum over a stage's blocks grows by the variance of a branch with each of them. As batch normalization
-# would, the first convolution of a branch undoes that: its gain goes down with the depth in the stage.
+# The variance of the sum grows with each block of a stage. As batch normalization would, the first
+# convolution of a branch undoes that: its gain goes down with the depth in the stage.
 
 
 def basic_block(network, conv, x, channels, width, stride, depth):
-    """Two 3×3 convolutions beside the identity, or beside a 1×1 convolution where the shape changes."""
+    """Two 3×3 convolutions, added to the identity, or to a 1×1 convolution if the shape changes."""
     y = network.node("Relu", [conv(x, channels, width, 3, "conv1", stride, gain=1 / (depth + 1))])
     y = conv(y, width, width, 3, "conv2")
     if stride != 1 or channels != width:
@@ -69,7 +72,7 @@ def basic_block(network, conv, x, channels, width, stride, depth):
 
 
 def bottleneck(network, conv, x, channels, width, stride, depth):
-    """1×1 to fewer channels, 3×3, 1×1 to four times as many, beside the identity or a 1×1 convolution."""
+    """1×1 to fewer channels, 3×3, 1×1 to four times as many; added as in `basic_block`."""
     y = network.node("Relu", [conv(x, channels, width, 1, "conv1", gain=1 / (depth + 1))])
     y = network.node("Relu", [conv(y, width, width, 3, "conv2", stride)])
     y = conv(y, width, width * EXPANSION, 1, "conv3")

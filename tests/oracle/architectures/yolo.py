@@ -6,21 +6,24 @@ Batch normalization is folded.
 
 import numpy as np
 
-from .network import Network
+from .network import NEAREST, Network
 
 SIDE, STRIDES, CLASSES = 640, (8, 16, 32), 80
 PRIOR = -3.0  # the mean bias of the scores' logits: most cells see nothing
 BINS = 16  # a box's side is the mean of a distribution over so many distances
 CELLS = sum((SIDE // stride) ** 2 for stride in STRIDES)
-# Fan-in times the variance of the weights, of each convolution in order. With these, each one's results have a
-# standard deviation of about 1 for pictures of coarse and fine noise, as batch normalization would see to it. Small
-# values would grow ever smaller under SiLU, and large ones larger, so that no rule keeps them through sixty layers.
+# Fan-in times the variance of the weights, of each convolution in order. With these, the results of
+# each have a standard deviation of about 1 for pictures of coarse and fine noise, as batch
+# normalization would see to it. No rule does that through sixty layers: under SiLU, small values
+# grow ever smaller and large ones larger.
+# fmt: off
 GAINS = (
-    4.2, 6.1, 3.9, 4.3, 2.8, 2.1, 3.3, 3.7, 3.7, 2.9, 1.4, 4.2, 0.96, 1.9, 2.6, 2.8, 2.7, 1.0,
-    3.4, 1.2, 2.1, 2.7, 2.1, 3.2, 1.7, 2.8, 0.2, 2.4, 3.6, 3.2, 3.3, 2.4, 2.9, 3.1, 2.9, 2.4,
-    2.9, 2.4, 2.6, 2.8, 2.2, 2.7, 2.3, 3.6, 2.7, 3.0, 3.0, 2.7, 2.6, 1.8, 2.4, 1.9, 1.9, 2.2,
-    2.6, 3.4, 2.2, 2.2, 2.9, 2.5, 2.4, 3.8, 2.4,
+    4.2, 6.1, 3.9, 4.3, 2.8, 2.1, 3.3, 3.7, 3.7, 2.9, 1.4, 4.2, 0.96, 1.9, 2.6, 2.8,
+    2.7, 1.0, 3.4, 1.2, 2.1, 2.7, 2.1, 3.2, 1.7, 2.8, 0.2, 2.4, 3.6, 3.2, 3.3, 2.4,
+    2.9, 3.1, 2.9, 2.4, 2.9, 2.4, 2.6, 2.8, 2.2, 2.7, 2.3, 3.6, 2.7, 3.0, 3.0, 2.7,
+    2.6, 1.8, 2.4, 1.9, 1.9, 2.2, 2.6, 3.4, 2.2, 2.2, 2.9, 2.5, 2.4, 3.8, 2.4,
 )
+# fmt: on
 
 
 class Detector(Network):
@@ -40,15 +43,20 @@ def yolo8n_640():
     x = unit(network, x, 3, 16, 3, "stem.0", stride=2)
     x = unit(network, x, 16, 32, 3, "stem.1", stride=2)
     x = c2f(network, x, 32, 32, 1, "stem.2", residual=True)
-    at8 = c2f(network, unit(network, x, 32, 64, 3, "to8.0", stride=2), 64, 64, 2, "to8.1", residual=True)
-    at16 = c2f(network, unit(network, at8, 64, 128, 3, "to16.0", stride=2), 128, 128, 2, "to16.1", residual=True)
-    at32 = c2f(network, unit(network, at16, 128, 256, 3, "to32.0", stride=2), 256, 256, 1, "to32.1", residual=True)
-    at32 = pyramid_pooling(network, at32, 256, "to32.2")
+    x = unit(network, x, 32, 64, 3, "to8.0", stride=2)
+    at8 = c2f(network, x, 64, 64, 2, "to8.1", residual=True)
+    x = unit(network, at8, 64, 128, 3, "to16.0", stride=2)
+    at16 = c2f(network, x, 128, 128, 2, "to16.1", residual=True)
+    x = unit(network, at16, 128, 256, 3, "to32.0", stride=2)
+    x = c2f(network, x, 256, 256, 1, "to32.1", residual=True)
+    at32 = pyramid_pooling(network, x, 256, "to32.2")
 
     top16 = c2f(network, joined(network, doubled(network, at32), at16), 384, 128, 1, "td16")
     out8 = c2f(network, joined(network, doubled(network, top16), at8), 192, 64, 1, "td8")
-    out16 = c2f(network, joined(network, unit(network, out8, 64, 64, 3, "down8", stride=2), top16), 192, 128, 1, "bu16")
-    out32 = c2f(network, joined(network, unit(network, out16, 128, 128, 3, "down16", stride=2), at32), 384, 256, 1, "bu32")
+    x = unit(network, out8, 64, 64, 3, "down8", stride=2)
+    out16 = c2f(network, joined(network, x, top16), 192, 128, 1, "bu16")
+    x = unit(network, out16, 128, 128, 3, "down16", stride=2)
+    out32 = c2f(network, joined(network, x, at32), 384, 256, 1, "bu32")
     with network.scope("heads"):
         boxes, scores = heads(network, ((out8, 64), (out16, 128), (out32, 256)))
     network.output(joined(network, boxes, scores), "output0", [1, 4 + CLASSES, CELLS])
@@ -63,7 +71,7 @@ def unit(network, x, channels, filters, kernel, name, stride=1):
 
 
 def c2f(network, x, channels, filters, count, name, residual=False):
-    """Half of the channels goes through a chain of bottlenecks; all of its results leave together."""
+    """Half of the channels goes through a chain of bottlenecks; all results leave together."""
     half = filters // 2
     with network.scope(name):
         x = unit(network, x, channels, filters, 1, "enter")
@@ -87,8 +95,7 @@ def pyramid_pooling(network, x, channels, name):
 
 
 def doubled(network, x):
-    attributes = {"coordinate_transformation_mode": "asymmetric", "mode": "nearest", "nearest_mode": "floor"}
-    return network.node("Resize", [x, "", network.constant([1, 1, 2, 2], np.float32)], attributes)
+    return network.node("Resize", [x, "", network.constant([1, 1, 2, 2], np.float32)], NEAREST)
 
 
 def joined(network, *parts, axis=1):
@@ -99,11 +106,14 @@ def heads(network, maps):
     """The boxes in pixels and the scores of all cells of the three scales."""
     flat = []
     for index, (x, channels) in enumerate(maps):
-        both = [branch(network, x, channels, 64, 4 * BINS, 0.0, f"box.{index}"),
-                branch(network, x, channels, CLASSES, CLASSES, PRIOR, f"cls.{index}")]
-        flat.append(network.node("Reshape", [joined(network, *both), network.constant([1, 4 * BINS + CLASSES, -1])]))
-    sizes = network.constant([4 * BINS, CLASSES])
-    sides, scores = network.node("Split", [joined(network, *flat, axis=2), sizes], {"axis": 1}, outputs=2)
+        both = [
+            branch(network, x, channels, 64, 4 * BINS, 0.0, f"box.{index}"),
+            branch(network, x, channels, CLASSES, CLASSES, PRIOR, f"cls.{index}"),
+        ]
+        shape = network.constant([1, 4 * BINS + CLASSES, -1])
+        flat.append(network.node("Reshape", [joined(network, *both), shape]))
+    x, sizes = joined(network, *flat, axis=2), network.constant([4 * BINS, CLASSES])
+    sides, scores = network.node("Split", [x, sizes], {"axis": 1}, outputs=2)
     return boxes(network, sides), network.node("Sigmoid", [scores])
 
 
@@ -115,23 +125,30 @@ def branch(network, x, channels, width, outputs, bias, name):
 
 
 def boxes(network, sides):
-    """From distributions over the distances to the four sides, to centre, width and height in pixels."""
+    """Centre, width and height in pixels, of distributions over the distances to the four sides."""
     x = network.node("Reshape", [sides, network.constant([1, 4, BINS, CELLS])])
-    x = network.node("Softmax", [network.node("Transpose", [x], {"perm": [0, 2, 1, 3]})], {"axis": 1})
+    x = network.node("Transpose", [x], {"perm": [0, 2, 1, 3]})
+    x = network.node("Softmax", [x], {"axis": 1})
     bins = network.parameter("dfl.weight", np.arange(BINS, dtype=np.float32).reshape(1, BINS, 1, 1))
     x = network.node("Conv", [x, bins], {"kernel_shape": [1, 1]}, name="dfl/Conv")
     x = network.node("Reshape", [x, network.constant([1, 4, CELLS])])
-    left_top, right_bottom = network.node("Split", [x, network.constant([2, 2])], {"axis": 1}, outputs=2)
+    halves = network.constant([2, 2])
+    left_top, right_bottom = network.node("Split", [x, halves], {"axis": 1}, outputs=2)
     centres, strides = cells()
     centres = network.parameter("centres", centres)
-    first, last = network.node("Sub", [centres, left_top]), network.node("Add", [centres, right_bottom])
-    middle = network.node("Div", [network.node("Add", [first, last]), network.constant(2, np.float32)])
+    first = network.node("Sub", [centres, left_top])
+    last = network.node("Add", [centres, right_bottom])
+    both = network.node("Add", [first, last])
+    middle = network.node("Div", [both, network.constant(2, np.float32)])
     size = network.node("Sub", [last, first])
-    return network.node("Mul", [joined(network, middle, size), network.parameter("strides", strides)])
+    strides = network.parameter("strides", strides)
+    return network.node("Mul", [joined(network, middle, size), strides])
 
 
 def cells():
-    """The centres of all cells, in cells of their scale, and the strides: [1, 2, CELLS] and [1, CELLS]."""
-    grids = [np.stack(np.meshgrid(*[np.arange(SIDE // stride) + 0.5] * 2)).reshape(2, -1) for stride in STRIDES]
-    strides = [np.full(grid.shape[1], stride) for grid, stride in zip(grids, STRIDES)]
-    return np.concatenate(grids, axis=1)[None].astype(np.float32), np.concatenate(strides)[None].astype(np.float32)
+    """The centres of all cells, in units of their strides, and the strides."""
+    sides = [SIDE // stride for stride in STRIDES]
+    grids = [np.stack(np.meshgrid(*[np.arange(side) + 0.5] * 2)).reshape(2, -1) for side in sides]
+    centres = np.concatenate(grids, axis=1)[None]
+    strides = np.repeat(STRIDES, np.square(sides))[None]
+    return centres.astype(np.float32), strides.astype(np.float32)
