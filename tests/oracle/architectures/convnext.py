@@ -1,8 +1,7 @@
 """ConvNeXt-Tiny (Liu et al., 2022, "A ConvNet for the 2020s")."""
 
-import numpy as np
-
 from .network import Network
+from .transformer_layers import channels_first, channels_last, gelu, layer_norm
 
 WIDTHS, DEPTHS = (96, 192, 384, 768), (3, 3, 9, 3)
 EPSILON = 1e-6
@@ -36,35 +35,14 @@ def convnext_tiny():
 def block(network, x, width):
     """A 7×7 depthwise convolution and two linear layers for each pixel; weighted and added."""
     y = network.conv(x, width, width, 7, groups=width, gain=1.0, name="depthwise")
-    y = layer_norm(network, channels_last(network, y), width)
+    y = layer_norm(network, channels_last(network, y), width, "norm", EPSILON)
     y = gelu(network, network.linear(y, width, 4 * width, std=STD, name="expand"))
     y = network.linear(y, 4 * width, width, std=STD, name="project")
     scale = network.weight("layer_scale", [width, 1, 1], LAYER_SCALE / 4, LAYER_SCALE)
     return network.node("Add", [network.node("Mul", [scale, channels_first(network, y)]), x])
 
 
-def gelu(network, x):
-    """The exact GELU in the operators that exporters write: x · (erf(x / √2) + 1) · ½."""
-    y = network.node("Erf", [network.node("Div", [x, network.constant(2**0.5, np.float32)])])
-    y = network.node("Mul", [x, network.node("Add", [y, network.constant(1, np.float32)])])
-    return network.node("Mul", [y, network.constant(0.5, np.float32)])
-
-
-def layer_norm(network, x, width):
-    """Normalization over the last axis, with weights around 1."""
-    scale = network.weight("norm.weight", [width], 0.1, 1.0)
-    shift = network.weight("norm.bias", [width], 0.1)
-    return network.node("LayerNormalization", [x, scale, shift], {"axis": -1, "epsilon": EPSILON})
-
-
 def channel_norm(network, x, width):
     """Normalization over the channels of an image."""
-    return channels_first(network, layer_norm(network, channels_last(network, x), width))
-
-
-def channels_last(network, x):
-    return network.node("Transpose", [x], {"perm": [0, 2, 3, 1]})
-
-
-def channels_first(network, x):
-    return network.node("Transpose", [x], {"perm": [0, 3, 1, 2]})
+    x = layer_norm(network, channels_last(network, x), width, "norm", EPSILON)
+    return channels_first(network, x)

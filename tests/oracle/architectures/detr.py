@@ -9,7 +9,7 @@ import math
 import numpy as np
 from onnx import TensorProto
 
-from .network import Network
+from .network import NEAREST, Network
 from .resnet import EXPANSION, WIDTHS, backbone
 from .shape_arithmetic import expand, filled, flatten_from, size
 from .transformer_layers import (
@@ -66,13 +66,8 @@ def detr_resnet50():
 def pixels_there(network):
     """Whether a place of the backbone's map has pixels of the picture, or padding."""
     everywhere = network.constant(np.ones([1, 1, HIGH, WIDE]), np.float32)
-    attributes = {
-        "coordinate_transformation_mode": "asymmetric",
-        "mode": "nearest",
-        "nearest_mode": "floor",
-    }
     x = network.node(
-        "Resize", [everywhere, "", "", network.constant([1, 1, ROWS, COLUMNS])], attributes
+        "Resize", [everywhere, "", "", network.constant([1, 1, ROWS, COLUMNS])], NEAREST
     )
     return take(network, cast(network, x, TensorProto.BOOL), 0, 0)
 

@@ -148,16 +148,16 @@ class Network:
         for node in self._nodes:
             for names in (node.input, node.output):
                 names[:] = [self._renamed.get(name, name) for name in names]
-        graph = helper.make_graph(
-            self._nodes, self.name, self._inputs, self._outputs, list(self._weights.values())
-        )
+        graph = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
             producer_name=PRODUCER,
         )
-        # Without the weights, since the checker copies what it gets several times.
+        # Large models: weights move one by one, and the checker, which copies, goes without them.
+        for name in list(self._weights):
+            model.graph.initializer.append(self._weights.pop(name))
         onnx.checker.check_model(weightless(model), full_check=True)
         return model
 

@@ -16,6 +16,8 @@ from .transformer_layers import (
     MultiHeadAttention,
     add,
     cast,
+    channels_first,
+    channels_last,
     feed_forward,
     gelu,
     layer_norm,
@@ -136,12 +138,12 @@ def upscaled(network, image, finest, finer):
     x = add(network, double(network, x, WIDTH, WIDTH // 4, "upscale_conv1"), finer)
     x = layer_norm(
         network,
-        transpose(network, x, 0, 2, 3, 1),
+        channels_last(network, x),
         WIDTH // 4,
         "upscale_layer_norm",
         UPSCALE_EPSILON,
     )
-    x = gelu(network, transpose(network, x, 0, 3, 1, 2))
+    x = gelu(network, channels_first(network, x))
     x = add(network, double(network, x, WIDTH // 4, WIDTH // 8, "upscale_conv2"), finest)
     return gelu(network, x)
 

@@ -9,12 +9,14 @@ what goes past the attention.
 import numpy as np
 from onnx import TensorProto
 
-from .network import Network
+from .network import NEAREST, Network
 from .shape_arithmetic import Known, Traced, entry, filled, known, reshape, vector
 from .transformer_layers import (
     add,
     attend,
     cast,
+    channels_first,
+    channels_last,
     feed_forward,
     gelu,
     heads_first,
@@ -53,7 +55,7 @@ def sam2_image_encoder_dynshape():
 def encoder(network, trace, output_shape):
     x = cast(network, network.input("pixel_values", [1, 3, PICTURE, PICTURE]))
     x = network.conv(x, 3, WIDTHS[0], 7, stride=STRIDE, std=0.02, name="patch_embed")
-    x = transpose(network, x, 0, 2, 3, 1)
+    x = channels_last(network, x)
     x = add(network, x, network.weight("positions", [1, SIDE, SIDE, WIDTHS[0]], 0.0266))
     maps, index = [], 0
     for stage, count in enumerate(BLOCKS):
@@ -71,20 +73,13 @@ def encoder(network, trace, output_shape):
 
 def pyramid(network, maps):
     """All maps with as many channels; the coarsest is enlarged and added to the one before it."""
-    maps = [cast(network, transpose(network, x, 0, 3, 1, 2)) for x in maps]
+    maps = [cast(network, channels_first(network, x)) for x in maps]
     maps = [
         network.conv(x, channels, PYRAMID, 1, std=0.02, name=f"convs.{stage}")
         for stage, (x, channels) in enumerate(zip(maps, WIDTHS))
     ]
-    attributes = {
-        "coordinate_transformation_mode": "asymmetric",
-        "mode": "nearest",
-        "nearest_mode": "floor",
-    }
     scales = network.constant([1, 1, 2, 2], np.float32)
-    coarsest = cast(
-        network, network.node("Resize", [cast(network, maps[3]), "", scales], attributes)
-    )
+    coarsest = cast(network, network.node("Resize", [cast(network, maps[3]), "", scales], NEAREST))
     return maps[0], maps[1], add(network, maps[2], coarsest)
 
 
@@ -136,8 +131,8 @@ def attention(network, trace, x, sizes, inputs, stage, halved):
 def pool(network, x):
     """The maximum of each 2×2 positions."""
     attributes = {"ceil_mode": 0, "kernel_shape": [2, 2], "pads": [0] * 4, "strides": [2, 2]}
-    x = network.node("MaxPool", [transpose(network, x, 0, 3, 1, 2)], attributes)
-    return transpose(network, x, 0, 2, 3, 1)
+    x = network.node("MaxPool", [channels_first(network, x)], attributes)
+    return channels_last(network, x)
 
 
 class Windows:

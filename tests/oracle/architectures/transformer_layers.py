@@ -53,6 +53,14 @@ def transpose(network, x, *axes):
     return network.node("Transpose", [x], {"perm": axes})
 
 
+def channels_last(network, x):
+    return transpose(network, x, 0, 2, 3, 1)
+
+
+def channels_first(network, x):
+    return transpose(network, x, 0, 3, 1, 2)
+
+
 def cast(network, x, dtype=TensorProto.FLOAT, times=1):
     """The exporter leaves in casts to the type that a value has already."""
     for _ in range(times):
