@@ -11,6 +11,8 @@ import pytest
 from architectures import BUILDERS, build, network
 from architectures.counts import Counts, count
 from architectures.random_weights import normal
+from corpus import Corpus, sha256
+from corpus_manifest import MODELS
 
 COUNTS = {
     "resnet18": Counts(11_684_712, 1_814_073_344),
@@ -70,3 +72,11 @@ def test_weights_are_near_a_normal_distribution():
     assert abs(values.mean() - 0.25) < 0.003 and abs(values.std() - 0.5) < 0.003
     within = [np.mean(abs(values - 0.25) < 0.5 * deviations) for deviations in (1, 2, 3)]
     assert np.allclose(within, (0.683, 0.954, 0.997), atol=0.01)
+
+
+def test_the_corpus_builds_an_architecture_again_if_another_version_wrote_the_file(tmp_path):
+    old = tmp_path / "architectures" / "resnet50.onnx"
+    old.parent.mkdir()
+    old.write_bytes(b"by another version")
+    assert Corpus(tmp_path).model("resnet50") == old
+    assert sha256(old) == MODELS["resnet50"].sha256

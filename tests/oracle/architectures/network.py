@@ -12,6 +12,7 @@ Values are referred to by name. A scope prefixes the names of nodes ("/stem/Conv
 grows keeps the weights that it had.
 """
 
+import math
 from contextlib import contextmanager
 
 import numpy as np
@@ -99,7 +100,7 @@ class Network:
         variance of activations through ReLU. Biases have a standard deviation of 0.1.
         """
         shape = [filters, channels // groups, kernel, kernel]
-        std = (gain / np.prod(shape[1:])) ** 0.5 if std is None else std
+        std = math.sqrt(gain / math.prod(shape[1:])) if std is None else std
         padding = dilation * (kernel - 1) // 2 if padding is None else padding
         inputs = [x, self.weight(f"{name}.weight", shape, std)]
         if bias:
@@ -122,7 +123,7 @@ class Network:
 
     def gemm(self, x, features, outputs, *, std=None, bias_std=0.1, name="fc"):
         """A fully connected layer on a matrix, as Gemm; weights as in `linear`."""
-        std = features**-0.5 if std is None else std
+        std = 1 / math.sqrt(features) if std is None else std
         weight = self.weight(f"{name}.weight", [outputs, features], std)
         bias = self.weight(f"{name}.bias", [outputs], bias_std)
         attributes = {"alpha": 1.0, "beta": 1.0, "transB": 1}
@@ -133,7 +134,7 @@ class Network:
 
         Without `std`, weights have the variance 1 / fan-in, which keeps that of the activations.
         """
-        std = features**-0.5 if std is None else std
+        std = 1 / math.sqrt(features) if std is None else std
         weight = self.weight(f"{name}.weight", [features, outputs], std)
         product = self.node("MatMul", [x, weight], name=f"{name}/MatMul")
         if not bias:

@@ -7,13 +7,14 @@ float32 follow; each rounds once, as IEEE 754 prescribes.
 """
 
 import hashlib
+import math
 
 import numpy as np
 
 # Two 64-bit words have eight fields of 16 bits; the mean and standard deviation of their sum.
 FIELDS = 8
 MEAN = FIELDS * 0xFFFF // 2
-DEVIATION = (FIELDS * (2**32 - 1) / 12) ** 0.5
+DEVIATION = math.sqrt(FIELDS * (2**32 - 1) / 12)
 EVEN_FIELDS, HALF = np.uint64(0x0000FFFF0000FFFF), np.uint64(0xFFFFFFFF)
 BLOCK = 1 << 20  # values made at once, so that a large tensor needs little memory beside itself
 

@@ -4,6 +4,8 @@ They take and give names of values. A `spread` gives the standard deviation of a
 from its numbers of inputs and outputs.
 """
 
+import math
+
 import numpy as np
 from onnx import TensorProto
 
@@ -20,12 +22,12 @@ def fixed(inputs, outputs):
 
 def lecun(inputs, outputs):
     """Keeps the variance of the activations."""
-    return inputs**-0.5
+    return 1 / math.sqrt(inputs)
 
 
 def xavier(inputs, outputs):
     """Between keeping the variance of the activations and that of the gradients."""
-    return (2 / (inputs + outputs)) ** 0.5
+    return math.sqrt(2 / (inputs + outputs))
 
 
 def number(network, value):
