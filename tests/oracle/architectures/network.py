@@ -93,18 +93,18 @@ class Network:
     # --- layers ----------------------------------------------------------------------------------
 
     def conv(self, x, channels, filters, kernel, *, stride=1, padding=None, dilation=1, groups=1,
-             bias=True, bias_mean=0.0, gain=2.0, std=None, name="conv"):
+             bias=True, bias_std=0.1, bias_mean=0.0, gain=2.0, std=None, name="conv"):
         """A two-dimensional convolution of square kernels, by default padded to keep the size.
 
         Without `std`, weights have the variance `gain` / fan-in: 2 is He's rule, which keeps the
-        variance of activations through ReLU. Biases have a standard deviation of 0.1.
+        variance of activations through ReLU.
         """
         shape = [filters, channels // groups, kernel, kernel]
         std = math.sqrt(gain / math.prod(shape[1:])) if std is None else std
         padding = dilation * (kernel - 1) // 2 if padding is None else padding
         inputs = [x, self.weight(f"{name}.weight", shape, std)]
         if bias:
-            inputs.append(self.weight(f"{name}.bias", [filters], 0.1, bias_mean))
+            inputs.append(self.weight(f"{name}.bias", [filters], bias_std, bias_mean))
         attributes = {
             "dilations": [dilation] * 2,
             "group": groups,
