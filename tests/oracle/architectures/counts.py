@@ -24,8 +24,15 @@ class Counts:
     macs: int
 
 
-def count(model):
-    """The counts of a model whose shapes are known, or follow from the shapes of its inputs."""
+def count(model, sizes=None):
+    """The counts of a model whose shapes follow from those of its inputs.
+
+    `sizes` has a number for each dynamic dimension of the inputs, by name.
+    """
+    for value in model.graph.input:
+        for one in value.type.tensor_type.shape.dim:
+            if one.dim_param:
+                one.dim_value = sizes[one.dim_param]
     graph, shapes = known_shapes(model)
     return Counts(parameters(model.graph), sum(products(node, shapes) for node in graph.node))
 

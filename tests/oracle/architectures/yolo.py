@@ -1,12 +1,15 @@
-"""YOLOv8n at 640×640: the detector's backbone, its neck of three scales, and its decoupled heads.
+"""YOLOv8n: the detector's backbone, its neck of three scales, and its decoupled heads.
 
-The output has 8400 cells: four numbers of the box (centre, width and height) and 80 scores.
+At 640×640 the output has 8400 cells: four numbers of the box (centre, width and height) and 80
+scores. With dynamic axes, the centres of the cells follow from the sizes of the three maps.
 Batch normalization is folded.
 """
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from .network import NEAREST, Network
+from .shape_arithmetic import reshape, size, vector
 
 SIDE, STRIDES, CLASSES = 640, (8, 16, 32), 80
 BIAS = 0.5  # the standard deviation of the biases
@@ -42,8 +45,22 @@ class Detector(Network):
 
 
 def yolo8n_640():
-    network = Detector("yolo8n_640", GAINS)
-    x = network.input("images", [1, 3, SIDE, SIDE])
+    return yolo8n("yolo8n_640", [1, 3, SIDE, SIDE], [1, 4 + CLASSES, CELLS], fixed_cells)
+
+
+def yolo8n_dynamic():
+    """Batch, height and width are dynamic; the metadata is that of the published exporter."""
+    shape = ["batch", 3, "height", "width"]
+    model = yolo8n("yolo8n_dynamic", shape, ["batch", 4 + CLASSES, "cells"], traced_cells)
+    names = {index: f"class {index}" for index in range(CLASSES)}
+    properties = {"task": "detect", "stride": "32", "imgsz": f"[{SIDE}, {SIDE}]"}
+    helper.set_model_props(model, {**properties, "names": str(names)})
+    return model
+
+
+def yolo8n(name, shape, result, cells):
+    network = Detector(name, GAINS)
+    x = network.input("images", shape)
     x = unit(network, x, 3, 16, 3, "stem.0", stride=2)
     x = unit(network, x, 16, 32, 3, "stem.1", stride=2)
     x = c2f(network, x, 32, 32, 1, "stem.2", residual=True)
@@ -61,9 +78,12 @@ def yolo8n_640():
     out16 = c2f(network, joined(network, x, top16), 192, 128, 1, "bu16")
     x = unit(network, out16, 128, 128, 3, "down16", stride=2)
     out32 = c2f(network, joined(network, x, at32), 384, 256, 1, "bu32")
+    maps = (out8, 64), (out16, 128), (out32, 256)
     with network.scope("heads"):
-        boxes, scores = heads(network, ((out8, 64), (out16, 128), (out32, 256)))
-    network.output(joined(network, boxes, scores), "output0", [1, 4 + CLASSES, CELLS])
+        sides, scores = heads(network, maps)
+        centres, strides = cells(network, [x for x, _ in maps])
+        found = boxes(network, sides, centres, strides)
+    network.output(joined(network, found, scores), "output0", result)
     return network.finish()
 
 
@@ -107,18 +127,18 @@ def joined(network, *parts, axis=1):
 
 
 def heads(network, maps):
-    """The boxes in pixels and the scores of all cells of the three scales."""
+    """The distances to the boxes' sides and the scores of all cells of the three scales."""
     flat = []
     for index, (x, channels) in enumerate(maps):
         both = [
             branch(network, x, channels, 64, 4 * BINS, 0.0, f"box.{index}"),
             branch(network, x, channels, CLASSES, CLASSES, PRIOR, f"cls.{index}"),
         ]
-        shape = network.constant([1, 4 * BINS + CLASSES, -1])
+        shape = network.constant([0, 4 * BINS + CLASSES, -1])
         flat.append(network.node("Reshape", [joined(network, *both), shape]))
     x, sizes = joined(network, *flat, axis=2), network.constant([4 * BINS, CLASSES])
     sides, scores = network.node("Split", [x, sizes], {"axis": 1}, outputs=2)
-    return boxes(network, sides), network.node("Sigmoid", [scores])
+    return sides, network.node("Sigmoid", [scores])
 
 
 def branch(network, x, channels, width, outputs, bias, name):
@@ -128,31 +148,53 @@ def branch(network, x, channels, width, outputs, bias, name):
         return network.conv(x, width, outputs, 1, bias_mean=bias, name="2")
 
 
-def boxes(network, sides):
+def boxes(network, sides, centres, strides):
     """Centre, width and height in pixels, of distributions over the distances to the four sides."""
-    x = network.node("Reshape", [sides, network.constant([1, 4, BINS, CELLS])])
+    x = network.node("Reshape", [sides, network.constant([0, 4, BINS, -1])])
     x = network.node("Transpose", [x], {"perm": [0, 2, 1, 3]})
     x = network.node("Softmax", [x], {"axis": 1})
     bins = network.parameter("dfl.weight", np.arange(BINS, dtype=np.float32).reshape(1, BINS, 1, 1))
     x = network.node("Conv", [x, bins], {"kernel_shape": [1, 1]}, name="dfl/Conv")
-    x = network.node("Reshape", [x, network.constant([1, 4, CELLS])])
+    x = network.node("Reshape", [x, network.constant([0, 4, -1])])
     halves = network.constant([2, 2])
     left_top, right_bottom = network.node("Split", [x, halves], {"axis": 1}, outputs=2)
-    centres, strides = cells()
-    centres = network.parameter("centres", centres)
     first = network.node("Sub", [centres, left_top])
     last = network.node("Add", [centres, right_bottom])
     both = network.node("Add", [first, last])
     middle = network.node("Div", [both, network.constant(2, np.float32)])
-    size = network.node("Sub", [last, first])
-    strides = network.parameter("strides", strides)
-    return network.node("Mul", [joined(network, middle, size), strides])
+    extent = network.node("Sub", [last, first])
+    return network.node("Mul", [joined(network, middle, extent), strides])
 
 
-def cells():
-    """The centres of all cells, in units of their strides, and the strides."""
+def fixed_cells(network, maps):
+    """The centres of all cells at 640×640, in units of their strides, and the strides."""
     sides = [SIDE // stride for stride in STRIDES]
     grids = [np.stack(np.meshgrid(*[np.arange(side) + 0.5] * 2)).reshape(2, -1) for side in sides]
     centres = np.concatenate(grids, axis=1)[None]
     strides = np.repeat(STRIDES, np.square(sides))[None]
-    return centres.astype(np.float32), strides.astype(np.float32)
+    centres, strides = centres.astype(np.float32), strides.astype(np.float32)
+    return network.parameter("centres", centres), network.parameter("strides", strides)
+
+
+def traced_cells(network, maps):
+    """Both as nodes that read the sizes of the maps."""
+    centres, strides = [], []
+    for x, stride in zip(maps, STRIDES):
+        rows, columns = size(network, x, 2), size(network, x, 3)
+        both = vector(network, [rows, columns])
+        across = network.node("Expand", [places(network, columns), both])
+        down = reshape(network, places(network, rows), [-1, 1])
+        down = network.node("Expand", [down, both])
+        flat = [reshape(network, one, [1, 1, -1]) for one in (across, down)]
+        centres.append(joined(network, *flat))
+        ones = network.node("Shape", [flat[0]])
+        factor = network.constant([[[stride]]], np.float32)
+        strides.append(network.node("Expand", [factor, ones]))
+    return joined(network, *centres, axis=2), joined(network, *strides, axis=2)
+
+
+def places(network, count):
+    """The middles of so many cells in a row: 0.5, 1.5 …"""
+    steps = network.node("Range", [network.constant(0), count, network.constant(1)])
+    steps = network.node("Cast", [steps], {"to": TensorProto.FLOAT})
+    return network.node("Add", [steps, network.constant(0.5, np.float32)])
