@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import onnxruntime
@@ -16,7 +16,6 @@ import judge  # noqa: E402
 from corpus import Corpus  # noqa: E402
 from corpus_manifest import MODELS  # noqa: E402
 from tasks import TASKS  # noqa: E402
-from whole import run_whole  # noqa: E402
 
 onnxruntime.set_default_logger_severity(3)
 
@@ -131,15 +130,3 @@ def file_by(quantized, ort_quantized):
         return result.model
 
     return find
-
-
-@pytest.fixture(scope="session")
-def whole(corpus, file_by, tmp_path_factory):
-    """A function from a model's name and whose quantizer it is to its run in both engines; the last two are kept."""
-
-    @lru_cache(maxsize=2)
-    def run(name, whose):
-        samples = judge.load_samples(corpus.samples(name))[:4]
-        return run_whole(file_by(name, whose), samples, tmp_path_factory.mktemp(f"{name}_{whose}"))
-
-    return run

@@ -113,6 +113,24 @@ def sqnr(reference, found):
     return 200.0 if noise == 0 else min(200.0, 10 * np.log10(max(signal, 1e-60) / noise))
 
 
+def beyond_half(integers, reals, scale, zero):
+    """How much farther than half a step each integer is from the real that it was rounded from, in steps."""
+    ends = np.iinfo(zero.dtype)
+    places = np.clip(np.ravel(reals).astype(np.float64) / scale + zero, ends.min, ends.max)
+    return np.abs(np.ravel(integers) - places) - 0.5
+
+
+def slack(scale, zero):
+    """The part of a step by which two processors may place the same real elsewhere, so that it is rounded otherwise.
+
+    Each of K additions in 32 bits errs by half a unit in the last place of the partial sum, in any direction: together by
+    some sqrt(K / 12) of these. For the largest K here, 4608, and partial sums that fill the range of the integers that is 20
+    units of 2^-24 of that range. Allowed are 256 (2^-16 of the range), so that terms that cancel out have room, too.
+    Functions whose values lie around 1 (Sigmoid, Softmax, Erf) err by units of 2^-24 whatever the scale; four are allowed, up to a step.
+    """
+    return 2.0 ** (8 * zero.dtype.itemsize - 16) + min(1.0, 2.0**-22 / float(scale))
+
+
 def agreement(reference, found, axis=-1):
     """The part of all positions whose largest entry along the axis is the same."""
     same = [np.argmax(a, axis) == np.argmax(b, axis) for a, b in zip(reference, found)]

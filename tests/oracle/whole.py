@@ -1,43 +1,39 @@
-"""Whole quantized models run in ONNX Runtime literally and in Octet."""
+"""Whole quantized models, held integer by integer.
 
-from dataclasses import dataclass
-from pathlib import Path
+Single steps add up over the layers of a model, and where they fall is chance: ONNX Runtime adds floats up in the order of
+its kernels, which is the processor's. So no two engines end in the same integers, and how far apart they end says little.
+
+Here nothing adds up. Octet runs the whole model and tells every quantized tensor. The model is then cut at each of them, and
+ONNX Runtime, with graph optimisation off, makes every tensor of the tensors that Octet had before it: reals, just before it
+would round them. Each of Octet's integers must be what such a real rounds to within `judge.slack`.
+"""
+
+from dataclasses import dataclass, field
 
 import judge
+import numpy as np
 import onnx
-from run_model import run_all
+from onnx import helper, numpy_helper
+from run_model import run
+
+BYTES = (np.dtype(np.uint8), np.dtype(np.int8))
 
 
-@dataclass
-class Whole:
-    """A quantized model and a few samples, and what both engines make of them."""
+@dataclass(frozen=True)
+class Rounding:
+    """A QuantizeLinear of a value: the tensor it makes, of which reals, and by what."""
 
-    path: Path
-    samples: list
-    literal: list  # ONNX Runtime's outputs for each sample
-    tensors: dict  # and every quantized tensor of the first
-    ours: list
-    nodes: list  # what Octet tells of its nodes
+    tensor: str
+    real: str
+    scale: np.ndarray
+    zero: np.ndarray
+    seen: str  # under this name a watched model gives it out: integers of 8 bits, reals of 16
 
-    def take_tensors(self):
-        """Once: those of large models are gigabytes."""
-        taken, self.tensors = self.tensors, None
-        assert taken is not None, "they were taken before"
-        return taken
-
-
-def run_whole(path, samples, folder):
-    """Both engines run all samples."""
-    model, watched = onnx.load(path), folder / "watched.onnx"
-    onnx.save(with_all_tensors(model), watched)
-    it = judge.session(watched, optimize=False)
-    watched.unlink()
-    names, outputs = ([value.name for value in values] for values in (it.get_outputs(), model.graph.output))
-    tensors = dict(zip(names, it.run(names, samples[0])))
-    literal = [{name: tensors[name] for name in outputs}]
-    literal += [dict(zip(outputs, it.run(outputs, sample))) for sample in samples[1:]]
-    ours, told = run_all(path, samples, folder, "--threads", "2")
-    return Whole(path, samples, literal, tensors, ours, told["nodes"])
+    def integers(self, values):
+        """The integers of what a watched model gave out."""
+        if values.dtype in BYTES:
+            return values
+        return (np.rint(values.astype(np.float64) / self.scale) + self.zero).astype(self.zero.dtype)
 
 
 def constants(model):
@@ -49,17 +45,116 @@ def constants(model):
     return known
 
 
-def quantizers(model):
-    """The QuantizeLinear nodes of activations."""
+def roundings(model):
+    """Every QuantizeLinear of a value."""
     fixed = constants(model)
-    return [node for node in model.graph.node if node.op_type == "QuantizeLinear" and node.output[0] not in fixed]
+    numbers = {tensor.name: tensor for tensor in model.graph.initializer}
+    found = []
+    for index, node in enumerate(model.graph.node):
+        if node.op_type == "QuantizeLinear" and node.output[0] not in fixed:
+            scale, zero = (numpy_helper.to_array(numbers[name]) for name in node.input[1:3])
+            seen = node.output[0] if zero.dtype in BYTES else f"reals of rounding {index}"
+            found.append(Rounding(node.output[0], node.input[0], scale, zero, seen))
+    return found
 
 
-def with_all_tensors(model):
-    """The model with every quantized tensor as an output."""
-    watched = onnx.ModelProto()
-    watched.CopyFrom(model)
-    there = {output.name for output in watched.graph.output}
-    made = [node.output[0] for node in quantizers(watched) if node.output[0] not in there]
-    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)
-    return watched
+def watched(model):
+    """The model with every quantized tensor as an output. One of 16 bits as its reals: nobody sees such integers in a region."""
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    pairs = {node.output[0]: node.input[1:3] for node in copy.graph.node if node.op_type == "QuantizeLinear"}
+    there = {output.name for output in copy.graph.output}
+    for one in roundings(copy):
+        assert one.tensor not in there, f"{one.tensor} is an output of the model, too"
+        if one.seen != one.tensor:
+            copy.graph.node.append(helper.make_node("DequantizeLinear", [one.tensor, *pairs[one.tensor]], [one.seen], one.seen))
+        copy.graph.output.append(onnx.ValueInfoProto(name=one.seen))
+    return copy
+
+
+def parts(model, sample, tensors, largest):
+    """The model cut at its quantized tensors, which are inputs now; what they were rounded from are outputs, up to `largest` values."""
+    cut = onnx.ModelProto.FromString(model.SerializeToString())
+    graph, own = cut.graph, {output.name for output in cut.graph.output}
+    for value in graph.input:
+        if value.name in sample:
+            value.CopyFrom(helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, sample[value.name].shape))
+    wanted = dict.fromkeys(output.name for output in graph.output)
+    given = {value.name for value in graph.input}
+    for one in roundings(model):
+        values = tensors[one.tensor]
+        graph.input.append(helper.make_tensor_value_info(one.tensor, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape))
+        if values.size <= largest and one.real not in given:
+            wanted[one.real] = None
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in own)
+    nodes = needed([node for node in graph.node if not tensors.keys() & node.output], wanted)
+    read = set(wanted).union(*(node.input for node in nodes))
+    inputs = [value for value in graph.input if value.name in read]
+    del graph.node[:], graph.input[:], graph.value_info[:]
+    graph.node.extend(nodes), graph.input.extend(inputs)
+    return cut
+
+
+def needed(nodes, wanted):
+    """Of nodes in order, those that what is wanted comes from."""
+    wanted, kept = set(wanted), []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    return kept[::-1]
+
+
+def in_float(nodes):
+    """What runs in float, by name, but for conversions: those belong to whoever is beside them."""
+    conversions = ("QuantizeLinear", "DequantizeLinear")
+    return {node["node"]: node["reason"] for node in nodes if node["reason"] and node["operator"] not in conversions}
+
+
+@dataclass
+class Held:
+    """What came of holding a run of Octet against ONNX Runtime."""
+
+    nodes: list  # what is told of them
+    tensors: int = 0
+    integers: int = 0
+    farthest: float = 0.0  # of the integers that float sums moved, by which part of what they may
+    wrong: dict = field(default_factory=dict)  # in words, by tensor or node
+
+
+def hold(model, sample, folder, largest=np.inf, peer=None):
+    """Octet's run of a model against ONNX Runtime's of its parts; of those of another model, if `peer` is one."""
+    plain_path, watched_path = folder / "plain.onnx", folder / "watched.onnx"
+    onnx.save(model, plain_path)
+    onnx.save(watched(model), watched_path)
+    plain, told = run(plain_path, sample, folder, "--threads", "2")
+    seen, how = run(watched_path, sample, folder, "--threads", "2")
+    held = Held(told["nodes"])
+    # What was seen is what the model computes when nobody looks.
+    known = in_float(told["nodes"])
+    lost = {name: reason for name, reason in in_float(how["nodes"]).items() if name not in known}
+    held.wrong |= {name: f"runs in float where tensors are watched: {reason}" for name, reason in lost.items()}
+    for name, values in plain.items():
+        if not np.array_equal(values, seen[name], equal_nan=values.dtype.kind == "f"):
+            held.wrong[name] = "is another one where tensors are watched"
+
+    steps = roundings(model)
+    tensors = {one.tensor: one.integers(seen[one.seen]) for one in steps}
+    cut = parts(peer or model, sample, tensors, largest)
+    given = sample | tensors
+    (made,) = judge.run(cut, [{value.name: given[value.name] for value in cut.graph.input}], optimize=False)
+    for one in steps:
+        values = tensors[one.tensor]
+        if one.real not in made and one.real not in sample:
+            assert values.size > largest, f"nothing tells what {one.tensor} was rounded from"
+            continue
+        allowed = judge.slack(one.scale, one.zero)
+        beyond = judge.beyond_half(values, made.get(one.real, sample.get(one.real)), one.scale, one.zero)
+        held.tensors, held.integers = held.tensors + 1, held.integers + values.size
+        held.farthest = max(held.farthest, beyond.max(initial=0) / allowed)
+        if wrong := np.count_nonzero(~(beyond <= allowed)):
+            held.wrong[one.tensor] = f"{wrong} of {beyond.size} integers are up to {beyond.max() + 0.5:.3f} steps from their reals"
+    for name, values in plain.items():
+        near = 1e-4 * np.abs(made[name]).max(initial=1e-30) if values.dtype.kind == "f" else 0
+        if not np.allclose(values, made[name], rtol=0, atol=near, equal_nan=True):
+            held.wrong[name] = "is another one than its inputs make"
+    return held
