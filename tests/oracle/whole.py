@@ -121,40 +121,76 @@ class Held:
     wrong: dict = field(default_factory=dict)  # in words, by tensor or node
 
 
-def hold(model, sample, folder, largest=np.inf, peer=None):
-    """Octet's run of a model against ONNX Runtime's of its parts; of those of another model, if `peer` is one."""
+def watch(model, seen_model, sample, folder):
+    """Octet's run of a model, of the same with more outputs, and what is to be told; they are the same but for being watched."""
     plain_path, watched_path = folder / "plain.onnx", folder / "watched.onnx"
     onnx.save(model, plain_path)
-    onnx.save(watched(model), watched_path)
+    onnx.save(seen_model, watched_path)
     plain, told = run(plain_path, sample, folder, "--threads", "2")
     seen, how = run(watched_path, sample, folder, "--threads", "2")
     held = Held(told["nodes"])
-    # What was seen is what the model computes when nobody looks.
     known = in_float(told["nodes"])
     lost = {name: reason for name, reason in in_float(how["nodes"]).items() if name not in known}
     held.wrong |= {name: f"runs in float where tensors are watched: {reason}" for name, reason in lost.items()}
     for name, values in plain.items():
         if not np.array_equal(values, seen[name], equal_nan=values.dtype.kind == "f"):
             held.wrong[name] = "is another one where tensors are watched"
+    return plain, seen, held
 
+
+def near(found, expected):
+    """Whether floats are those of the same sums in another order, and integers the same."""
+    allowed = 1e-4 * np.abs(expected).max(initial=1e-30) if expected.dtype.kind == "f" else 0
+    return found.shape == expected.shape and np.allclose(found, expected, rtol=0, atol=allowed, equal_nan=True)
+
+
+def hold(model, sample, folder, largest=np.inf, peer=None):
+    """Octet's run of a model against ONNX Runtime's of its parts; of those of another model, if `peer` is one."""
+    plain, seen, held = watch(model, watched(model), sample, folder)
     steps = roundings(model)
     tensors = {one.tensor: one.integers(seen[one.seen]) for one in steps}
     cut = parts(peer or model, sample, tensors, largest)
     given = sample | tensors
     (made,) = judge.run(cut, [{value.name: given[value.name] for value in cut.graph.input}], optimize=False)
     for one in steps:
-        values = tensors[one.tensor]
-        if one.real not in made and one.real not in sample:
+        values, real = tensors[one.tensor], made.get(one.real, sample.get(one.real))
+        if real is None:
             assert values.size > largest, f"nothing tells what {one.tensor} was rounded from"
             continue
         allowed = judge.slack(one.scale, one.zero)
-        beyond = judge.beyond_half(values, made.get(one.real, sample.get(one.real)), one.scale, one.zero)
+        beyond = judge.beyond_half(values, real, one.scale, one.zero)
         held.tensors, held.integers = held.tensors + 1, held.integers + values.size
         held.farthest = max(held.farthest, beyond.max(initial=0) / allowed)
         if wrong := np.count_nonzero(~(beyond <= allowed)):
             held.wrong[one.tensor] = f"{wrong} of {beyond.size} integers are up to {beyond.max() + 0.5:.3f} steps from their reals"
-    for name, values in plain.items():
-        near = 1e-4 * np.abs(made[name]).max(initial=1e-30) if values.dtype.kind == "f" else 0
-        if not np.allclose(values, made[name], rtol=0, atol=near, equal_nan=True):
+    held.wrong |= {name: "is another one than its inputs make" for name, values in plain.items() if not near(values, made[name])}
+    return held
+
+
+def hold_measured(model, sample, folder, peer=None):
+    """As `hold`, of a model whose ranges are measured as it runs, cut at what its DynamicQuantizeLinear nodes read.
+
+    What these make (integers, scale, zero point) is ONNX Runtime's to the bit; the floats in between are near its own.
+    """
+    measured = [node for node in model.graph.node if node.op_type == "DynamicQuantizeLinear"]
+    inputs, own = ({value.name for value in values} for values in (model.graph.input, model.graph.output))
+    reals = [name for name in dict.fromkeys(node.input[0] for node in measured) if name not in inputs]
+    integers = [name for node in measured for name in node.output]
+    more = onnx.ModelProto.FromString(model.SerializeToString())
+    more.graph.output.extend(onnx.ValueInfoProto(name=name) for name in [*reals, *integers] if name not in own)
+    plain, seen, held = watch(model, more, sample, folder)
+
+    cut = onnx.ModelProto.FromString((peer or model).SerializeToString())
+    made_as = {name: f"{name} as made" for name in reals}
+    for node in cut.graph.node:
+        node.output[:] = [made_as.get(name, name) for name in node.output]
+    cut.graph.input.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, seen[name].shape) for name in reals)
+    del cut.graph.output[:], cut.graph.value_info[:]
+    cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys([*made_as.values(), *integers, *own - made_as.keys()]))
+    (made,) = judge.run(cut, [sample | {name: seen[name] for name in reals}], optimize=False)
+    held.tensors, held.integers = len(measured), sum(seen[node.output[0]].size for node in measured)
+    held.wrong |= {name: "is not ONNX Runtime's" for name in integers if not np.array_equal(seen[name], made[name])}
+    for name in dict.fromkeys([*reals, *own]):
+        if not near(seen[name], made[made_as.get(name, name)]):
             held.wrong[name] = "is another one than its inputs make"
     return held
