@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import subprocess
 import tempfile
 from pathlib import Path
@@ -129,6 +130,30 @@ def slack(scale, zero):
     Functions whose values lie around 1 (Sigmoid, Softmax, Erf) err by units of 2^-24 whatever the scale; four are allowed, up to a step.
     """
     return 2.0 ** (8 * zero.dtype.itemsize - 16) + min(1.0, 2.0**-22 / float(scale))
+
+
+def may_move(reference, found, other):
+    """By how many dB a figure of `found` against the reference may be another one on another processor.
+
+    `other` is the same model by another engine, or by the same in another order. Noise is a vector: by the triangle inequality its
+    length changes by the distance of the two at most, so a figure of q dB moves by no more than this, where they are b dB apart.
+    """
+    apart = sqnr(reference, found) - sqnr(found, other)
+    return 20 * np.log10(1 + 10 ** (apart / 20))
+
+
+def by_chance(of):
+    """How many of so many answers the order of sums may turn, all the same way.
+
+    Two of some 1,500 answers of the tasks differed between two engines. By twice that chance, 1 in 375 an answer, more than
+    this many of them turn once in 10,000 processors (binomial).
+    """
+    chance, turned, more = 1 / 375, 0, 1.0
+    while True:
+        more -= math.comb(of, turned) * chance**turned * (1 - chance) ** (of - turned)
+        if more < 1e-4:
+            return turned
+        turned += 1
 
 
 def agreement(reference, found, axis=-1):

@@ -1,19 +1,19 @@
 """Models on which nothing of ours was tried out: by the defaults each knows what the float model knows, in ONNX Runtime and on our integers,
-has less noise than by ONNX Runtime's defaults, and its integers are ONNX Runtime's.
+has less noise than by ONNX Runtime's defaults, and each of its integers follows from those before it.
 """
 
 import judge
 import numpy as np
+import onnx
 import pytest
 from corpus_manifest import UNSEEN
 from run_model import run_all
 from task_sounds import SOUNDS
 from tasks import first
+from whole import hold, hold_measured
 
 # ONNX Runtime's quantizer stops at a value of doubles (swift_f0), and writes what it can't load (basic_pitch; 1.31.1).
 THEIRS_FAIL = ("swift_f0", "basic_pitch")
-# Logarithms of next to nothing tell how sums were rounded (basic_pitch); everything else is nearly the same.
-ALIKE = 35
 
 
 def test_all_of_them_have_a_task():
@@ -33,15 +33,17 @@ def test_a_model_that_nobody_had_in_mind_is_not_destroyed(name, options, corpus,
     ours, _ = run_all(path, fold.judged, tmp_path, "--threads", "2")
     expected, found = (task.right(outputs, fold.truths)[0] for outputs in (answers, ours))
     of_first = [[first(outputs) for outputs in all] for all in (reference, answers, ours)]
-    noise, apart = judge.sqnr(of_first[0], of_first[1]), judge.sqnr(of_first[1], of_first[2])
-    print(f"{name}: {found} right, in ONNX Runtime {expected}, float {known}, of {of}; {noise:.1f} dB, engines {apart:.1f} dB apart")
-    assert min(found, expected) >= known - 1, f"{found} and {expected} of {of} answers are right, of the float model {known}"
-    assert apart >= ALIKE, f"the engines are {apart:.1f} dB apart"
+    noise, moves = judge.sqnr(of_first[0], of_first[1]), judge.may_move(*of_first)
+    held = (hold_measured if "dynamic" in options else hold)(onnx.load(path), fold.judged[0], tmp_path)
+    print(f"{name}: {found} right, in ONNX Runtime {expected}, float {known}, of {of}; {noise:.1f} dB ± {moves:.1f}; {held.integers} integers")
+    assert not held.wrong, held.wrong
+    least = known - 1 - judge.by_chance(of)
+    assert min(found, expected) >= least, f"{found} and {expected} of {of} answers are right, of the float model {known}"
     if options == () and name not in THEIRS_FAIL:
         theirs = tmp_path / "theirs.onnx"
         judge.ort_quantize_or_prepared(source, prepared, theirs, fold.calibration)
         others = [first(outputs) for outputs in judge.run(theirs, fold.judged, optimize=False)]
-        assert noise >= judge.sqnr(of_first[0], others)
+        assert noise + moves >= judge.sqnr(of_first[0], others)
 
 
 @pytest.mark.parametrize("name", UNSEEN)
@@ -50,7 +52,7 @@ def test_other_schemes_load_in_onnx_runtime_and_change_little(name, scheme, corp
     source, task = corpus.model(name), SOUNDS[name](corpus)
     fold = task.folds[0]
     _, path = judge.quantize(program, tmp_path, source, [], "--scheme", scheme)
-    known, _ = task.right(judge.run(source, fold.judged), fold.truths)
+    known, of = task.right(judge.run(source, fold.judged), fold.truths)
     right, _ = task.right(judge.run(path, fold.judged), fold.truths)
-    assert right >= known - 1
+    assert right >= known - 1 - judge.by_chance(of)
     assert np.isfinite([np.sum(first(outputs)) for outputs in judge.run(path, fold.judged)]).all()

@@ -18,6 +18,7 @@ def test_every_integer_of_a_whole_model_follows_from_those_before_it(name, whose
     held = hold(onnx.load(file_by(name, whose)), sample, tmp_path, LARGEST.get(name, np.inf))
     print(f"{name} {whose}: {held.tensors} tensors, {held.integers} integers, {held.farthest:.1%} of what sums may move")
     assert not held.wrong, held.wrong
+    assert not held.lost, held.lost
     assert held.tensors > 20
     heavy = [node for node in held.nodes if node["operator"] in ("Conv", "Gemm", "MatMul")]
     on_integers = [node for node in heavy if node["region"] is not None]
