@@ -117,11 +117,15 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
             assert mine.ByteSize() < 1.02 * half.ByteSize()
         else:
             # The same integers: what is apart is the rounding of the float16 model, and of what comes out.
-            assert sqnr(floats_of(theirs, sample), floats_of(mine, sample)) > 45
+            apart = sqnr(floats_of(theirs, sample), floats_of(mine, sample))
+            print(f"{name} {form}: {apart:.1f} dB from the twin")
+            assert apart > 45
         by_half, by_twin = sqnr(exact, floats_of(mine, sample)), sqnr(other, floats_of(theirs, sample))
+        print(f"{name} {form}: {by_half:.1f} dB, of the twin {by_twin:.1f}")
         assert by_half > min(by_twin, 40) - 3, f"{by_half:.1f} dB, of the twin {by_twin:.1f}"
         if form in ("qdq", "float16"):
             compared = compare(program, tmp_path / f"half{keep_io}", samples)
+            print(f"{name} {form}: {compared:.1f} dB by comparing")
             assert abs(compared - by_half) < 3 or min(compared, by_half) > 40
 
 

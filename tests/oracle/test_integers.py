@@ -1,7 +1,7 @@
 """Quantized models run on fused integer regions, and say what ONNX Runtime says of them without its own fusion.
 
-A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); what whole
-models may differ by is in test_whole_models.
+A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); whole models are
+held in test_whole_models.
 """
 
 import json
