@@ -122,12 +122,14 @@ def beyond_half(integers, reals, scale, zero):
 
 
 def slack(scale, zero):
-    """The part of a step by which two processors may place the same real elsewhere, so that it is rounded otherwise.
+    """The part of a step by which the order of float sums may move a real, so that it is rounded otherwise.
 
-    Each of K additions in 32 bits errs by half a unit in the last place of the partial sum, in any direction: together by
-    some sqrt(K / 12) of these. For the largest K here, 4608, and partial sums that fill the range of the integers that is 20
-    units of 2^-24 of that range. Allowed are 256 (2^-16 of the range), so that terms that cancel out have room, too.
-    Functions whose values lie around 1 (Sigmoid, Softmax, Erf) err by units of 2^-24 whatever the scale; four are allowed, up to a step.
+    Each of K additions in 32 bits errs by half a unit in the last place of the partial sum at most,
+    in any direction: together by a deviation of sqrt(K / 12) units. For the largest K here, 4608,
+    and partial sums that fill the range of the integers, that is 20 units of 2^-24 of that range.
+    Allowed are 256 (2^-16 of the range): twelve deviations, which leaves room for terms that cancel
+    out. Functions whose values lie around 1 (Sigmoid, Softmax, Erf) err by units of 2^-24, whatever
+    the scale; four are allowed, up to a step.
     """
     return 2.0 ** (8 * zero.dtype.itemsize - 16) + min(1.0, 2.0**-22 / float(scale))
 
@@ -135,8 +137,9 @@ def slack(scale, zero):
 def may_move(reference, found, other):
     """By how many dB a figure of `found` against the reference may be another one on another processor.
 
-    `other` is the same model by another engine, or by the same in another order. Noise is a vector: by the triangle inequality its
-    length changes by the distance of the two at most, so a figure of q dB moves by no more than this, where they are b dB apart.
+    `other` is the same model by another engine, or by the same in another order. Noise is a vector:
+    by the triangle inequality its length changes by the distance of the two at most. So a figure of
+    q dB moves by no more than this, where the two are b dB apart.
     """
     apart = sqnr(reference, found) - sqnr(found, other)
     return 20 * np.log10(1 + 10 ** (apart / 20))
@@ -145,8 +148,8 @@ def may_move(reference, found, other):
 def by_chance(of):
     """How many of so many answers the order of sums may turn, all the same way.
 
-    Two of some 1,500 answers of the tasks differed between two engines. By twice that chance, 1 in 375 an answer, more than
-    this many of them turn once in 10,000 processors (binomial).
+    Two of some 1,500 answers of the tasks differed between two engines. By twice that chance, 1 in
+    375 an answer, more than this many of them turn once in 10,000 processors (binomial).
     """
     chance, turned, more = 1 / 375, 0, 1.0
     while True:

@@ -1,4 +1,4 @@
-"""Whole quantized models on our integers: every integer follows from the integers before it, as `whole` tells, on any processor."""
+"""Whole quantized models on our integers: every integer follows from those before it (`whole`)."""
 
 import judge
 import numpy as np
@@ -8,30 +8,44 @@ from corpus_manifest import FILES
 from onnx import numpy_helper
 from whole import hold, roundings
 
-# All 625 tensors of it are 2.8 billion integers, and 682 of ONNX Runtime's 3.2 billion. Those up to this size are held.
+# All 625 tensors of it are 2.8 billion integers. Those of up to this size are held.
 LARGEST = {"sam2_image_encoder_dynshape": 1 << 20}
 
 
 @pytest.mark.parametrize("name, whose", FILES)
-def test_every_integer_of_a_whole_model_follows_from_those_before_it(name, whose, corpus, file_by, tmp_path):
+def test_every_integer_of_a_whole_model_follows_from_those_before_it(
+    name, whose, corpus, file_by, tmp_path
+):
     sample = judge.load_samples(corpus.samples(name))[0]
     held = hold(onnx.load(file_by(name, whose)), sample, tmp_path, LARGEST.get(name, np.inf))
-    print(f"{name} {whose}: {held.tensors} tensors, {held.integers} integers, {held.farthest:.1%} of what sums may move")
+    print(
+        f"{name} {whose}: {held.tensors} tensors, {held.integers} integers, "
+        f"{held.farthest:.1%} of what sums may move"
+    )
     assert not held.wrong, held.wrong
     assert not held.lost, held.lost
     assert held.tensors > 20
     heavy = [node for node in held.nodes if node["operator"] in ("Conv", "Gemm", "MatMul")]
     on_integers = [node for node in heavy if node["region"] is not None]
-    assert len(on_integers) >= 0.8 * len(heavy), f"{len(on_integers)} of {len(heavy)} products on integers"
+    assert len(on_integers) >= 0.8 * len(
+        heavy
+    ), f"{len(on_integers)} of {len(heavy)} products on integers"
 
 
 def damaged(model, what):
-    """The model with a number of a layer in the middle changed (of weights, those of a channel), and the constant's name."""
+    """The model with a constant of a layer in the middle changed, and the constant's name.
+
+    Of weights and scales, those of the first channel.
+    """
     model = onnx.ModelProto.FromString(model.SerializeToString())
-    pairs = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    pairs = {
+        node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"
+    }
     layers = [node for node in model.graph.node if node.op_type == "Conv"]
     value, weight = (pairs[name] for name in layers[len(layers) // 2].input[:2])
-    name = {"weights": weight.input[0], "a scale": weight.input[1], "a zero point": value.input[2]}[what]
+    name = {"weights": weight.input[0], "a scale": weight.input[1], "a zero point": value.input[2]}[
+        what
+    ]
     (tensor,) = [tensor for tensor in model.graph.initializer if tensor.name == name]
     values = numpy_helper.to_array(tensor).copy()
     channel = np.atleast_1d(values)[0:1]

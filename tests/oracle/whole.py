@@ -1,11 +1,13 @@
 """Whole quantized models, held integer by integer.
 
-Single steps add up over the layers of a model, and where they fall is chance: ONNX Runtime adds floats up in the order of
-its kernels, which is the processor's. So no two engines end in the same integers, and how far apart they end says little.
+Single steps add up over the layers of a model, and where they fall is chance: ONNX Runtime adds
+floats in the order of its kernels, which is the processor's. So no two engines end in the same
+integers, and how far apart they end says little.
 
-Here nothing adds up. Octet runs the whole model and tells every quantized tensor. The model is then cut at each of them, and
-ONNX Runtime, with graph optimisation off, makes every tensor of the tensors that Octet had before it: reals, just before it
-would round them. Each of Octet's integers must be what such a real rounds to within `judge.slack`.
+Here nothing adds up. Octet runs the whole model and tells every quantized tensor. The model is
+then cut at each of them. ONNX Runtime, with graph optimisation off, makes every tensor of the
+tensors that Octet had before it: reals, just before it would round them. Each of Octet's
+integers must be what such a real rounds to, within `judge.slack`.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +31,7 @@ class Rounding:
     real: str
     scale: np.ndarray
     zero: np.ndarray
-    seen: str  # under this name a watched model gives it out: integers of 8 bits, reals of 16
+    seen: str  # its name in a watched model, which gives out integers of 8 bits, reals of 16
 
     def integers(self, values):
         """The integers of what a watched model gave out."""
@@ -61,30 +63,52 @@ def roundings(model):
 
 
 def watched(model):
-    """The model with every quantized tensor as an output. One of 16 bits as its reals: nobody sees such integers in a region."""
+    """The model with every quantized tensor as an output.
+
+    One of 16 bits as its reals, since a region keeps such integers only where nobody sees them.
+    """
     copy = onnx.ModelProto.FromString(model.SerializeToString())
-    pairs = {node.output[0]: node.input[1:3] for node in copy.graph.node if node.op_type == "QuantizeLinear"}
+    pairs = {
+        node.output[0]: node.input[1:3]
+        for node in copy.graph.node
+        if node.op_type == "QuantizeLinear"
+    }
     there = {output.name for output in copy.graph.output}
     for one in roundings(copy):
         assert one.tensor not in there, f"{one.tensor} is an output of the model, too"
         if one.seen != one.tensor:
-            copy.graph.node.append(helper.make_node("DequantizeLinear", [one.tensor, *pairs[one.tensor]], [one.seen], one.seen))
+            copy.graph.node.append(
+                helper.make_node(
+                    "DequantizeLinear", [one.tensor, *pairs[one.tensor]], [one.seen], one.seen
+                )
+            )
         copy.graph.output.append(onnx.ValueInfoProto(name=one.seen))
     return copy
 
 
 def parts(model, sample, tensors, largest):
-    """The model cut at its quantized tensors, which are inputs now; what they were rounded from are outputs, up to `largest` values."""
+    """The model cut at its quantized tensors, which are inputs now.
+
+    What they were rounded from are outputs, where it is `largest` values at most.
+    """
     cut = onnx.ModelProto.FromString(model.SerializeToString())
     graph, own = cut.graph, {output.name for output in cut.graph.output}
     for value in graph.input:
         if value.name in sample:
-            value.CopyFrom(helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, sample[value.name].shape))
+            value.CopyFrom(
+                helper.make_tensor_value_info(
+                    value.name, value.type.tensor_type.elem_type, sample[value.name].shape
+                )
+            )
     wanted = dict.fromkeys(output.name for output in graph.output)
     given = {value.name for value in graph.input}
     for one in roundings(model):
         values = tensors[one.tensor]
-        graph.input.append(helper.make_tensor_value_info(one.tensor, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape))
+        graph.input.append(
+            helper.make_tensor_value_info(
+                one.tensor, helper.np_dtype_to_tensor_dtype(values.dtype), values.shape
+            )
+        )
         if values.size <= largest and one.real not in given:
             wanted[one.real] = None
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in own)
@@ -117,7 +141,11 @@ def reads(node):
 
 def in_float(nodes):
     """The products that run in float, with the reasons."""
-    return {node["node"]: node["reason"] for node in nodes if node["reason"] and node["operator"] in PRODUCTS}
+    return {
+        node["node"]: node["reason"]
+        for node in nodes
+        if node["reason"] and node["operator"] in PRODUCTS
+    }
 
 
 @dataclass
@@ -127,13 +155,15 @@ class Held:
     nodes: list  # what is told of them
     tensors: int = 0
     integers: int = 0
-    farthest: float = 0.0  # of the integers that float sums moved, by which part of what they may
-    lost: dict = field(default_factory=dict)  # products that run on integers, but not where tensors are watched, with the reasons
-    wrong: dict = field(default_factory=dict)  # what doesn't follow, in words, by tensor
+    farthest: float = 0.0  # by which part of what float sums may move an integer one was moved
+    # Products that run on integers, but not where tensors are watched, with the reasons.
+    lost: dict = field(default_factory=dict)
+    # What doesn't follow, in words, by tensor.
+    wrong: dict = field(default_factory=dict)
 
 
 def watch(model, seen_model, sample, folder):
-    """Octet's run of a model, of the same with more outputs, and what is to be told; they are the same but for being watched."""
+    """Octet's runs of a model and of the same with more outputs, and what is to be told."""
     plain_path, watched_path = folder / "plain.onnx", folder / "watched.onnx"
     onnx.save(model, plain_path)
     onnx.save(seen_model, watched_path)
@@ -141,7 +171,9 @@ def watch(model, seen_model, sample, folder):
     seen, how = run(watched_path, sample, folder, "--threads", "2")
     held = Held(told["nodes"])
     known = in_float(told["nodes"])
-    held.lost = {name: reason for name, reason in in_float(how["nodes"]).items() if name not in known}
+    held.lost = {
+        name: reason for name, reason in in_float(how["nodes"]).items() if name not in known
+    }
     for name, values in plain.items():
         if not np.array_equal(values, seen[name], equal_nan=values.dtype.kind == "f"):
             held.wrong[name] = "is another one where tensors are watched"
@@ -151,7 +183,8 @@ def watch(model, seen_model, sample, folder):
 def near(found, expected):
     """Whether floats are those of the same sums in another order, and integers the same.
 
-    Sums err by some units of 2^-24, the logarithm of one that is next to nothing by much more. So it is all of them together that are held.
+    Sums err by some units of 2^-24, the logarithm of one that is next to nothing by much more.
+    So all of them are held together.
     """
     if expected.dtype.kind != "f":
         return np.array_equal(found, expected)
@@ -159,13 +192,15 @@ def near(found, expected):
 
 
 def hold(model, sample, folder, largest=np.inf, peer=None):
-    """Octet's run of a model against ONNX Runtime's of its parts; of those of another model, if `peer` is one."""
+    """Octet's run of a model against ONNX Runtime's of its parts, or of those of `peer`."""
     plain, seen, held = watch(model, watched(model), sample, folder)
     steps = roundings(model)
     tensors = {one.tensor: one.integers(seen[one.seen]) for one in steps}
     cut = parts(peer or model, sample, tensors, largest)
     given = sample | tensors
-    (made,) = judge.run(cut, [{value.name: given[value.name] for value in cut.graph.input}], optimize=False)
+    (made,) = judge.run(
+        cut, [{value.name: given[value.name] for value in cut.graph.input}], optimize=False
+    )
     for one in steps:
         values, real = tensors[one.tensor], made.get(one.real, sample.get(one.real))
         if real is None:
@@ -176,34 +211,57 @@ def hold(model, sample, folder, largest=np.inf, peer=None):
         held.tensors, held.integers = held.tensors + 1, held.integers + values.size
         held.farthest = max(held.farthest, beyond.max(initial=0) / allowed)
         if wrong := np.count_nonzero(~(beyond <= allowed)):
-            held.wrong[one.tensor] = f"{wrong} of {beyond.size} integers are up to {beyond.max() + 0.5:.3f} steps from their reals"
-    held.wrong |= {name: "is another one than its inputs make" for name, values in plain.items() if not near(values, made[name])}
+            held.wrong[one.tensor] = (
+                f"{wrong} of {beyond.size} integers are up to {beyond.max() + 0.5:.3f} steps off"
+            )
+    held.wrong |= {
+        name: "is another one than its inputs make"
+        for name, values in plain.items()
+        if not near(values, made[name])
+    }
     return held
 
 
 def hold_measured(model, sample, folder, peer=None):
-    """As `hold`, of a model whose ranges are measured as it runs, cut at what its DynamicQuantizeLinear nodes read.
+    """As `hold`, of a model whose ranges are measured as it runs.
 
-    What these make (integers, scale, zero point) is ONNX Runtime's to the bit; the floats in between are near its own.
+    It is cut at what its DynamicQuantizeLinear nodes read. What these make (integers, scale, zero
+    point) is ONNX Runtime's to the bit; the floats in between are near its own.
     """
     measured = [node for node in model.graph.node if node.op_type == "DynamicQuantizeLinear"]
-    inputs, own = ({value.name for value in values} for values in (model.graph.input, model.graph.output))
-    reals = [name for name in dict.fromkeys(node.input[0] for node in measured) if name not in inputs]
+    inputs, own = (
+        {value.name for value in values} for values in (model.graph.input, model.graph.output)
+    )
+    reals = [
+        name for name in dict.fromkeys(node.input[0] for node in measured) if name not in inputs
+    ]
     integers = [name for node in measured for name in node.output]
     more = onnx.ModelProto.FromString(model.SerializeToString())
-    more.graph.output.extend(onnx.ValueInfoProto(name=name) for name in [*reals, *integers] if name not in own)
+    more.graph.output.extend(
+        onnx.ValueInfoProto(name=name) for name in [*reals, *integers] if name not in own
+    )
     plain, seen, held = watch(model, more, sample, folder)
 
     cut = onnx.ModelProto.FromString((peer or model).SerializeToString())
     made_as = {name: f"{name} as made" for name in reals}
     for node in cut.graph.node:
         node.output[:] = [made_as.get(name, name) for name in node.output]
-    cut.graph.input.extend(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, seen[name].shape) for name in reals)
+    cut.graph.input.extend(
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, seen[name].shape)
+        for name in reals
+    )
     del cut.graph.output[:], cut.graph.value_info[:]
-    cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in dict.fromkeys([*made_as.values(), *integers, *own - made_as.keys()]))
+    cut.graph.output.extend(
+        onnx.ValueInfoProto(name=name)
+        for name in dict.fromkeys([*made_as.values(), *integers, *own - made_as.keys()])
+    )
     (made,) = judge.run(cut, [sample | {name: seen[name] for name in reals}], optimize=False)
     held.tensors, held.integers = len(measured), sum(seen[node.output[0]].size for node in measured)
-    held.wrong |= {name: "is not ONNX Runtime's" for name in integers if not np.array_equal(seen[name], made[name])}
+    held.wrong |= {
+        name: "is not ONNX Runtime's"
+        for name in integers
+        if not np.array_equal(seen[name], made[name])
+    }
     for name in dict.fromkeys([*reals, *own]):
         if not near(seen[name], made[made_as.get(name, name)]):
             held.wrong[name] = "is another one than its inputs make"
