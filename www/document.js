@@ -49,12 +49,15 @@ export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme
 /** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
+/** The method where the document names none. */
+export const defaultMethod = 'auto';
+
 /** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {QuantizeSettings} document */
-export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : 'minmax');
+export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
 
 /** Whether the samples must run again for it, once they ran for another. @param {QuantizeSettings} document @param {QuantizeSettings} before */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
-  || (passOf(document) !== 'minmax' && document.method !== before.method);
+  || (passOf(document) !== defaultMethod && document.method !== before.method);
 
 /** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
@@ -62,7 +65,7 @@ export const needsSamples = (document) => (document.scheme ?? 'static') === 'sta
 /** What it says, briefly: for a list of what was tried. @param {QuantizeSettings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
-  const words = [scheme === 'static' ? (document.method ?? 'minmax') : scheme];
+  const words = [scheme === 'static' ? (document.method ?? defaultMethod) : scheme];
   if (document.format && document.format !== 'qdq') words.push(document.format);
   if (document.activations?.type && document.activations.type !== 'u8') words.push(`activations ${document.activations.type}`);
   if (document.weights?.type && document.weights.type !== 'i8') words.push(`weights ${document.weights.type}`);

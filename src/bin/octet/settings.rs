@@ -21,9 +21,10 @@ pub struct SettingsOptions {
     /// float16 [default: static]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<String>,
-    /// How a tensor's range is chosen: minmax, moving-average, percentile[:99.999], entropy, mse,
-    /// mse-power-of-two, layerwise-percentile[:mae|:mse], auto, or ONNX Runtime's own
-    /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: minmax]
+    /// How a tensor's range is chosen: auto (least expected error; its first values get 16 bits, which
+    /// makes a run slower), minmax (all that was seen, as ONNX Runtime does), moving-average,
+    /// percentile[:99.999], entropy, mse, mse-power-of-two, layerwise-percentile[:mae|:mse], or ONNX
+    /// Runtime's own ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: auto]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
     /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators),
