@@ -89,27 +89,38 @@ export function inWords(document) {
 }
 
 /**
- * The command that does the same outside the page. What the command line has no word for stands in the settings document, which is
- * then wanted as a file.
+ * The command that does the same outside the page. What the command line has no word for stands in it as a document, and so does all of
+ * how pictures are read: whatever keys there are come along.
  *
  * @param {string} model
  * @param {QuantizeSettings} document
- * @returns {string}
+ * @param {{ random?: number, image?: Record<string, unknown> | null }} [samples] how many random ones, or how the pictures are read
+ * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document) {
-  const stem = model.replace(/\.onnx$/i, '');
-  const parts = ['octet quantize', quoted(model)];
-  if (needsSamples(document)) parts.push('--calib', 'SAMPLES');
+export function commandLine(model, document, { random = 0, image = null } = {}) {
+  const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
+  if (needsSamples(document)) {
+    parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));
+    if (image && random === 0) parts.push('--image-settings', quoted(JSON.stringify(image, (_, value) => (typeof value === 'number' ? single(value) : value))));
+  }
   const { method, scheme, format, ...rest } = document;
   if (Object.keys(rest).length > 0) {
-    parts.push('--config', quoted(`${stem}.settings.json`));
+    parts.push('--config', quoted(JSON.stringify(document)));
   } else {
     if (method) parts.push('--method', quoted(method));
     if (scheme) parts.push('--scheme', scheme);
     if (format) parts.push('--format', format);
   }
-  parts.push('--out', quoted(`${stem}.int8.onnx`), '--report', quoted(`${stem}.int8.yaml`));
   return parts.join(' ');
+}
+
+/** A single-precision number with no more digits than tell it. @param {number} value */
+function single(value) {
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === Math.fround(value)) return short;
+  }
+  return value;
 }
 
 /** @param {string} text as a shell takes it */

@@ -146,7 +146,7 @@ inBrowsers('the studio', (visit, name) => {
     assert.ok(Number(await tab.$eval('#range-1', (input) => /** @type {HTMLInputElement} */ (input).value)) < 1.5);
     await tab.click('#range-back');
     await tried(visit, 4);
-    await visit.says('[data-row=conv]', /minmax/);
+    await visit.says('[data-row=conv]', /auto/);
     assert.equal(await tab.$eval('#document', (text) => /** @type {HTMLTextAreaElement} */ (text).value), '# everything as it is where nothing is said\n');
   }));
 
@@ -233,7 +233,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says('.problem .said', /methd.*did you mean `method`/);
     await visit.press('Close');
     await paste(visit, '# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
-    await visit.says('#command-line', /^octet quantize small\.onnx --calib SAMPLES --config small\.settings\.json --out small\.int8\.onnx/);
+    await visit.says('#command-line', /^octet quantize small\.onnx --samples SAMPLES --config '\{"method":"percentile:99\.9","by_node":\{"conv":\{"activations":\{"type":"u16"\}\}\}\}'$/);
     await open(visit, 'layers');
     await visit.says('[data-row=conv]', /uint16.*percentile:99\.9/);
     await open(visit, 'compare');
