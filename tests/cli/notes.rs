@@ -111,7 +111,7 @@ fn equal_notes_are_one_line_and_all_are_told_when_asked_for() {
     let with = [&QUANTIZE[..], &["--config", "s.yaml", "--report", "r.yaml"]].concat();
     let (_, said) = good(&folder, &with);
     assert!(said.lines().count() <= 5, "{said}");
-    assert!(said.contains("(21 more say this of others)"), "{said}");
+    assert!(said.contains("(and 21 more like it)"), "{said}");
     assert!(
         said.contains("--verbose") && said.contains("--report"),
         "{said}"

@@ -18,7 +18,7 @@ pub fn told(notes: &[String], verbose: bool) -> Vec<String> {
     }
     let line = |&(_, note, count): &(String, &String, usize)| match count {
         1 => note.clone(),
-        _ => format!("{note} ({} more say this of others)", count - 1),
+        _ => format!("{note} (and {} more like it)", count - 1),
     };
     let mut lines: Vec<String> = groups.iter().take(MOST).map(line).collect();
     if lines.len() < notes.len() {
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "`a` has 2.5 integers (2 more say this of others)",
+                "`a` has 2.5 integers (and 2 more like it)",
                 "other",
                 "4 notes in all: see them with --verbose, or in the report (--report)"
             ]
