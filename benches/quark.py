@@ -32,9 +32,9 @@ NEAREST = {"type": "i8", "symmetric": True, "power_of_two": "nearest"}
 ONE_SCALE = {"per_channel": False}
 # label → what is said there, its further options, what is said here
 METHODS = {
-    "minmax": ((CalibrationMethod.MinMax, QuantType.QUInt8), {}, {"weights": ONE_SCALE}),
+    "minmax": ((CalibrationMethod.MinMax, QuantType.QUInt8), {}, {"method": "minmax", "weights": ONE_SCALE}),
     "NonOverflow": ((PowerOfTwoMethod.NonOverflow, QuantType.QInt8), {"ActivationSymmetric": True, "WeightSymmetric": True},
-                    {"activations": NEAREST, "weights": {**NEAREST, **ONE_SCALE}}),
+                    {"method": "minmax", "activations": NEAREST, "weights": {**NEAREST, **ONE_SCALE}}),
     "MinMSE": ((PowerOfTwoMethod.MinMSE, QuantType.QInt8), {"ActivationSymmetric": True, "WeightSymmetric": True},
                {"method": "mse-power-of-two", "activations": NEAREST, "weights": {**NEAREST, **ONE_SCALE, "method": "mse"}}),
 }  # fmt: skip

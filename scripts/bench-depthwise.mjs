@@ -56,7 +56,7 @@ function times(page, models) {
     for (const bytes of models) {
       const plain = await octet.open(new Uint8Array(bytes), { name: 'depthwise.onnx' });
       const samples = await plain.demoSamples(2);
-      await plain.calibrate(samples, {});
+      await plain.calibrate(samples, { method: 'minmax' });
       const { model } = await plain.quantize();
       const quantized = await octet.open(model);
       /** @param {'int8' | 'tract' | 'octet'} lane @param {number} runs */

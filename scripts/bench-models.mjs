@@ -176,7 +176,7 @@ function measured(page, one, samples) {
     const files = samples.length > 0
       ? await Promise.all(samples.map(async (name) => ({ path: name, blob: await blob(`/corpus/samples/${one.file}/${name}`) })))
       : await open.demoSamples(2);
-    if (one.settings?.scheme === undefined) await open.calibrate(files, {});
+    if (one.settings?.scheme === undefined) await open.calibrate(files, { method: 'minmax' });
     const { model } = await open.quantize(one.settings ?? {});
     const sample = [files[0]];
     const [int8, two] = [await first.open(model), await second.open(model)];

@@ -1,11 +1,15 @@
-//! What the command line promises: a model and a report for good input; for bad input code 2 and
-//! one line that says what, where, why and what to do next, with no file lost.
+//! What the command line promises: a model and a report for good input; else a code by the kind of failure and one
+//! line that says what, where, why and what to do next, with no file lost.
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
+#[path = "cli/files.rs"]
+mod files;
 mod graphs;
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/notes.rs"]
+mod notes;
 #[path = "cli/profile.rs"]
 mod profile;
 #[path = "cli/refusals.rs"]
@@ -40,11 +44,11 @@ fn octet(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The line with which the program refused.
+/// The line with which the program ended, with this code.
 #[track_caller]
-fn refusal(output: &Output) -> String {
+fn refusal(output: &Output, code: i32) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(output.status.code(), Some(code), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(
         output.stdout.is_empty(),
@@ -54,12 +58,34 @@ fn refusal(output: &Output) -> String {
     said
 }
 
+/// A file that was given can't be used.
 #[track_caller]
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
-    let said = refusal(&octet(folder, arguments));
+    ended(folder, arguments, 3, words);
+}
+
+/// The arguments or the settings are wrong.
+#[track_caller]
+fn misused(folder: &Path, arguments: &[&str], words: &[&str]) {
+    ended(folder, arguments, 2, words);
+}
+
+#[track_caller]
+fn ended(folder: &Path, arguments: &[&str], code: i32, words: &[&str]) {
+    let said = refusal(&octet(folder, arguments), code);
     for word in words {
         assert!(said.contains(word), "{word:?} is not in: {said}");
     }
+}
+
+/// What a good call prints, and what it says beside that.
+#[track_caller]
+fn good(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let output = octet(folder, arguments);
+    let [printed, said] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{said}");
+    (printed, said)
 }
 
 fn save(folder: &Path, name: &str, model: &ModelProto) {
@@ -88,7 +114,7 @@ fn prepared(test: &str) -> PathBuf {
     folder
 }
 
-const QUANTIZE: [&str; 6] = ["quantize", "m.onnx", "--calib", "data", "--out", "q.onnx"];
+const QUANTIZE: [&str; 6] = ["quantize", "m.onnx", "--samples", "data", "--out", "q.onnx"];
 
 #[test]
 fn a_model_and_samples_become_a_quantized_model_and_a_report() {
@@ -100,9 +126,12 @@ fn a_model_and_samples_become_a_quantized_model_and_a_report() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // What it means elsewhere, and nothing else.
+    // That so small a model grows and what it means elsewhere, and nothing else.
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("VNNI") && said.lines().count() == 1, "{said}");
+    assert!(
+        said.contains("VNNI") && said.contains("grew") && said.lines().count() == 2,
+        "{said}"
+    );
     let model = ModelProto::decode(fs::read(folder.join("q.onnx")).unwrap().as_slice()).unwrap();
     let graph = model.graph.unwrap();
     assert!(
@@ -132,16 +161,13 @@ fn a_model_and_samples_become_a_quantized_model_and_a_report() {
 fn the_result_is_the_same_for_any_number_of_threads_and_from_saved_ranges() {
     let folder = prepared("same");
     let run = |more: &[&str]| {
-        let output = octet(&folder, &[&QUANTIZE[..], more].concat());
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        good(&folder, &[&QUANTIZE[..], more].concat());
         fs::read(folder.join("q.onnx")).unwrap()
     };
-    let one = run(&["--threads", "1", "--save-ranges", "ranges.json"]);
-    assert!(one == run(&["--threads", "3"]));
+    assert!(run(&["--threads", "1"]) == run(&["--threads", "3"]));
+    // Ranges alone don't tell what else auto does.
+    let minmax = ["--method", "minmax"];
+    let one = run(&[&minmax[..], &["--save-ranges", "ranges.json"]].concat());
     let out = octet(
         &folder,
         &[
@@ -159,9 +185,10 @@ fn the_result_is_the_same_for_any_number_of_threads_and_from_saved_ranges() {
         String::from_utf8_lossy(&out.stderr)
     );
     assert!(one == fs::read(folder.join("again.onnx")).unwrap());
-    assert!(one != run(&["--activations", "i8"]));
-    assert!(one != run(&["--per-tensor"]));
-    assert!(one != run(&["--keep-float", "relu"]));
+    let other = |more: &[&str]| one != run(&[&minmax[..], more].concat());
+    assert!(other(&["--activations", "i8"]));
+    assert!(other(&["--per-tensor"]));
+    assert!(other(&["--keep-float", "relu"]));
 }
 
 #[test]
@@ -239,7 +266,7 @@ fn samples_of_every_kind_of_tensor_file_make_the_same_model() {
     let made = |calib: &str, out: &str| {
         let output = octet(
             &folder,
-            &["quantize", "m.onnx", "--calib", calib, "--out", out],
+            &["quantize", "m.onnx", "--samples", calib, "--out", out],
         );
         assert!(
             output.status.success(),
@@ -282,7 +309,14 @@ fn pictures_are_samples_and_png_and_jpeg_may_be_mixed() {
     let output = octet(
         &folder,
         &[
-            "quantize", "m.onnx", "--calib", "pictures", "--out", "q.onnx", "--report", "r.yaml",
+            "quantize",
+            "m.onnx",
+            "--samples",
+            "pictures",
+            "--out",
+            "q.onnx",
+            "--report",
+            "r.yaml",
         ],
     );
     assert!(

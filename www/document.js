@@ -49,12 +49,15 @@ export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme
 /** By how much it makes channels alike, which only samples run anew can. @param {QuantizeSettings} document */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
+/** The method where the document names none. */
+export const defaultMethod = 'auto';
+
 /** The method to run samples for: those that count them twice must be known meanwhile, all others can be chosen afterwards. @param {QuantizeSettings} document */
-export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : 'minmax');
+export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
 
 /** Whether the samples must run again for it, once they ran for another. @param {QuantizeSettings} document @param {QuantizeSettings} before */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
-  || (passOf(document) !== 'minmax' && document.method !== before.method);
+  || (passOf(document) !== defaultMethod && document.method !== before.method);
 
 /** @param {QuantizeSettings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
@@ -62,7 +65,7 @@ export const needsSamples = (document) => (document.scheme ?? 'static') === 'sta
 /** What it says, briefly: for a list of what was tried. @param {QuantizeSettings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
-  const words = [scheme === 'static' ? (document.method ?? 'minmax') : scheme];
+  const words = [scheme === 'static' ? (document.method ?? defaultMethod) : scheme];
   if (document.format && document.format !== 'qdq') words.push(document.format);
   if (document.activations?.type && document.activations.type !== 'u8') words.push(`activations ${document.activations.type}`);
   if (document.weights?.type && document.weights.type !== 'i8') words.push(`weights ${document.weights.type}`);
@@ -86,27 +89,38 @@ export function inWords(document) {
 }
 
 /**
- * The command that does the same outside the page. What the command line has no word for stands in the settings document, which is
- * then wanted as a file.
+ * The command that does the same outside the page. What the command line has no word for stands in it as a document, and so does all of
+ * how pictures are read: whatever keys there are come along.
  *
  * @param {string} model
  * @param {QuantizeSettings} document
- * @returns {string}
+ * @param {{ random?: number, image?: Record<string, unknown> | null }} [samples] how many random ones, or how the pictures are read
+ * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document) {
-  const stem = model.replace(/\.onnx$/i, '');
-  const parts = ['octet quantize', quoted(model)];
-  if (needsSamples(document)) parts.push('--calib', 'SAMPLES');
+export function commandLine(model, document, { random = 0, image = null } = {}) {
+  const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
+  if (needsSamples(document)) {
+    parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));
+    if (image && random === 0) parts.push('--image-settings', quoted(JSON.stringify(image, (_, value) => (typeof value === 'number' ? single(value) : value))));
+  }
   const { method, scheme, format, ...rest } = document;
   if (Object.keys(rest).length > 0) {
-    parts.push('--config', quoted(`${stem}.settings.json`));
+    parts.push('--config', quoted(JSON.stringify(document)));
   } else {
     if (method) parts.push('--method', quoted(method));
     if (scheme) parts.push('--scheme', scheme);
     if (format) parts.push('--format', format);
   }
-  parts.push('--out', quoted(`${stem}.int8.onnx`), '--report', quoted(`${stem}.int8.yaml`));
   return parts.join(' ');
+}
+
+/** A single-precision number with no more digits than tell it. @param {number} value */
+function single(value) {
+  for (let digits = 1; digits < 9; digits += 1) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === Math.fround(value)) return short;
+  }
+  return value;
 }
 
 /** @param {string} text as a shell takes it */

@@ -115,7 +115,9 @@ export async function goOn() {
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
     const whole = new Uint8Array(await bytes.arrayBuffer());
-    done.value = { ...rest, result: { model: whole, file: bytes, report, summary } };
+    // Results from before had no name by their scheme, and no advice.
+    const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
+    done.value = { ...rest, result: { model: whole, file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
   }
   say(`${file.name} is back as it was left.`);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** One row for each node: what became of it, how what it makes is represented, and whatever was measured of it. */
 
-import { get } from './document.js';
+import { defaultMethod, get } from './document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
 import { done, settings, timing, tried } from './state.js';
@@ -95,7 +95,7 @@ export function rowsOf(indexed, document, summary, figures, kernels = new Map())
     const output = represented(indexed, node, tensors);
     const weightName = node.inputs.find((name, slot) => slot > 0 && indexed.graph.values[name]?.constant) ?? '';
     const method = get(document, ['tensors', output, 'method']) ?? get(document, ['by_node', node.name, 'activations', 'method'])
-      ?? get(document, ['by_operator', node.operator, 'activations', 'method']) ?? document.method ?? 'minmax';
+      ?? get(document, ['by_operator', node.operator, 'activations', 'method']) ?? document.method ?? defaultMethod;
     const range = get(document, ['tensors', output, 'range']);
     return {
       index: at,

@@ -5,7 +5,7 @@
  *     import { Octet } from './www/octet.js';
  *     const octet = await Octet.start();
  *     const model = await octet.open(file);
- *     await model.calibrate(samples, { method: 'minmax' }, console.log);
+ *     await model.calibrate(samples, { method: 'auto' }, console.log);
  *     const { model: bytes, report, summary } = await model.quantize({ activations: { type: 'u8' } });
  *
  * All work is done in a worker. Every long call takes an `AbortSignal`; when it fires the call ends within a fraction of a
@@ -265,7 +265,7 @@ export class Model {
    * @param {ForecastOptions} [options]
    * @returns {Promise<Forecast>}
    */
-  async forecast(samples, { method = 'minmax', samples: reading = {}, settings = {}, signal } = {}) {
+  async forecast(samples, { method = 'auto', samples: reading = {}, settings = {}, signal } = {}) {
     const engine = await this.reach({ signal });
     const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading, settings };
     return engine.call('forecast', args, { signal });
@@ -280,7 +280,7 @@ export class Model {
    * @returns {Promise<CalibrationSummary>}
    */
   async calibrate(samples, options = {}, onProgress) {
-    const { method = 'minmax', rounding, equalize, samples: reading = {}, signal, enough } = options;
+    const { method = 'auto', rounding, equalize, samples: reading = {}, signal, enough } = options;
     const engine = await this.reach({ signal, onProgress });
     this.#calibrated = null;
     const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, samples: reading };

@@ -11,7 +11,9 @@
 /** @typedef {{ boxes: Box[], edges: [number, number][], before: number[][], after: number[][] }} Drawing */
 
 export const boxHeight = 38;
-const isPair = (/** @type {NodeView | undefined} */ node) => node?.operator === 'QuantizeLinear' || node?.operator === 'DequantizeLinear';
+/** Integers of 16 bits are written with ONNX Runtime's own operators below operator set 21. @param {NodeView | undefined} node @param {string} operator */
+const is = (node, operator) => node?.operator === operator || node?.operator === `com.microsoft::${operator}`;
+const isPair = (/** @type {NodeView | undefined} */ node) => is(node, 'QuantizeLinear') || is(node, 'DequantizeLinear');
 
 /** @param {Indexed} indexed @returns {Drawing} */
 export function drawing({ graph, makers, users }) {
@@ -25,7 +27,7 @@ export function drawing({ graph, makers, users }) {
     boxes.push({ name, operator, badge, width: Math.max(124, 7.2 * Math.max(operator.length, 3) + 28 + 7 * badge.length) }) - 1;
   /** The integers a value is turned into, as its zero point has them. @param {string} value */
   const badge = (value) => {
-    const pair = (users.get(value) ?? []).find((node) => node.operator === 'QuantizeLinear');
+    const pair = (users.get(value) ?? []).find((node) => is(node, 'QuantizeLinear'));
     const element = pair && graph.values[pair.inputs[2] ?? '']?.element;
     return element ? element.toLowerCase() : pair ? 'uint8' : '';
   };

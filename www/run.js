@@ -1,7 +1,7 @@
 // @ts-check
 /** One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. */
 
-import { equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
+import { defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch } from './signals.js';
@@ -84,7 +84,7 @@ export async function quantize({ quick = false } = {}) {
     }
     const summary = needed && calibration ? calibration.summary : null;
     // Said in full: else the method would be the one the calibration was ended with.
-    const said = (document.scheme ?? 'static') === 'static' ? { method: 'minmax', ...document } : document;
+    const said = (document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document;
     const result = await open.quantize(said, { signal, onProgress });
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;

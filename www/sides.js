@@ -31,7 +31,7 @@ function floatSide() {
   const layers = Object.fromEntries(tried.value.flatMap((one) => Object.entries(one.layers).flatMap(([name, { floatMs }]) => (floatMs === undefined ? [] : [[name, { floatMs }]]))));
   return {
     id: float, document: {}, took: 0, metrics: known, layers,
-    summary: { ...summary, bytesAfter: summary.bytesBefore, tensors: [], notes: [], nodes: summary.nodes.map((node) => ({ ...node, quantized: false, reason: 'the float model' })) },
+    summary: { ...summary, bytesAfter: summary.bytesBefore, tensors: [], notes: [], advice: [], nodes: summary.nodes.map((node) => ({ ...node, quantized: false, reason: 'the float model' })) },
   };
 }
 

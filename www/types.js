@@ -20,6 +20,7 @@
  * @property {string} producer
  * @property {Port[]} inputs
  * @property {Port[]} outputs
+ * @property {{ name: string, bytes: number }[]} dataFiles the files beside it that hold its weights
  * @property {number} parameters
  * @property {[string, number][]} operators
  * @property {number} quantizable
@@ -179,11 +180,14 @@
 
 /**
  * @typedef {object} Summary
+ * @property {'static' | 'dynamic' | 'weights' | 'blocks' | 'float16'} scheme where it is `float16`, `quantized` of a node means half precision
+ * @property {string} fileName what the file should be named, by scheme
  * @property {number} bytesBefore
  * @property {number} bytesAfter
  * @property {NodeChoice[]} nodes
  * @property {QuantizedTensor[]} tensors
  * @property {string[]} notes what a person should know of it
+ * @property {string[]} advice what should be chosen otherwise where the result is larger than it need be: it grew, or much of it stays float32
  * @property {number} [guarded] so many of the notes, the first, tell of a tensor that the guard kept from being ruined
  */
 

@@ -305,7 +305,7 @@ async function warmUp() {
   const way = [
     () => calls.open({ key, name: 'warm-up', blob: new Blob([/** @type {BlobPart} */ (loaded().warmUp())]) }, quiet, no),
     () => (files = /** @type {NamedFile[]} */ (calls.demoSamples({ key, count: 4, seed: 0 }, quiet, no))),
-    () => calls.calibrate({ key, files, method: 'minmax', samples: {} }, quiet, no),
+    () => calls.calibrate({ key, files, method: 'auto', samples: {} }, quiet, no),
     () => calls.quantize({ key, settings: {} }, quiet, no),
   ];
   try {

@@ -124,7 +124,8 @@ fn attach_one(
     Ok(tensor.check()?)
 }
 
-fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
+/// The file that is meant by a path.
+pub(crate) fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
     given

@@ -3,13 +3,14 @@
 //! Tensor bytes are shared with the file they were read from, and with the one that is written, never copied.
 
 pub mod external;
+mod format;
 pub(crate) mod half;
 mod numbers;
 mod read;
 mod scan;
 pub mod schema;
 pub mod tensor;
-mod tensors;
+pub(crate) mod tensors;
 mod write;
 
 pub use read::{ReadError, read};

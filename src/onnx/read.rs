@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use prost::Message;
 
+use super::format;
 use super::scan::{LIMITS, ScanError, scan};
 use super::schema::{ModelProto, NEWEST_IR_VERSION};
 use super::tensor::TensorError;
@@ -49,7 +50,12 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);
     }
-    other_format(&bytes)?;
+    if let Some(found) = format::other(&bytes) {
+        return Err(ReadError::OtherFormat {
+            format: found.name,
+            advice: found.advice,
+        });
+    }
     if bytes.len() > LIMITS.bytes {
         return Err(ReadError::TooLarge { given: bytes.len() });
     }
@@ -81,60 +87,4 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
         }
     })?;
     Ok(model)
-}
-
-/// Refuses, by name, what people choose by mistake.
-fn other_format(bytes: &[u8]) -> Result<(), ReadError> {
-    let export = "export it to ONNX from the framework that wrote it";
-    let at =
-        |offset: usize, magic: &[u8]| bytes.get(offset..).is_some_and(|b| b.starts_with(magic));
-    let text = bytes
-        .iter()
-        .position(|b| !b.is_ascii_whitespace())
-        .map_or(&[][..], |i| &bytes[i..]);
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let (format, advice) = if text.starts_with(b"<") {
-        (
-            "a web page (HTML or XML)",
-            "download the model itself, not the page that shows it",
-        )
-    } else if at(0, b"version https://git-lfs") {
-        (
-            "a Git LFS pointer",
-            "fetch the file itself with `git lfs pull`, or download it",
-        )
-    } else if at(0, b"PK\x03\x04") {
-        (
-            "a zip archive (perhaps a PyTorch checkpoint)",
-            "unpack it, or export it with torch.onnx",
-        )
-    } else if at(0, b"\x1f\x8b") {
-        ("a gzip archive", "unpack it first")
-    } else if at(0, b"\x80\x02") || at(0, b"\x80\x03") || at(0, b"\x80\x04") {
-        (
-            "a Python pickle (perhaps a PyTorch checkpoint)",
-            "export it with torch.onnx",
-        )
-    } else if at(4, b"TFL3") {
-        ("a TensorFlow Lite model", "convert it with tf2onnx")
-    } else if at(4, b"ORTM") {
-        (
-            "a model in ONNX Runtime's own format",
-            "use the .onnx file it was made from",
-        )
-    } else if at(0, b"\x89HDF") {
-        (
-            "an HDF5 file (perhaps a Keras model)",
-            "convert it with tf2onnx",
-        )
-    } else if at(0, b"GGUF") {
-        ("a GGUF model", export)
-    } else if at(8, b"{\"") {
-        ("a safetensors file", export)
-    } else if text.starts_with(b"{") {
-        ("a JSON text", "choose the .onnx file")
-    } else {
-        return Ok(());
-    };
-    Err(ReadError::OtherFormat { format, advice })
 }

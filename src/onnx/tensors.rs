@@ -5,7 +5,7 @@ use super::schema::{
 };
 
 /// Shows every tensor to `see`, in the order of the file, until it fails.
-pub(super) fn each<E>(
+pub(crate) fn each<E>(
     model: &ModelProto,
     see: &mut impl FnMut(&TensorProto) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Source;
 use crate::graph::{Dim, Model, TensorType, tensor_type_of};
-use crate::onnx::schema::ValueInfoProto;
+use crate::onnx::schema::{NodeProto, TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
 use crate::quantize;
 
@@ -18,6 +18,8 @@ pub struct Card {
     pub name: String,
     /// Its size.
     pub bytes: usize,
+    /// The files beside it that hold its weights, once they are here.
+    pub data_files: Vec<DataFile>,
     /// Its checksum, in hexadecimal.
     pub sha256: String,
     /// Version of the default operator set.
@@ -30,7 +32,7 @@ pub struct Card {
     pub inputs: Vec<Port>,
     /// What comes out.
     pub outputs: Vec<Port>,
-    /// Elements of all constants together.
+    /// Elements of all constants together: initializers, Constant nodes, and those of the graphs that nodes hold.
     pub parameters: u64,
     /// How many nodes of each operator, the most first.
     pub operators: Vec<(String, usize)>,
@@ -42,6 +44,16 @@ pub struct Card {
     pub already_quantized: bool,
     /// What a person should know before going on.
     pub warnings: Vec<String>,
+}
+
+/// A file beside the model that holds weights.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DataFile {
+    /// Where the model says that it is.
+    pub name: String,
+    /// Its size.
+    pub bytes: usize,
 }
 
 /// An input or output.
@@ -73,6 +85,8 @@ pub struct FloatOperator {
 pub(super) struct Identity<'a> {
     name: &'a str,
     bytes: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    data_bytes: usize,
     sha256: &'a str,
     opset: i64,
     ir_version: i64,
@@ -81,11 +95,21 @@ pub(super) struct Identity<'a> {
     nodes: usize,
 }
 
+fn is_zero(bytes: &usize) -> bool {
+    *bytes == 0
+}
+
 impl Card {
+    /// The size of the model with the files beside it.
+    pub fn bytes_in_all(&self) -> usize {
+        self.bytes + self.data_files.iter().map(|file| file.bytes).sum::<usize>()
+    }
+
     pub(super) fn identity(&self) -> Identity<'_> {
         Identity {
             name: &self.name,
             bytes: self.bytes,
+            data_bytes: self.bytes_in_all() - self.bytes,
             sha256: &self.sha256,
             opset: self.opset,
             ir_version: self.ir_version,
@@ -154,6 +178,7 @@ impl Card {
         Card {
             name: file.name.clone(),
             bytes: file.bytes.len(),
+            data_files: Vec::new(),
             sha256: file.sha256.clone(),
             opset: model.opset(),
             ir_version: header.ir_version.unwrap_or(0),
@@ -166,11 +191,8 @@ impl Card {
                 .to_string(),
             inputs: fed.map(Port::of).collect(),
             outputs: graph.outputs.iter().map(Port::of).collect(),
-            parameters: graph
-                .initializers
-                .iter()
-                .map(|t| t.dims.iter().map(|&d| d.max(0) as u64).product::<u64>())
-                .sum(),
+            parameters: sum(graph.initializers.iter().map(elements))
+                .saturating_add(sum(graph.nodes.iter().map(held))),
             operators,
             quantizable,
             float,
@@ -192,6 +214,30 @@ impl Port {
             shape,
         }
     }
+}
+
+fn elements(tensor: &TensorProto) -> u64 {
+    let sizes = tensor.dims.iter().map(|&size| size.max(0) as u64);
+    sizes.fold(1, u64::saturating_mul)
+}
+
+/// Elements of the constants that a node holds: its own as a Constant, and those of its graphs.
+fn held(node: &NodeProto) -> u64 {
+    let own = node.attribute.iter().filter(|_| node.is("Constant"));
+    let own = own.map(|value| {
+        let scalars = usize::from(value.f.is_some()) + usize::from(value.i.is_some());
+        let listed = scalars + value.floats.len() + value.ints.len();
+        (listed as u64).saturating_add(sum(value.t.iter().map(elements)))
+    });
+    let inner = node.subgraphs().map(|graph| {
+        let nodes = sum(graph.node.iter().map(held));
+        sum(graph.initializer.iter().map(elements)).saturating_add(nodes)
+    });
+    sum(own).saturating_add(sum(inner))
+}
+
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 fn name_of(value: &ValueInfoProto) -> &str {

@@ -4,6 +4,7 @@
 //! collects observations; quantizing turns these into a new file and can be repeated with other
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
+mod advice;
 mod calibrating;
 mod card;
 mod comparing;
@@ -29,7 +30,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 pub use calibrating::CalibrationSummary;
-pub use card::{Card, FloatOperator, Port};
+pub use card::{Card, DataFile, FloatOperator, Port};
 pub use comparing::compare_sample;
 use equalizing::Equalized;
 pub use error::Error;
@@ -51,7 +52,7 @@ use crate::graph::{Graph, Model, tensor_type_of};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::profile::{Profiler, Record, Section, SystemClock, memory};
-use crate::quantize::{self, NodeChoice, QuantizedTensor};
+use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
 use crate::samples::{self, Encoded, InputSpec, Preview};
 
 /// Range of each value, by name.
@@ -71,6 +72,8 @@ pub struct Session {
     wanted_files: Vec<String>,
     header: onnx::schema::ModelProto,
     card: Card,
+    /// The bytes of all constants, as the model came.
+    constants: usize,
     prepared: Option<Ready>,
     /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
     planned: Option<forecast::Planned>,
@@ -104,7 +107,11 @@ pub struct Outcome {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// Size of the float file.
+    /// What became integers, or halves where it is `float16`: what `quantized` means of a node.
+    pub scheme: Scheme,
+    /// The name that the file should have.
+    pub file_name: String,
+    /// Size of the float file, with the files beside it.
     pub bytes_before: usize,
     /// Size of the quantized file.
     pub bytes_after: usize,
@@ -116,6 +123,8 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// So many of the notes, the first, tell of a tensor that the guard kept from being ruined.
     pub guarded: usize,
+    /// What should be chosen otherwise, as the result is larger than it need be: a sentence each.
+    pub advice: Vec<String>,
 }
 
 impl Session {
@@ -126,12 +135,14 @@ impl Session {
         let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
         let card = Card::new(&file, Model::from_proto(header.clone())?);
+        let constants = advice::constants(&header);
         profiler.end();
         Ok(Session {
             file,
             wanted_files,
             header,
             card,
+            constants,
             prepared: None,
             planned: None,
             calibration: None,
@@ -155,8 +166,14 @@ impl Session {
     /// Gives the session the files it wants; all of them at once.
     pub fn attach(&mut self, files: &BTreeMap<String, Bytes>) -> Result<(), Error> {
         onnx::external::attach(&mut self.header, files)?;
+        let attached = std::mem::take(&mut self.wanted_files);
         self.wanted_files = onnx::external::files(&self.header);
         self.card = Card::new(&self.file, Model::from_proto(self.header.clone())?);
+        let attached = attached.into_iter().filter_map(|name| {
+            let bytes = onnx::external::find(files, &name)?.len();
+            Some(DataFile { name, bytes })
+        });
+        self.card.data_files = attached.collect();
         Ok(())
     }
 
@@ -243,14 +260,26 @@ impl Session {
         let mut model = quantized.model;
         let restored = ready.half.restore(&mut model);
         model.graph.value_info = declared_again(&model.graph, &ready.declared);
-        let file = onnx::pieces(&model.to_proto());
+        let made = model.to_proto();
+        let file = onnx::pieces(&made);
         self.profiler.end();
         let rounded = restored.map_err(quantize::QuantizeError::from)?;
         let file = file?;
         self.profiler.finish();
+        let before = advice::Size {
+            file: self.card.bytes_in_all(),
+            constants: self.constants,
+        };
+        let after = advice::Size {
+            file: file.bytes(),
+            constants: advice::constants(&made),
+        };
         let summary = Summary {
-            bytes_before: self.card.bytes,
-            bytes_after: file.bytes(),
+            scheme: settings.scheme,
+            file_name: settings.file_name(&self.card.name),
+            advice: advice::advice(&made, before, after, settings),
+            bytes_before: before.file,
+            bytes_after: after.file,
             nodes: quantized.nodes,
             tensors: quantized.tensors,
             notes: quantized.notes.into_iter().chain(rounded).collect(),

@@ -89,7 +89,11 @@ fn card(out: &mut String, card: &Card) {
         ("Made by", card.producer.clone()),
         (
             "Size",
-            format!("{} bytes, {} parameters", card.bytes, card.parameters),
+            format!(
+                "{} bytes, {} parameters",
+                card.bytes_in_all(),
+                card.parameters
+            ),
         ),
         ("Opset", card.opset.to_string()),
         ("SHA-256", card.sha256.clone()),

@@ -55,6 +55,9 @@ struct Quantization<'a> {
     quantized_bytes: usize,
     ratio: f64,
     nodes_quantized: usize,
+    /// Of a result in half precision, where no node is on integers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes_float16: Option<usize>,
     nodes_float: usize,
     float: Vec<&'a quantize::NodeChoice>,
     tensors: &'a [quantize::QuantizedTensor],
@@ -133,11 +136,14 @@ impl Report {
 
     pub(super) fn quantized(&mut self, settings: &quantize::Settings, summary: &Summary) {
         let float: Vec<_> = summary.nodes.iter().filter(|n| !n.quantized).collect();
+        let done = summary.nodes.len() - float.len();
+        let halves = summary.scheme == quantize::Scheme::Float16;
         let quantization = Quantization {
             float_bytes: summary.bytes_before,
             quantized_bytes: summary.bytes_after,
             ratio: summary.bytes_after as f64 / summary.bytes_before.max(1) as f64,
-            nodes_quantized: summary.nodes.len() - float.len(),
+            nodes_quantized: if halves { 0 } else { done },
+            nodes_float16: halves.then_some(done),
             nodes_float: float.len(),
             float,
             tensors: &summary.tensors,
@@ -146,7 +152,8 @@ impl Report {
                        numbers a tensor can hold, of several scales that of the largest.";
         self.quantization = Some(Section::of("quantization", comment, &quantization));
         // Those of the calibration stay; those of an earlier result don't.
-        self.notes.clone_from(&summary.notes);
+        self.notes.clone_from(&summary.advice);
+        self.notes.extend_from_slice(&summary.notes);
         self.settings = Some(Section::of("settings", "How it was to be done.", settings));
     }
 

@@ -118,6 +118,26 @@ pub fn external(location: &str) -> (ModelProto, Vec<u8>) {
     (model, weight())
 }
 
+/// The same with its weight and bias as Constant nodes.
+pub fn of_constants() -> ModelProto {
+    let mut model = convolution();
+    let graph = model.graph.as_mut().unwrap();
+    let constants = std::mem::take(&mut graph.initializer);
+    let nodes = constants.into_iter().map(|tensor| {
+        let mut constant = node("Constant", "", &[], tensor.name.as_deref().unwrap());
+        constant.attribute.push(AttributeProto {
+            name: Some("value".into()),
+            r#type: Some(AttributeType::Tensor as i32),
+            t: Some(tensor),
+            ..Default::default()
+        });
+        constant
+    });
+    let nodes: Vec<NodeProto> = nodes.collect();
+    graph.node.splice(0..0, nodes);
+    model
+}
+
 /// A model with an operator nobody knows.
 pub fn unknown_operator() -> ModelProto {
     let mut model = convolution();

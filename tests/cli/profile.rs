@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{QUANTIZE, octet, prepared, refused, schema};
+use super::{QUANTIZE, misused, octet, prepared, refused, schema};
 
 /// What the program printed; it must have succeeded.
 #[track_caller]
@@ -16,7 +16,7 @@ fn said(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-const RUN: [&str; 4] = ["run", "m.onnx", "--input", "data/s0.npz"];
+const RUN: [&str; 4] = ["run", "m.onnx", "--samples", "data/s0.npz"];
 
 #[test]
 fn run_tells_the_outputs_and_with_profile_every_layer() {
@@ -78,7 +78,7 @@ fn float_convolutions_run_by_the_kernels_that_are_asked_for() {
     for (a, b) in ours.iter().zip(&theirs) {
         assert!((a - b).abs() < 1e-5, "{ours:?} {theirs:?}");
     }
-    refused(
+    misused(
         &folder,
         &[&RUN[..], &["--float-kernels", "fast"]].concat(),
         &["fast", "octet or tract"],
@@ -107,7 +107,14 @@ fn every_report_is_as_its_schema_says() {
         "quantize", "m.onnx", "--scheme", "weights", "--out", "w.onnx",
     ]);
     assert!(report(&RUN).contains("\nprofiles:"));
-    let compare = ["compare", "m.onnx", "q.onnx", "--data", "data", "--profile"];
+    let compare = [
+        "compare",
+        "m.onnx",
+        "q.onnx",
+        "--samples",
+        "data",
+        "--profile",
+    ];
     let both = report(&compare);
     assert!(
         both.contains("profile: \"float\"") && both.contains("profile: \"int8\""),
@@ -205,15 +212,15 @@ fn rows_are_sorted_and_grouped_as_asked() {
     ];
     let table = said(&folder, &[&RUN[..], &more].concat());
     assert!(table.contains("\nConv"), "{table}");
-    refused(
+    misused(
         &folder,
         &[&RUN[..], &["--profile", "--sort", "beauty"]].concat(),
         &["beauty", "own_bytes"],
     );
-    refused(&folder, &["run", "m.onnx"], &["--input"]);
+    misused(&folder, &["run", "m.onnx"], &["--samples"]);
     refused(
         &folder,
-        &["run", "m.onnx", "--input", "gone"],
+        &["run", "m.onnx", "--samples", "gone"],
         &["gone", "check the path"],
     );
 }
@@ -222,7 +229,7 @@ fn rows_are_sorted_and_grouped_as_asked() {
 fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     let folder = prepared("compare");
     said(&folder, &QUANTIZE);
-    let compare = ["compare", "m.onnx", "q.onnx", "--data", "data"];
+    let compare = ["compare", "m.onnx", "q.onnx", "--samples", "data"];
     let text = said(&folder, &compare);
     assert!(text.contains("4 samples\noutput y: SQNR"), "{text}");
     let found: Value = serde_json::from_str(&said(
@@ -246,7 +253,7 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
     assert!(report.contains("\ncomparison:"), "{report}");
 
-    let same = ["compare", "m.onnx", "m.onnx", "--data", "data", "--json"];
+    let same = ["compare", "m.onnx", "m.onnx", "--samples", "data", "--json"];
     let found: Value = serde_json::from_str(&said(&folder, &same)).unwrap();
     assert_eq!(found["outputs"][0]["apart"]["sqnr"], 200.0);
     assert_eq!(found["worst"].as_array().unwrap().len(), 0);
@@ -262,7 +269,14 @@ fn samples_unlike_those_of_the_calibration_are_warned_of() {
         super::npz("x", &[1, 3, 4, 4], &values),
     )
     .unwrap();
-    let far = ["compare", "m.onnx", "q.onnx", "--data", "far.npz", "--json"];
+    let far = [
+        "compare",
+        "m.onnx",
+        "q.onnx",
+        "--samples",
+        "far.npz",
+        "--json",
+    ];
     let found: Value = serde_json::from_str(&said(&folder, &far)).unwrap();
     let warned = found["warnings"].as_array().unwrap();
     let warning = warned.iter().find(|w| w["kind"] == "inputRange").unwrap();
@@ -279,7 +293,13 @@ fn labels_are_of_samples_or_refused() {
     let folder = prepared("compare-labels");
     said(&folder, &QUANTIZE);
     let with = [
-        "compare", "m.onnx", "q.onnx", "--data", "data", "--labels", "l.csv",
+        "compare",
+        "m.onnx",
+        "q.onnx",
+        "--samples",
+        "data",
+        "--labels",
+        "l.csv",
     ];
     fs::write(folder.join("l.csv"), "sample,class\nother,1\n").unwrap();
     refused(&folder, &with, &["none of the 1 labels"]);
@@ -317,7 +337,7 @@ fn what_it_will_take_is_told_before_and_kept_beside_what_it_took() {
     assert_eq!(told["forecast"]["macs"], 864);
     assert_eq!(told["actual"]["outputBytes"], size);
     assert!(number(&told["actual"]["peakBytes"]) > 0.0);
-    refused(
+    misused(
         &folder,
         &[
             "quantize",
@@ -328,7 +348,7 @@ fn what_it_will_take_is_told_before_and_kept_beside_what_it_took() {
             "w.onnx",
             "--forecast",
         ],
-        &["--calib"],
+        &["--samples"],
     );
 }
 

@@ -8,7 +8,7 @@ use prost::Message;
 
 use super::graphs::npy;
 use super::models::{self, convolution, npz};
-use super::{QUANTIZE, octet, prepared, refusal, refused, save};
+use super::{QUANTIZE, ended, misused, octet, prepared, refusal, refused, save};
 
 #[test]
 fn a_file_that_is_no_model_is_refused() {
@@ -29,7 +29,7 @@ fn a_file_that_is_no_model_is_refused() {
         fs::write(folder.join(&file), bytes).unwrap();
         refused(
             &folder,
-            &["quantize", &file, "--calib", "data", "--out", "q.onnx"],
+            &["quantize", &file, "--samples", "data", "--out", "q.onnx"],
             &[&file, word],
         );
     }
@@ -98,7 +98,7 @@ fn a_bad_sample_is_refused_by_name() {
 fn no_samples_and_foreign_files_are_refused() {
     let folder = prepared("no-samples");
     fs::create_dir(folder.join("none")).unwrap();
-    let with = |path: &'static str| ["quantize", "m.onnx", "--calib", path, "--out", "q.onnx"];
+    let with = |path: &'static str| ["quantize", "m.onnx", "--samples", path, "--out", "q.onnx"];
     refused(&folder, &with("none"), &["none: no samples", ".npz"]);
     refused(&folder, &with("gone"), &["gone", "check the path"]);
     fs::write(folder.join("none/labels.csv"), "a,b").unwrap();
@@ -110,10 +110,10 @@ fn no_samples_and_foreign_files_are_refused() {
     );
     fs::write(folder.join("none/photo.webp"), "").unwrap();
     refused(&folder, &with("none"), &["none/photo.webp", ".npz"]);
-    refused(
+    misused(
         &folder,
         &["quantize", "m.onnx", "--out", "q.onnx"],
-        &["--calib"],
+        &["--samples"],
     );
 }
 
@@ -131,7 +131,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
         (&["--equalize=NaN"], &["--equalize", "from 0 to 1"]),
         (&["--weights", "i9"], &["i9", "u4"]),
         (&["--scheme", "magic"], &["not known", "static"]),
-        (&["--scheme", "dynamic"], &["--calib", "leave them out"]),
+        (&["--scheme", "dynamic"], &["--samples", "leave them out"]),
         (&["--format", "onnx"], &["not known", "qdq"]),
         (&["--activations", "i32"], &["i32", "u8, i8"]),
         (&["--threads", "0"], &["--threads 0"]),
@@ -140,7 +140,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
         (&["--speed"], &["--speed", "--help"]),
     ];
     for (more, words) in cases {
-        refused(&folder, &[&QUANTIZE[..], more].concat(), words);
+        misused(&folder, &[&QUANTIZE[..], more].concat(), words);
     }
     fs::write(folder.join("r.json"), r#"{"x": [2, 1]}"#).unwrap();
     let with_ranges = [
@@ -151,7 +151,7 @@ fn options_that_are_not_there_are_refused_with_what_is() {
     refused(&folder, &with_ranges, &["no range"]);
     // They are of the model as it came.
     let equalized = [&with_ranges[..], &["--equalize"]].concat();
-    refused(&folder, &equalized, &["`equalize: 0.5`", "no `equalize`"]);
+    misused(&folder, &equalized, &["`equalize: 0.5`", "no `equalize`"]);
 }
 
 #[test]
@@ -161,18 +161,18 @@ fn the_model_is_never_overwritten_by_its_result() {
     let same = [
         "quantize",
         "m.onnx",
-        "--calib",
+        "--samples",
         "data",
         "--out",
         "./data/../m.onnx",
     ];
-    refused(&folder, &same, &["the model itself"]);
-    refused(
+    misused(&folder, &same, &["the model itself"]);
+    misused(
         &folder,
         &[
             "quantize",
             "m.onnx",
-            "--calib",
+            "--samples",
             "data",
             "--out",
             "no/q.onnx",
@@ -192,7 +192,7 @@ fn an_answer_that_cannot_be_printed_is_said() {
         .stdout(fs::File::create("/dev/full").unwrap())
         .output()
         .unwrap();
-    let said = refusal(&output);
+    let said = refusal(&output, 1);
     assert!(
         said.contains("standard output: no space left on device; make room"),
         "{said}"
@@ -206,16 +206,17 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
     let full = [
         "quantize",
         "m.onnx",
-        "--calib",
+        "--samples",
         "data",
         "--out",
         "/dev/full",
         "--weights",
         "u8",
     ];
-    refused(
+    ended(
         &folder,
         &full,
+        1,
         &["/dev/full", "bytes", "no space left", "free some space"],
     );
 
@@ -231,7 +232,7 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    let said = refusal(&output);
+    let said = refusal(&output, 1);
     assert!(
         said.contains("q.onnx") && said.contains("bytes") && said.contains("too large"),
         "{said}"

@@ -62,6 +62,11 @@ const convolve = (/** @type {string} */ from) => node('Conv', 'conv', [from, 'w'
 /** A convolution and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4]. */
 export const convolution = (ports = small) => model([convolve('x'), node('Relu', 'relu', ['c'], 'y')], [weight], ports);
 
+/** The convolution with multiples of an eighth as weights: sums of their products are exact in any order, and so the same in every engine. */
+export const exact = () => model(
+  [node('Conv', "it's conv", ['x', 'w'], 'c', pads), node('Relu', 'relu', ['c'], 'y')],
+  [tensor('w', float, [2, 3, 3, 3], [raw(Array.from({ length: 54 }, (_, i) => (((i * 11) % 23) - 11) / 8))])], small);
+
 /**
  * Depthwise convolutions one behind the other that keep the size of their picture, `x` to `y`, for the bench of the kernels.
  *

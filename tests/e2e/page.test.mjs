@@ -81,7 +81,7 @@ inBrowsers('the page', (visit, name) => {
       await tab.keyboard.press('Tab');
       assert.match(await tab.evaluate(() => document.activeElement?.textContent ?? ''), /Download model/);
       await tab.keyboard.press('Enter');
-      assert.ok((await visit.saved('efficientnet_lite0.int8.onnx')).length > 1_000_000);
+      assert.ok((await visit.saved('efficientnet_lite0_int8.onnx')).length > 1_000_000);
     });
   });
 });

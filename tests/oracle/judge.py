@@ -55,9 +55,12 @@ def save_samples(folder, samples):
 
 
 def quantize(program, folder, source, given, *options):
-    """Files that Octet makes of a model with these samples, if there are any: the float model as it prepared it, and the quantized one."""
+    """Files that Octet makes of a model with these samples, if there are any: the float model as it prepared it, and the quantized one.
+    Ranges are by minmax, as ONNX Runtime's are, where neither a method nor a document is named."""
     prepared, target = folder / "prepared.onnx", folder / "octet.onnx"
     calibration = ["--calib", save_samples(folder / "samples", given)] if given else []
+    if given and not {"--method", "--config"} & set(options):
+        options = (*options, "--method", "minmax")
     command = [program, "quantize", source, *calibration, "--out", target, "--save-prepared", prepared, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

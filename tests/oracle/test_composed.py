@@ -93,7 +93,7 @@ def samples(count=8):
 def ours(program, source, folder, *options):
     calibration = judge.save_samples(folder / "samples", samples())
     out = folder / "ours.onnx"
-    done = subprocess.run([program, "quantize", source, "--calib", calibration, "--out", out, *options],
+    done = subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", out, *options],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out

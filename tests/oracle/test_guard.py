@@ -22,7 +22,7 @@ def test_weights_that_one_scale_ruins_get_16_bits_within_the_budget(name, corpus
     sizes, quality = {}, {}
     for label, guard in {"without": {"weights": False}, "within": {"budget": budget}}.items():
         out, report, config = (tmp_path / f"{label}.{end}" for end in ("onnx", "report.yaml", "settings.yaml"))
-        config.write_text(yaml.safe_dump({"guard": guard, "weights": {"per_channel": False}}))
+        config.write_text(yaml.safe_dump({"method": "minmax", "guard": guard, "weights": {"per_channel": False}}))
         subprocess.run([program, "quantize", corpus.model(name), "--calib", corpus.samples(name), "--config", config,
                         "--out", out, "--report", report, "--threads", "2"], check=True, capture_output=True)  # fmt: skip
         sizes[label] = out.stat().st_size
@@ -58,7 +58,7 @@ def test_a_mask_of_infinities_hides_what_it_hides(operator, form, program, tmp_p
     onnx.save(model, source)
     samples = [{"x": random.standard_normal((1, places, width)).astype(np.float32)} for _ in range(4)]
     judge.save_samples(calibration, samples)
-    subprocess.run([program, "quantize", source, "--calib", calibration, "--out", out, "--report", report, "--format", form],
+    subprocess.run([program, "quantize", source, "--calib", calibration, "--out", out, "--report", report, "--format", form, "--method", "minmax"],
                    check=True, capture_output=True)  # fmt: skip
     wanted, found = judge.run(source, samples, optimize=False), judge.run(out, samples, optimize=False)
     assert max(np.triu(outputs["attention"][0], 1).max() for outputs in found) == 0

@@ -73,7 +73,7 @@ def kinds(model):
 def quantized(program, folder, model, samples, form):
     folder.mkdir()
     onnx.save(model, folder / "source.onnx")
-    given = ["--calib", judge.save_samples(folder / "samples", samples)] if form.startswith("q") else []
+    given = ["--calib", judge.save_samples(folder / "samples", samples), "--method", "minmax"] if form.startswith("q") else []
     out, report = folder / "out.onnx", folder / "report.yaml"
     command = [program, "quantize", folder / "source.onnx", *given, *FORMS[form], "--out", out, "--report", report]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -44,7 +44,7 @@ def detector(tmp_path_factory):
 
 def quantized(program, source, samples, out, *options):
     """What octet says of it; the file is `out`."""
-    command = [program, "quantize", source, "--calib", samples, "--out", out, *options]
+    command = [program, "quantize", source, "--calib", samples, "--method", "minmax", "--out", out, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr

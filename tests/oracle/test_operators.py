@@ -43,7 +43,7 @@ def test_what_follows_nothing_quantized_is_left_and_we_say_so(name, tmp_path):
     left = theirs(model, ranges, SETTINGS[0], tmp_path / "theirs.onnx")
     assert [node.op_type for node in left.graph.node] == [name]
     done = run_octet(model, ranges, SETTINGS[0], tmp_path)
-    assert done.returncode == 2 and "what it reads is not quantized" in done.stderr, done.stderr
+    assert done.returncode == 3 and "what it reads is not quantized" in done.stderr, done.stderr
 
 
 def samples(model):
@@ -62,7 +62,7 @@ def test_what_onnx_runtime_leaves_in_float_is_quantized_here(name, activations, 
     onnx.save(model, source)
     given = samples(model)
     calibration = judge.save_samples(tmp_path / "samples", given)
-    command = [program, "quantize", source, "--calib", calibration, "--out", target, "--no-guard",
+    command = [program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard",
                "--activations", activations]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_onnx_runtime_multiplies_by_any_constant_factor_when_it_fuses(name, acti
     onnx.save(operator_models.build(name, opset=21), source)
     given = samples(onnx.load(source))
     calibration = judge.save_samples(tmp_path / "samples", given)
-    subprocess.run([program, "quantize", source, "--calib", calibration, "--out", target, "--no-guard",
+    subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard",
                     "--activations", activations, "--weights", weights], check=True, capture_output=True)  # fmt: skip
     constant = next(t for t in onnx.load(source).graph.initializer)
     scales = next(t for t in onnx.load(target).graph.initializer if t.name == f"{constant.name}_scale")
@@ -106,7 +106,7 @@ def test_onnx_runtime_loads_a_pool_beside_four_bits(opset, activations, program,
     onnx.save(operator_models.build("MaxPool", opset=opset), source)
     given = samples(onnx.load(source))
     calibration = judge.save_samples(tmp_path / "samples", given)
-    subprocess.run([program, "quantize", source, "--calib", calibration, "--out", target, "--no-guard", "--report", report,
+    subprocess.run([program, "quantize", source, "--calib", calibration, "--method", "minmax", "--out", target, "--no-guard", "--report", report,
                     "--activations", activations], check=True, capture_output=True)  # fmt: skip
     literal, fused = judge.run(target, given, optimize=False), judge.run(target, given)
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40

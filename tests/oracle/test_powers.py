@@ -35,7 +35,7 @@ def quantized(program, files, folder, settings):
     """The ranges that were found, and every scale by the tensor it is of."""
     source, target = files[0], folder / "out.onnx"
     config, ranges = folder / "settings.json", folder / "ranges.json"
-    config.write_text(json.dumps({"guard": False, **settings}))
+    config.write_text(json.dumps({"guard": False, "method": "minmax", **settings}))
     command = [program, "quantize", source / "float.onnx", "--calib", *sorted(source.glob("*.npz")), "--out", target,
                "--config", config, "--save-ranges", ranges]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -21,7 +21,7 @@ def test_all_of_them_have_a_task():
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-@pytest.mark.parametrize("options", [(), ("--method", "auto"), ("--scheme", "dynamic")], ids=["default", "auto", "dynamic"])
+@pytest.mark.parametrize("options", [(), ("--method", "auto"), ("--scheme", "dynamic")], ids=["minmax", "auto", "dynamic"])
 def test_a_model_that_nobody_had_in_mind_is_not_destroyed(name, options, corpus, program, tmp_path):
     source, task = corpus.model(name), SOUNDS[name](corpus)
     fold = task.folds[0]

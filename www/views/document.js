@@ -6,7 +6,9 @@ import { canonical, commandLine } from '../document.js';
 import { h } from '../dom.js';
 import { say } from '../messages.js';
 import { effect, signal } from '../signals.js';
-import { model, run, settings, undoable } from '../state.js';
+import { model, presets, randomData, run, samples, settings, undoable } from '../state.js';
+import { isPicture } from '../files.js';
+import { imageSettings } from '../studio.js';
 import { parse, write, YamlError } from '../yaml.js';
 import { save } from './download.js';
 
@@ -49,10 +51,15 @@ export function documentEditor() {
   };
   const name = () => model.value?.name ?? 'model.onnx';
   const stem = () => name().replace(/\.onnx$/i, '');
+  const command = () => {
+    const { files, refs, source } = samples.value;
+    const image = (presets.value, files.some(isPicture)) ? imageSettings() : null;
+    return commandLine(name(), settings.value.document, { random: source === randomData ? refs.length : 0, image });
+  };
   return h('div', { class: 'gap' },
     h('div', { class: 'row' },
       h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
-      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', commandLine(name(), settings.peek().document)) }, 'Copy as a command line'),
+      h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', command()) }, 'Copy as a command line'),
     ),
     h('details', { id: 'advanced' },
       h('summary', {}, 'All settings as a document'),
@@ -64,7 +71,7 @@ export function documentEditor() {
         h('button', { type: 'button', class: 'small', onclick: () => save(yaml(settings.peek().document), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
         h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(settings.peek().document, null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'JSON'),
       ),
-      h('code', { class: 'command', id: 'command-line' }, () => commandLine(name(), settings.value.document)),
+      h('code', { class: 'command', id: 'command-line' }, command),
     ),
   );
 }

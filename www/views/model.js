@@ -19,7 +19,7 @@ export function modelPanel() {
       const { card } = open;
       return [
         h('p', { class: 'file' }, h('strong', {}, card.name)),
-        h('p', { class: 'note' }, `${bytes(card.bytes)}, ${plural(card.parameters, 'parameter')}`),
+        h('p', { class: 'note' }, `${bytes(whole(card))}, ${plural(card.parameters, 'parameter')}`),
       ];
     },
     h('div', { class: 'row' }, ...pick('Open another', { id: 'choose-model', accept: '.onnx', multiple: true, disabled: busy }, take)),
@@ -49,7 +49,7 @@ export function modelCard() {
     h('h2', { id: 'card-title' }, 'What is in it'),
     ...card.warnings.map((text) => h('p', { class: 'callout fair' }, text)),
     h('dl', { class: 'facts' },
-      ...fact('Size', bytes(card.bytes)),
+      ...fact('Size', bytes(whole(card))),
       ...fact('Parameters', count(card.parameters)),
       ...fact('Operators', count(nodes)),
       ...fact('Opset', String(card.opset)),
@@ -73,6 +73,9 @@ export function modelCard() {
     ),
   );
 }
+
+/** The size of the model with the files beside it. @param {import('../types.js').Card} card */
+const whole = (card) => card.dataFiles.reduce((sum, file) => sum + file.bytes, card.bytes);
 
 /** @param {string} name @param {import('../dom.js').Leaf} value */
 export function fact(name, value) {

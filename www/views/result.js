@@ -24,7 +24,8 @@ export function resultPanel(done) {
   const { summary, report } = done.result;
   const nodes = summary.nodes.length;
   const quantized = summary.nodes.filter((node) => node.quantized).length;
-  const stem = done.name.replace(/\.onnx$/i, '');
+  const { fileName } = summary;
+  const stem = fileName.replace(/\.onnx$/i, '');
   const memory = done.memory;
   const guarded = summary.guarded ?? 0;
   const { samples: seen = 0, given = seen } = done.calibration ?? {};
@@ -36,8 +37,8 @@ export function resultPanel(done) {
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
     ...headlines(done),
     h('div', { class: 'row downloads' },
-      download(done.result.file, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),
-      download(report, 'text/yaml', `${stem}.int8.yaml`, 'Download report', ''),
+      download(done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),
+      download(report, 'text/yaml', `${stem}.yaml`, 'Download report', ''),
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'Look at the layers'),
     ),
     moreFiles(stem),

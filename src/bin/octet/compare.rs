@@ -22,11 +22,11 @@ pub struct Options {
     float: PathBuf,
     /// The model that was quantized from it, with QuantizeLinear and DequantizeLinear pairs
     quantized: PathBuf,
-    /// Samples to compare on, as for `octet quantize --calib`; best ones that were not calibrated with
-    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
-    data: Vec<PathBuf>,
+    /// Samples to compare on, as for `octet quantize`; best ones that were not calibrated with
+    #[arg(long, visible_alias = "data", aliases = ["calib", "input"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
+    samples: Vec<PathBuf>,
     /// So many random samples instead: what is found means little for real use
-    #[arg(long, value_name = "N", conflicts_with = "data", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", conflicts_with = "samples", value_parser = clap::value_parser!(u64).range(1..=1000))]
     demo: Option<u64>,
     /// The class of each sample, to tell the accuracy: lines of `SAMPLE,CLASS` with the sample's name or path and the class's number
     #[arg(long, value_name = "LABELS.csv")]
@@ -59,17 +59,18 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let mut float = open::open(&options.float)?;
     let quantized = open::open(&options.quantized)?;
-    let named = |error| Failure(format!("{}: {error}", options.quantized.display()));
+    let named =
+        |error: octet::session::Error| Failure::from(error).about(options.quantized.display());
     let labels = match &options.labels {
         Some(path) => labels(path)?,
         None => HashMap::new(),
     };
     let runner = quantized.runner().map_err(named)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
-    let samples = Samples::of(&options.data, options.demo)?;
+    let samples = Samples::of(&options.samples, options.demo)?;
     if samples.count() == 0 {
-        return Err(Failure(
-            "no samples were given: name some with --data".into(),
+        return Err(Failure::usage(
+            "no samples were given: name some with --samples",
         ));
     }
     let mut first = None;
@@ -80,11 +81,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let label = label_of(&labels, &sample.name);
         used += usize::from(label.is_some());
         compare_sample(&mut comparing, &inputs, label, &())
-            .map_err(|error| Failure(format!("sample `{}`: {error}", sample.name)))?;
+            .map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
         first.get_or_insert(inputs);
     }
     if !labels.is_empty() && used == 0 {
-        return Err(Failure(format!(
+        return Err(Failure::input(format!(
             "none of the {} labels is of one of these samples: write the sample's name or path before the comma",
             labels.len()
         )));
@@ -143,7 +144,7 @@ fn labels(path: &Path) -> Result<HashMap<String, usize>, Failure> {
             }
             _ if number == 0 => {}
             _ => {
-                return Err(Failure(format!(
+                return Err(Failure::input(format!(
                     "{} line {}: it is not `SAMPLE,CLASS` with a number for the class; mend the line",
                     path.display(),
                     number + 1

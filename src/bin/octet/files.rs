@@ -15,12 +15,20 @@ pub fn read(path: &Path, what: &str) -> Result<Vec<u8>, Failure> {
             io::ErrorKind::PermissionDenied => "make it readable",
             _ => "check the file",
         };
-        Failure(format!(
+        Failure::input(format!(
             "can't read the {what} {}: {}; {next}",
             path.display(),
             plain(&error)
         ))
     })
+}
+
+/// A document that was given as text, which begins with a brace, or as a file that holds it; with the place to name in an error.
+pub fn inline_or_read(option: &str, given: &str) -> Result<(String, Vec<u8>), Failure> {
+    match given.trim_start().starts_with('{') {
+        true => Ok((option.into(), given.as_bytes().to_vec())),
+        false => Ok((given.into(), read(Path::new(given), "settings")?)),
+    }
 }
 
 /// What stands beside samples in a folder and is none: labels, descriptions, licences.
@@ -32,7 +40,7 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let mut files = Vec::new();
     for path in paths {
         let unreadable = |error: io::Error| {
-            Failure(format!(
+            Failure::input(format!(
                 "can't read the samples {}: {}; check the path",
                 path.display(),
                 plain(&error)
@@ -71,7 +79,7 @@ fn below(folder: &Path, files: &mut Vec<String>) -> io::Result<()> {
 /// That something can be written to a path, found out before the work begins.
 pub fn check_target(path: &Path, option: &str) -> Result<(), Failure> {
     let refuse = |why: &str| {
-        Err(Failure(format!(
+        Err(Failure::usage(format!(
             "can't write {}: {why}; choose another {option}",
             path.display()
         )))
@@ -110,7 +118,7 @@ pub fn write<P: AsRef<[u8]>>(path: &Path, pieces: &[P], option: &str) -> Result<
             }
             _ => format!("choose another {option}"),
         };
-        Failure(format!(
+        Failure::unfinished(format!(
             "can't write {} ({} bytes): {}; {next} (nothing was left behind, and no file was replaced)",
             path.display(),
             pieces.iter().map(|piece| piece.as_ref().len()).sum::<usize>(),
@@ -154,7 +162,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| {
             let why = plain(&error);
-            Failure(format!(
+            Failure::unfinished(format!(
                 "can't print the answer to standard output: {why}; make room, or send it elsewhere"
             ))
         }),

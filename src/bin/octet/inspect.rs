@@ -34,8 +34,13 @@ fn text(card: &Card) -> Result<String, Failure> {
     writeln!(
         out,
         "{}: {} bytes, {} parameters",
-        card.name, card.bytes, card.parameters
+        card.name,
+        card.bytes_in_all(),
+        card.parameters
     )?;
+    for file in &card.data_files {
+        writeln!(out, "  of these {} in {}", file.bytes, file.name)?;
+    }
     writeln!(
         out,
         "  opset {}, IR version {}, made by {}",

@@ -1,16 +1,24 @@
 //! Opening a model together with the files beside it that hold its weights.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use octet::session::{Session, Source};
 
 use super::{Failure, files};
 
+/// The files beside the model at a path that hold its weights.
+pub fn data(path: &Path, session: &Session) -> Vec<PathBuf> {
+    let files = session.card().data_files.iter();
+    files
+        .map(|file| path.parent().unwrap_or(Path::new("")).join(&file.name))
+        .collect()
+}
+
 /// The model at a path, its weights attached.
 pub fn open(path: &Path) -> Result<Session, Failure> {
-    let named = |error: octet::session::Error| Failure(format!("{}: {error}", path.display()));
+    let named = |error: octet::session::Error| Failure::from(error).about(path.display());
     let file = files::read(path, "model")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut session = Session::open(Source::new(&name, Bytes::from(file))).map_err(named)?;

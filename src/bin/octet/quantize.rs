@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use octet::profile::memory;
+use octet::quantize::Scheme;
 use octet::samples;
 use octet::session::{Error, Forecast, Job, Session};
 
@@ -12,7 +13,7 @@ use super::images::ImageOptions;
 use super::progress::Progress;
 use super::samples::Samples;
 use super::settings::SettingsOptions;
-use super::{Failure, files, open, ranges, threads};
+use super::{Failure, files, notes, open, ranges, targets, threads};
 
 /// Samples are read ahead by as many as keep all threads busy, and never more bytes than this.
 const READ_AHEAD_BYTES: usize = 64 << 20;
@@ -33,17 +34,21 @@ pub struct Options {
     model: PathBuf,
     /// Samples to calibrate with: .npz (one sample a file, arrays named by input), .npy,
     /// test_data_set_N/input_K.pb, .png, .jpg, or folders of them
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    calib: Vec<PathBuf>,
+    #[arg(long, visible_alias = "calib", aliases = ["data", "input"], value_name = "PATH", num_args = 1..)]
+    samples: Vec<PathBuf>,
     /// So many random samples instead, to try things out: the result means nothing for real use
-    #[arg(long, value_name = "N", conflicts_with_all = ["calib", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["samples", "ranges"], value_parser = clap::value_parser!(u64).range(1..=1000))]
     demo: Option<u64>,
-    /// Where the quantized model goes
+    /// Where the quantized model goes [default: beside the model, as MODEL_int8.onnx, or _uint8, _quantized (dynamic),
+    /// _weights_int8, _q4 (blocks of 4 bits) or _fp16]
     #[arg(long, value_name = "OUT.onnx")]
-    out: PathBuf,
+    out: Option<PathBuf>,
     /// Where the report goes: time and memory of each step, settings, what was quantized and what not
     #[arg(long, value_name = "REPORT.yaml")]
     report: Option<PathBuf>,
+    /// Tell every note, and not only a handful
+    #[arg(long)]
+    verbose: bool,
     /// Tell as JSON on the output stream what was forecast and what was done
     #[arg(long)]
     json: bool,
@@ -62,7 +67,7 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Ranges to use instead of a calibration, as JSON: {"tensor": [min, max]}
-    #[arg(long, value_name = "RANGES.json", conflicts_with = "calib")]
+    #[arg(long, value_name = "RANGES.json", conflicts_with = "samples")]
     ranges: Option<PathBuf>,
     /// Where the ranges that were found go, to be used again
     #[arg(long, value_name = "RANGES.json")]
@@ -77,39 +82,41 @@ pub struct Options {
 /// Does it.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let settings = options.settings.document()?;
-    let given = !options.calib.is_empty() || options.demo.is_some() || options.ranges.is_some();
+    let given = !options.samples.is_empty() || options.demo.is_some() || options.ranges.is_some();
     if settings.need_samples() != given {
-        return Err(Failure(match given {
-            true => "--calib, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
-                     these settings need no samples".into(),
-            false => "no samples were given: name some with --calib, or choose a scheme that needs none \
-                      (--scheme dynamic, weights, blocks or float16)".into(),
+        return Err(Failure::usage(match given {
+            true => {
+                "--samples, --demo and --ranges are for the scheme static and the method gptq of blocks: leave them out, \
+                 these settings need no samples"
+            }
+            false => {
+                "no samples were given: name some with --samples, or choose a scheme that needs none (--scheme dynamic, \
+                 weights, blocks or float16)"
+            }
         }));
     }
     let image_settings = samples::Settings {
         demo: options.demo.is_some(),
         ..options.images.settings()?
     };
-    for (target, option) in targets(options) {
-        files::check_target(target, option)?;
-        if same_file(target, &options.model) {
-            let shown = target.display();
-            return Err(Failure(format!(
-                "{option} {shown} is the model itself, which would be lost: choose another name"
-            )));
-        }
-    }
+    let out = out(options, &settings)?;
+    let targets: Vec<_> = targets(options, &out).collect();
+    targets::check(&targets, &options.model, &[])?;
     let threads = threads::start(options.threads)?;
-    let samples = Samples::of(&options.calib, options.demo)?;
+    let samples = Samples::of(&options.samples, options.demo)?;
 
     let mut session = open::open(&options.model)?;
+    targets::check(
+        &targets,
+        &options.model,
+        &open::data(&options.model, &session),
+    )?;
     let named = |error| about(options, error);
     session.checkpoint_layers(options.layer_checkpoints);
     options
         .scope
         .iter()
         .for_each(|message| session.begin_scope(message));
-    let before = session.card().bytes;
     let progress = Progress::new(samples.count());
     let forecast = forecast(
         &mut session,
@@ -135,9 +142,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             None => progress.tell(told(forecast).trim_end()),
         }
     } else if options.forecast {
-        return Err(Failure(
-            "--forecast tells what a calibration takes: give samples with --calib, or --demo"
-                .into(),
+        return Err(Failure::usage(
+            "--forecast tells what a calibration takes: give samples with --samples, or --demo",
         ));
     }
     match &options.ranges {
@@ -152,11 +158,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             progress.stage("Calibrating");
             if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
                 let first = first?;
-                for seen in session.preview(&first, &image_settings)? {
-                    seen.notes
-                        .iter()
-                        .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
-                }
+                let seen = session.preview(&first, &image_settings)?;
+                let said: Vec<String> = seen
+                    .into_iter()
+                    .flat_map(|input| input.notes)
+                    .map(|note| format!("{}: {note}", first.name))
+                    .collect();
+                say(&progress, &said, options);
             }
             if options.demo.is_some() {
                 progress.note("the samples are random: the result is for trying things out only");
@@ -193,20 +201,49 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let prepared = session.prepared().map_err(named)?;
         files::write(path, prepared.as_slice(), "--save-prepared")?;
     }
-    for note in &outcome.summary.notes {
-        progress.note(note);
-    }
-    files::write(&options.out, outcome.model.as_slice(), "--out")?;
-    let after = outcome.summary.bytes_after;
-    let share = 100.0 * after as f64 / before.max(1) as f64;
+    files::write(&out, outcome.model.as_slice(), "--out")?;
+    let summary = &outcome.summary;
+    summary
+        .advice
+        .iter()
+        .for_each(|advice| progress.note(advice));
+    say(&progress, &summary.notes, options);
     if options.json {
-        let done = serde_json::json!({ "forecast": forecast, "summary": outcome.summary });
+        let done = serde_json::json!({ "forecast": forecast, "summary": summary });
         return files::print(&(serde_json::to_string_pretty(&done)? + "\n"));
     }
+    let (before, after) = (summary.bytes_before, summary.bytes_after);
+    let share = 100.0 * after as f64 / before.max(1) as f64;
+    let done = summary.nodes.iter().filter(|node| node.quantized).count();
     files::print(&format!(
-        "{}: {after} bytes, {share:.0} % of {before}\n",
-        options.out.display()
+        "{}: {after} bytes, {share:.0} % of {before}; {done} of {} operators {}\n",
+        out.display(),
+        summary.nodes.len(),
+        match summary.scheme {
+            Scheme::Static | Scheme::Dynamic => "on integers",
+            Scheme::Weights | Scheme::Blocks => "with weights as integers",
+            Scheme::Float16 => "in half precision",
+        }
     ))
+}
+
+/// Where the quantized model goes. A forecast writes nothing.
+fn out(options: &Options, settings: &octet::quantize::Settings) -> Result<PathBuf, Failure> {
+    if let Some(out) = &options.out {
+        return Ok(out.clone());
+    }
+    let model = options.model.file_name().unwrap_or_default();
+    let name = settings.file_name(&model.to_string_lossy());
+    match options.forecast {
+        true => Ok(options.model.with_file_name(name)),
+        false => targets::beside(&options.model, &name),
+    }
+}
+
+/// Tells some notes, all of them where that is asked for.
+fn say(progress: &Progress, all: &[String], options: &Options) {
+    let lines = notes::told(all, options.verbose);
+    lines.iter().for_each(|line| progress.note(line));
 }
 
 /// What the job will take, if it has samples.
@@ -284,8 +321,8 @@ fn calibrate(
 /// The failure of an error, with the model's path unless it is a sample's own, which names that.
 fn about(options: &Options, error: Error) -> Failure {
     match error.kind() {
-        "sample" => Failure(error.to_string()),
-        _ => Failure(format!("{}: {error}", options.model.display())),
+        "sample" => Failure::from(error),
+        _ => Failure::from(error).about(options.model.display()),
     }
 }
 
@@ -297,7 +334,10 @@ fn report_so_far(session: &Session, options: &Options) -> Result<(), Failure> {
     }
 }
 
-fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
+fn targets<'a>(
+    options: &'a Options,
+    out: &'a Path,
+) -> impl Iterator<Item = (&'a Path, &'static str)> {
     let report = options.report.as_deref().map(|path| (path, "--report"));
     let ranges = options
         .save_ranges
@@ -307,12 +347,8 @@ fn targets(options: &Options) -> impl Iterator<Item = (&Path, &'static str)> {
         .save_prepared
         .as_deref()
         .map(|path| (path, "--save-prepared"));
-    std::iter::once((options.out.as_path(), "--out"))
+    std::iter::once((out, "--out"))
         .chain(report)
         .chain(ranges)
         .chain(prepared)
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -11,14 +11,14 @@ use super::{Failure, files};
 pub fn read(path: &Path) -> Result<BTreeMap<String, Range>, Failure> {
     let bytes = files::read(path, "ranges")?;
     let ranges: BTreeMap<String, Range> = serde_json::from_slice(&bytes).map_err(|error| {
-        Failure(format!(
+        Failure::input(format!(
             "the ranges {} are not understood: {error}; give JSON like {{\"tensor\": [min, max]}}",
             path.display()
         ))
     })?;
     for (tensor, range) in &ranges {
         if !(range.min.is_finite() && range.max.is_finite() && range.min <= range.max) {
-            return Err(Failure(format!(
+            return Err(Failure::input(format!(
                 "the ranges {}: {tensor:?} goes from {} to {}, which is no range; give finite numbers, \
                  the smaller first",
                 path.display(),

@@ -20,10 +20,10 @@ pub struct Options {
     /// The model, float or quantized; weights in files beside it are found by themselves
     model: PathBuf,
     /// The sample: .npz (arrays named by input), .npy, test_data_set_N/input_K.pb, .png or .jpg; of several the first
-    #[arg(long, value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
-    input: Vec<PathBuf>,
+    #[arg(long, visible_alias = "input", aliases = ["calib", "data"], value_name = "PATH", num_args = 1.., required_unless_present = "demo")]
+    samples: Vec<PathBuf>,
     /// A random sample instead
-    #[arg(long, conflicts_with = "input")]
+    #[arg(long, conflicts_with = "samples")]
     demo: bool,
     /// Measure each layer, and print the table
     #[arg(long)]
@@ -77,11 +77,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ..options.images.settings()?
     };
     let mut session = open::open(&options.model)?;
-    let named = |error| Failure(format!("{}: {error}", options.model.display()));
-    let samples = Samples::of(&options.input, options.demo.then_some(1))?;
+    let named = |error: octet::session::Error| Failure::from(error).about(options.model.display());
+    let samples = Samples::of(&options.samples, options.demo.then_some(1))?;
     let Some(sample) = samples.each(&session).next().transpose()? else {
-        return Err(Failure(
-            "no sample was given; name one with --input, or try --demo".into(),
+        return Err(Failure::usage(
+            "no sample was given; name one with --samples, or try --demo",
         ));
     };
     let inputs = session.decode(&sample, &settings)?;

@@ -29,13 +29,13 @@ impl Samples {
                         .iter()
                         .map(|path| path.display().to_string())
                         .collect();
-                    return Err(Failure(format!(
+                    return Err(Failure::input(format!(
                         "{}: {}",
                         places.join(", "),
                         SampleError::None
                     )));
                 }
-                Samples::Files(group(&found)?)
+                Samples::Files(group(&found).map_err(Failure::from)?)
             }
         })
     }

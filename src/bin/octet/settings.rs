@@ -1,7 +1,5 @@
 //! The options that make the settings document: a file, and what is said beside it.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use octet::calibrate::{Method, PowerOfTwo};
 use octet::quantize::{
@@ -13,17 +11,19 @@ use super::{Failure, files};
 
 #[derive(Args)]
 pub struct SettingsOptions {
-    /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md); options here come over it
-    #[arg(long, value_name = "SETTINGS.yaml")]
-    config: Option<PathBuf>,
+    /// All settings, also by layer and by tensor, as YAML or JSON (docs/settings.md): a file, or the JSON itself;
+    /// options here come over it
+    #[arg(long, value_name = "SETTINGS")]
+    config: Option<String>,
     /// What becomes integers, and when: static (with scales found from samples), dynamic (activations as
     /// the model runs), weights (only, in 8 bits), blocks (only weights, in 4 bits or as --config says) or
     /// float16 [default: static]
     #[arg(long, value_name = "SCHEME")]
     scheme: Option<String>,
-    /// How a tensor's range is chosen: minmax, moving-average, percentile[:99.999], entropy, mse,
-    /// mse-power-of-two, layerwise-percentile[:mae|:mse], auto, or ONNX Runtime's own
-    /// ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: minmax]
+    /// How a tensor's range is chosen: auto (least expected error; its first values get 16 bits, which
+    /// makes a run slower), minmax (all that was seen, as ONNX Runtime does), moving-average,
+    /// percentile[:99.999], entropy, mse, mse-power-of-two, layerwise-percentile[:mae|:mse], or ONNX
+    /// Runtime's own ort-percentile[:99.999] and ort-entropy[:BINS/LEVELS] [default: auto]
     #[arg(long, value_name = "METHOD")]
     method: Option<String>,
     /// How the result is written: qdq (QuantizeLinear and DequantizeLinear around float operators),
@@ -74,7 +74,7 @@ impl SettingsOptions {
     /// The document.
     pub fn document(&self) -> Result<Settings, Failure> {
         let mut settings = match &self.config {
-            Some(path) => read(path)?,
+            Some(given) => read(given)?,
             None => Settings::default(),
         };
         if let Some(scheme) = &self.scheme {
@@ -84,7 +84,8 @@ impl SettingsOptions {
         }
         if let Some(method) = &self.method {
             let parsed = method.parse::<Method>();
-            settings.method = Some(parsed.map_err(|error| Failure(format!("--method: {error}")))?);
+            settings.method =
+                Some(parsed.map_err(|error| Failure::usage(format!("--method: {error}")))?);
         }
         if let Some(format) = &self.format {
             settings.format = match format.as_str() {
@@ -139,7 +140,7 @@ impl SettingsOptions {
         if let Some(said) = self.equalize {
             let strength = said.unwrap_or(Settings::USUAL_STRENGTH);
             if !Settings::is_strength(strength) {
-                return Err(Failure(format!(
+                return Err(Failure::usage(format!(
                     "--equalize: {strength} is no strength: give a number from 0 to 1"
                 )));
             }
@@ -180,10 +181,10 @@ fn element(
         .ok_or_else(|| one_of(option, given, &names))
 }
 
-/// A document from a file. JSON is YAML too.
-fn read(path: &std::path::Path) -> Result<Settings, Failure> {
-    let named = |cause: &dyn std::fmt::Display| Failure(format!("{}: {cause}", path.display()));
-    let bytes = files::read(path, "settings")?;
+/// A document from a file or from the command line. JSON is YAML too.
+fn read(given: &str) -> Result<Settings, Failure> {
+    let (place, bytes) = files::inline_or_read("--config", given)?;
+    let named = |cause: &dyn std::fmt::Display| Failure::usage(format!("{place}: {cause}"));
     let document: Option<Document> =
         serde_yaml_ng::from_slice(&bytes).map_err(|cause| named(&cause))?;
     // An empty file, or one of comments only, says nothing.

@@ -6,8 +6,8 @@ use super::Failure;
 pub fn start(wanted: Option<usize>) -> Result<usize, Failure> {
     let threads = match wanted {
         Some(0) => {
-            return Err(Failure(
-                "--threads 0 can't run anything: give 1 or more".into(),
+            return Err(Failure::usage(
+                "--threads 0 can't run anything: give 1 or more",
             ));
         }
         Some(n) => n,
@@ -17,7 +17,7 @@ pub fn start(wanted: Option<usize>) -> Result<usize, Failure> {
         .num_threads(threads)
         .build_global()
         .map_err(|error| {
-            Failure(format!(
+            Failure::unfinished(format!(
                 "can't start {threads} threads: {error}; give fewer with --threads"
             ))
         })?;

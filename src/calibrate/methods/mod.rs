@@ -25,7 +25,6 @@ pub use name::MethodError;
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
     /// From the least to the greatest value seen.
-    #[default]
     MinMax,
     /// From the mean over samples of the least value to that of the greatest.
     MovingAverage,
@@ -41,6 +40,7 @@ pub enum Method {
     /// The best of the percentiles 99.99, 99.999 and 99.99999, tensor by tensor.
     LayerwisePercentile(Measure),
     /// The best of the other methods, tensor by tensor, by an error that minds the tails.
+    #[default]
     Auto,
     /// ONNX Runtime's `Percentile` calibration with its defaults: of magnitudes.
     OrtPercentile(f64),

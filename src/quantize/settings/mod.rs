@@ -9,6 +9,7 @@ mod equalize;
 mod guard;
 mod meaning;
 mod names;
+mod naming;
 mod operators;
 mod read;
 mod resolve;

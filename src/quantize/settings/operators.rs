@@ -78,7 +78,7 @@ pub(in crate::quantize) fn without_effect(settings: &Settings, model: &Model) ->
         .collect();
     let said = |name: &String| {
         format!(
-            "the settings name the operator {name}, which the prepared model doesn't have: it had no effect"
+            "the settings name the operator `{name}`, which the prepared model doesn't have: it had no effect"
         )
     };
     absent.into_iter().map(said).collect()

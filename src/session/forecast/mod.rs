@@ -243,7 +243,7 @@ impl Session {
             moments,
             samples,
         };
-        let written = Written::of(self.card.bytes, &ready.model, job.settings)?;
+        let written = Written::of(self.card.bytes_in_all(), &ready.model, job.settings)?;
         let multiplications = graph.nodes.iter().map(|node| macs(node, shape)).sum();
         Ok(told(
             job,

@@ -1,0 +1,109 @@
+//! Notes as a terminal can show them: those that say the same of different tensors as one, and no more than a handful.
+
+/// How many lines there are at most.
+const MOST: usize = 5;
+
+/// The lines for these notes, and one that says where the others are, if any is left out.
+pub fn told(notes: &[String], verbose: bool) -> Vec<String> {
+    if verbose {
+        return notes.to_vec();
+    }
+    let mut groups: Vec<(String, &String, usize)> = Vec::new();
+    for note in notes {
+        let kind = kind(note);
+        match groups.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., count)) => *count += 1,
+            None => groups.push((kind, note, 1)),
+        }
+    }
+    let line = |&(_, note, count): &(String, &String, usize)| match count {
+        1 => note.clone(),
+        _ => format!("{note} (and {} more like it)", count - 1),
+    };
+    let mut lines: Vec<String> = groups.iter().take(MOST).map(line).collect();
+    if lines.len() < notes.len() {
+        lines.push(format!(
+            "{} notes in all: see them with --verbose, or in the report (--report)",
+            notes.len()
+        ));
+    }
+    lines
+}
+
+/// A note without the names and numbers that are in it.
+fn kind(note: &str) -> String {
+    let mut kind = String::with_capacity(note.len());
+    let mut quote = None;
+    let mut number = false;
+    for sign in note.chars() {
+        match quote {
+            Some(end) => {
+                if sign == end {
+                    quote = None;
+                }
+                continue;
+            }
+            None if sign == '`' || sign == '"' => {
+                quote = Some(sign);
+                kind.push(sign);
+                number = false;
+                continue;
+            }
+            None => {}
+        }
+        let digit = sign.is_ascii_digit() || (number && sign == '.');
+        if !digit {
+            kind.push(sign);
+        } else if !number {
+            kind.push('#');
+        }
+        number = digit;
+    }
+    kind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn equal_notes_are_one_with_a_count() {
+        let all = notes(&[
+            "`a` has 2.5 integers",
+            "`b.c` has 13 integers",
+            "other",
+            "`d` has 1 integers",
+        ]);
+        let lines = told(&all, false);
+        assert_eq!(
+            lines,
+            [
+                "`a` has 2.5 integers (and 2 more like it)",
+                "other",
+                "4 notes in all: see them with --verbose, or in the report (--report)"
+            ]
+        );
+        assert_eq!(told(&all, true), all);
+        assert_eq!(told(&all[..1], false), all[..1]);
+        assert!(told(&[], false).is_empty());
+    }
+
+    #[test]
+    fn there_is_never_more_than_a_handful() {
+        let all: Vec<String> = (0..49)
+            .map(|at| format!("kind {}", "x".repeat(at)))
+            .collect();
+        let lines = told(&all, false);
+        assert_eq!(lines.len(), MOST + 1);
+        assert!(lines[MOST].starts_with("49 notes in all"), "{lines:?}");
+    }
+
+    #[test]
+    fn an_open_quote_ends_nothing() {
+        assert_eq!(told(&notes(&["`open", "it's 5"]), false).len(), 2);
+    }
+}

@@ -1,0 +1,291 @@
+//! What a person should change of a result whose size disappoints: it grew, or much of it stays float32.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use crate::onnx::schema::{DataType, GraphProto, ModelProto, TensorProto};
+use crate::onnx::tensors;
+use crate::quantize::{Format, Scheme, Settings};
+
+/// Constants of fewer bytes than this are scales, sizes and biases, which nothing makes much smaller.
+const LARGE: usize = 4096;
+
+/// From this share of the file on, what stays float32 is worth saying.
+const MUCH: f64 = 0.25;
+
+/// How many tensors are named.
+const NAMED: usize = 2;
+
+/// The bytes of a file, those beside it included, and how many of them are constants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) file: usize,
+    pub(super) constants: usize,
+}
+
+impl Size {
+    /// What nodes, names and shapes take.
+    fn structure(self) -> usize {
+        self.file.saturating_sub(self.constants)
+    }
+}
+
+/// The bytes of all constants of a model, wherever they stand.
+pub(super) fn constants(model: &ModelProto) -> usize {
+    let mut bytes = 0usize;
+    let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
+        bytes = bytes.saturating_add(tensor.byte_len().unwrap_or(0));
+        Ok(())
+    });
+    bytes
+}
+
+/// What to say of the size of the result.
+pub(super) fn advice(made: &ModelProto, before: Size, after: Size, how: &Settings) -> Vec<String> {
+    let grown = grown(before, after, how);
+    let float = made
+        .graph
+        .as_ref()
+        .and_then(|graph| still_float(graph, after, how));
+    grown.into_iter().chain(float).collect()
+}
+
+fn grown(before: Size, after: Size, how: &Settings) -> Option<String> {
+    if after.file <= before.file {
+        return None;
+    }
+    let (now, was) = (size(after.file), size(before.file));
+    let structure = after.structure().saturating_sub(before.structure());
+    let constants = after.constants.saturating_sub(before.constants);
+    let why = if constants >= structure && how.format == Format::Simulated {
+        "because the format simulated keeps all weights as floats: choose the format qdq".into()
+    } else if constants >= structure {
+        format!(
+            "because its constants take {} more, as where float16 became float32 or a weight is written several \
+             times: choose the scheme weights or float16, or keep the float model",
+            size(constants)
+        )
+    } else {
+        let other = match how.scheme {
+            Scheme::Float16 => "keep the float model",
+            _ => {
+                "choose the scheme float16, or keep the float model unless the integers run faster"
+            }
+        };
+        format!(
+            "because the nodes that convert take {}, more than its few weights save: {other}",
+            size(structure)
+        )
+    };
+    Some(format!("the model grew from {was} to {now}, {why}"))
+}
+
+/// One kind of constant that stays float32: by the operator that reads it.
+#[derive(Default)]
+struct Group<'a> {
+    bytes: usize,
+    tensors: Vec<(&'a str, usize)>,
+}
+
+fn still_float(graph: &GraphProto, after: Size, how: &Settings) -> Option<String> {
+    if how.format == Format::Simulated && how.scheme == Scheme::Static {
+        return None;
+    }
+    let mut readers: HashMap<&str, &str> = HashMap::new();
+    for node in &graph.node {
+        for input in &node.input {
+            let operator = node.op_type.as_deref().unwrap_or_default();
+            readers.entry(input).or_insert(operator);
+        }
+    }
+    let large = |tensor: &&TensorProto| {
+        tensor.data_type == Some(DataType::Float as i32)
+            && tensor.byte_len().is_ok_and(|bytes| bytes >= LARGE)
+    };
+    let mut groups: HashMap<&str, Group<'_>> = HashMap::new();
+    let mut all = 0;
+    for tensor in graph.initializer.iter().filter(large) {
+        let name = tensor.name.as_deref().unwrap_or_default();
+        let bytes = tensor.byte_len().unwrap_or(0);
+        let operator = readers.get(name).copied().unwrap_or_default();
+        let group = groups.entry(operator).or_default();
+        group.bytes += bytes;
+        group.tensors.push((name, bytes));
+        all += bytes;
+    }
+    let share = all as f64 / after.file.max(1) as f64;
+    if share < MUCH {
+        return None;
+    }
+    let (operator, mut group) = groups
+        .into_iter()
+        .max_by_key(|(operator, group)| (group.bytes, std::cmp::Reverse(*operator)))?;
+    group
+        .tensors
+        .sort_by_key(|&(name, bytes)| (usize::MAX - bytes, name));
+    let named: Vec<String> = group
+        .tensors
+        .iter()
+        .take(NAMED)
+        .map(|(name, bytes)| format!("`{name}`, {}", size(*bytes)))
+        .collect();
+    let more = match group.tensors.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = match operator {
+        "Gather" => "tables of embeddings".into(),
+        operator => format!("constants of {operator}"),
+    };
+    Some(format!(
+        "{:.0} % of the bytes stay float32, most of them {what} ({}{more}): {}",
+        share * 100.0,
+        named.join("; "),
+        instead(operator, how.scheme)
+    ))
+}
+
+/// What makes these smaller.
+fn instead(operator: &str, scheme: Scheme) -> &'static str {
+    match (scheme, operator) {
+        (Scheme::Blocks, "Gather" | "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN") => {
+            "blocks are for products alone; choose the scheme weights or dynamic, which have these in 8 bits"
+        }
+        (Scheme::Float16, _) => {
+            "what stays float is listed with its reason; choose the scheme weights for 8 bits"
+        }
+        _ => {
+            "what stays float is listed with its reason; choose the scheme weights, or float16 for half of their size"
+        }
+    }
+}
+
+/// Bytes as a person reads them, decimal, as in a download.
+fn size(bytes: usize) -> String {
+    let (value, unit) = match bytes {
+        0..1000 => return format!("{bytes} B"),
+        1000..1_000_000 => (bytes as f64 / 1e3, "kB"),
+        1_000_000..1_000_000_000 => (bytes as f64 / 1e6, "MB"),
+        _ => (bytes as f64 / 1e9, "GB"),
+    };
+    match value {
+        ..10.0 => format!("{value:.2} {unit}"),
+        ..100.0 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::NodeProto;
+
+    fn how(text: &str) -> Settings {
+        Settings::from_value(serde_json::from_str(text).unwrap()).unwrap()
+    }
+
+    /// A table of 100 kB that is looked up, and a weight of 40 kB that is multiplied with.
+    fn made() -> ModelProto {
+        let graph = GraphProto {
+            node: vec![
+                NodeProto::new("Gather", "look", &["table", "ids"], &["rows"]),
+                NodeProto::new("MatMul", "product", &["rows", "weight"], &["y"]),
+            ],
+            initializer: vec![
+                TensorProto::from_f32("table", &[250, 100], &[0.5; 25_000]),
+                TensorProto::from_f32("weight", &[100, 100], &[0.5; 10_000]),
+            ],
+            ..Default::default()
+        };
+        ModelProto::of_graph(graph, 17)
+    }
+
+    #[test]
+    fn a_table_that_stays_float_in_blocks_is_named_with_the_scheme_that_takes_it() {
+        let model = made();
+        let after = Size {
+            file: 150_000,
+            constants: constants(&model),
+        };
+        assert_eq!(after.constants, 140_000);
+        let before = Size {
+            file: 600_000,
+            constants: 590_000,
+        };
+        let said = advice(&model, before, after, &how(r#"{"scheme": "blocks"}"#));
+        let [said] = said.as_slice() else {
+            panic!("{said:?}")
+        };
+        assert!(
+            said.starts_with(
+                "93 % of the bytes stay float32, most of them tables of embeddings (`table`, 100 kB)"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains("choose the scheme weights or dynamic"),
+            "{said}"
+        );
+        // A file that is mostly something else says nothing.
+        let large = Size {
+            file: 1_000_000,
+            ..after
+        };
+        let none = advice(
+            &model,
+            Size {
+                file: 2_000_000,
+                ..before
+            },
+            large,
+            &how("{}"),
+        );
+        assert!(none.is_empty(), "{none:?}");
+    }
+
+    #[test]
+    fn a_model_that_grew_says_by_what_and_what_to_choose() {
+        let model = ModelProto::default();
+        let before = Size {
+            file: 230_000,
+            constants: 200_000,
+        };
+        let by_nodes = Size {
+            file: 359_000,
+            constants: 60_000,
+        };
+        let said = advice(&model, before, by_nodes, &how("{}"));
+        assert!(
+            said[0].starts_with("the model grew from 230 kB to 359 kB, because the nodes")
+                && said[0].contains("269 kB")
+                && said[0].contains("float16"),
+            "{said:?}"
+        );
+        let by_weights = Size {
+            file: 400_000,
+            constants: 365_000,
+        };
+        let said = advice(
+            &model,
+            before,
+            by_weights,
+            &how(r#"{"format": "simulated"}"#),
+        );
+        assert!(said[0].contains("choose the format qdq"), "{said:?}");
+        let said = advice(&model, before, by_weights, &how("{}"));
+        assert!(said[0].contains("constants take 165 kB more"), "{said:?}");
+    }
+
+    #[test]
+    fn sizes_have_three_digits() {
+        for (bytes, text) in [
+            (999, "999 B"),
+            (1234, "1.23 kB"),
+            (98_765, "98.8 kB"),
+            (123_456_789, "123 MB"),
+            (2_000_000_000, "2.00 GB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}
