@@ -10,7 +10,7 @@ import { done, run, settings, tried } from '../state.js';
 /** @import { Tried } from '../state.js' */
 
 /** What is shown of a result, and how it is called; what is measured of the float model is the same for all. @type {Record<string, string>} */
-export const metricNames = { error: 'Noise', sqnr: 'SQNR, dB', top1: 'Same answer', accuracy: 'Right', ms: 'Run, ms' };
+export const metricNames = { sqnr: 'SQNR, dB', top1: 'Same answer', cosine: 'Cosine', boxes: 'Boxes found', accuracy: 'Right', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 66, right: 14, top: 10, bottom: 30 }];
 
 /** What stands on the vertical axis: the first measure that all have, else how many operators stay float. Less is better. @param {Tried[]} all */
@@ -35,7 +35,7 @@ export function triedPanel() {
     return h('details', { open: true },
       h('summary', {}, `What was tried (${count(all.length)})`),
       h('div', { class: 'tried-body' },
-        h('figure', {}, plot(all, name, of), h('figcaption', {}, `Down and left is better; filled: nothing tried is better in both. ${name.charAt(0).toUpperCase()}${name.slice(1)} upwards.`)),
+        h('figure', {}, plot(all, name, of), h('figcaption', {}, `Down and left is better; filled: nothing tried is better in both. ${name.charAt(0).toUpperCase()}${name.slice(1)} upwards. The axes are cut (//): they don’t begin at zero.`)),
         list(all, name, of)),
     );
   });
@@ -62,6 +62,9 @@ function plot(all, name, of) {
     svg('text', { x: margin.left - 6, y: height - margin.bottom, 'text-anchor': 'end' }, real(Math.min(...values))),
     svg('text', { x: margin.left - 6, y: margin.top + 10, 'text-anchor': 'end' }, real(Math.max(...values))),
   );
+  // Both axes begin beyond zero: cut where they meet.
+  const [left, bottom] = [margin.left, height - margin.bottom];
+  picture.append(svg('path', { class: 'axis-cut', d: `M${left + 8} ${bottom + 5}l4 -10m3 10l4 -10M${left - 5} ${bottom - 8}l10 -4m-10 -3l10 -4` }));
   all.forEach((one, index) => {
     const here = one.id === done.value?.id;
     picture.append(
@@ -85,7 +88,7 @@ function list(all, name, of) {
         ...metrics.map((key) => h('td', { class: 'figure' }, Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')),
         h('td', {}, canonical(one.document) === canonical(settings.value.document)
           ? h('span', { class: 'note' }, 'these')
-          : h('button', { type: 'button', class: 'small', disabled: run.value !== null, onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
+          : h('button', { type: 'button', class: 'small', disabled: run.value !== null && !run.value.quick, onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
       ))),
     ));
 }
