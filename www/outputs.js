@@ -23,10 +23,10 @@ export const kindNames = {
   classes: 'classes', steps: 'classes at each step', embedding: 'embedding', boxes: 'boxes', scores: 'scores of boxes', values: 'values', integers: 'integers', passed: 'passed through',
 };
 
-/** The figures of an output by name; `error` is the noise over the signal, so that less is better. @param {OutputError} output @returns {Record<string, number>} */
+/** The figures of an output by name. @param {OutputError} output @returns {Record<string, number>} */
 export function metricsOf({ apart, top1, accuracy, boxes, kind }) {
   /** @type {Record<string, number>} */
-  const metrics = { error: 10 ** (-apart.sqnr / 20), sqnr: apart.sqnr };
+  const metrics = { sqnr: apart.sqnr };
   if (kind === 'embedding') metrics.cosine = apart.cosine;
   if (top1 !== null) metrics.top1 = top1;
   if (boxes && boxes.confident > 0) metrics.boxes = boxes.found / boxes.confident;
@@ -45,7 +45,7 @@ export function metricsOf({ apart, top1, accuracy, boxes, kind }) {
 export function judged(output, samples, { read } = {}) {
   const { kind, apart, top1, accuracy, boxes, parts } = output;
   const sqnr = apart.sqnr >= 200 ? 'equal to float' : `SQNR ${decibels(apart.sqnr)}`;
-  if (kind === 'steps' && read) {
+  if (read) {
     return { value: percent(read.same / Math.max(read.of, 1)), what: `of ${count(read.of)} lines read as in float`, note: sqnr, metric: 'top1', kind: read.same < read.of * 0.9 ? 'bad' : '' };
   }
   if (accuracy) {

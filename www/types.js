@@ -304,7 +304,7 @@
  * @property {OutputError[]} outputs
  * @property {string | null} headline the output that is worst off, among those that tell anything
  * @property {LayerError[]} layers in the order of the float model; empty where they could not be compared
- * @property {string | null} [layersError] why they could not
+ * @property {string | null} [layersFailed] why they could not
  * @property {string[]} worst the layers that add most, the worst first
  * @property {string[]} unpaired float values without a counterpart
  * @property {Warning[]} warnings

@@ -212,6 +212,8 @@ impl Ending {
             }
             [_, _, width] if width > 1 => match self.is_called(&EMBEDDINGS) {
                 true => OutputKind::Embedding,
+                // A Sigmoid says of each class by itself whether it is there: maps of notes, masks.
+                false if self.last.ends_with("Sigmoid") => OutputKind::Values,
                 false if named => OutputKind::Steps,
                 false if self.last == "LayerNormalization" => OutputKind::Embedding,
                 false => OutputKind::Values,
@@ -349,6 +351,8 @@ mod tests {
         let reads: &[(&str, &[&str], &str)] =
             &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
         assert_eq!(kind(reads, "y", &[1, 40, 97]), OutputKind::Steps);
+        let maps: &[(&str, &[&str], &str)] = &[("Sigmoid", &["x"], "y")];
+        assert_eq!(kind(maps, "y", &[1, 172, 88]), OutputKind::Values);
         let hides: &[(&str, &[&str], &str)] = &[("Add", &["x", "w"], "last_hidden_state")];
         assert_eq!(
             kind(hides, "last_hidden_state", &[1, 40, 384]),

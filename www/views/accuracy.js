@@ -83,7 +83,7 @@ function figures(found) {
     table(['Output', 'Kind', 'SQNR', 'Cosine', 'Max difference', ...(classes ? ['Same first answer'] : []), ...(right ? ['Right, float → quantized'] : []), ...(boxes ? ['Boxes found again'] : [])], outputs, [2, 3, 4, 5, 6]),
     h('p', { class: 'note' }, `On ${plural(found.samples, 'sample')}, the ones that are here.${boxes ? ' Boxes count from a score of 0.25 on; found again is one of the same class that overlaps by half or more.' : ''}`),
     splitView(found),
-    found.layersError && h('p', { class: 'callout fair', id: 'no-layers' }, `The outputs are compared; the layers could not be: ${sentence(found.layersError)}`),
+    found.layersFailed && h('p', { class: 'callout fair', id: 'no-layers' }, `The outputs are compared; the layers could not be: ${sentence(found.layersFailed)}`),
     ...found.warnings.map(({ message, keepFloat }) => h('p', { class: 'callout fair' }, sentence(message), ' ',
       keepFloat.length > 0 && h('button', { type: 'button', class: 'small', disabled: locked, onclick: () => keepAll(keepFloat) }, `Keep ${keepFloat.length === 1 ? 'it' : 'them'} float`))),
     worst.length > 0 && h('h3', {}, 'The layers that add most of the error'),

@@ -40,7 +40,8 @@ function accuracy(done) {
   const { outputs, samples: n } = now.found;
   const output = heading(now.found, chosenOutput.value);
   if (!output) return headline('Accuracy', '–', 'no output is a computed float: none tells how well it was quantized', `on ${plural(n, 'sample')}`, null);
-  const lines = reading.value?.id === done.id ? reading.value.lines : null;
+  // A reader of text is read from its first output.
+  const lines = reading.value?.id === done.id && output.name === outputs[0].name ? reading.value.lines : null;
   const read = lines ? { same: lines.filter((line) => line.float === line.quantized).length, of: lines.length } : undefined;
   const { value, what, note, metric, kind } = judged(output, n, { read });
   const texts = /** @type {Record<string, (by: number) => string>} */ ({ sqnr: (by) => `${real(by)} dB`, cosine: real });
