@@ -231,7 +231,10 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     said(&folder, &QUANTIZE);
     let compare = ["compare", "m.onnx", "q.onnx", "--samples", "data"];
     let text = said(&folder, &compare);
-    assert!(text.contains("4 samples\nworst output: y\noutput y (values): SQNR"), "{text}");
+    assert!(
+        text.contains("4 samples\nworst output: y\noutput y (values): SQNR"),
+        "{text}"
+    );
     let found: Value = serde_json::from_str(&said(
         &folder,
         &[&compare[..], &["--json", "--report", "r.yaml"]].concat(),
