@@ -143,6 +143,7 @@ export async function quantize({ quick = false } = {}) {
   const needed = needsSamples(document);
   const image = imageSettings();
   const started = performance.now();
+  const former = done.peek();
   batch(() => {
     problem.value = null;
     if (!quick) done.value = null;
@@ -197,13 +198,17 @@ export async function quantize({ quick = false } = {}) {
     });
     say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} became ${bytes(result.summary.bytesAfter)}.`);
   } catch (error) {
-    run.value = null;
+    batch(() => {
+      run.value = null;
+      // What was there before the run is still worth having.
+      if (!done.peek() && former && model.peek() === open) done.value = former;
+    });
     // A refusal leaves the ranges as they were; whether the worker still holds them, it is asked.
     if (!open.calibrated) calibration = null;
     if (aborted(error)) {
-      say('The run was cancelled; model, samples and settings are kept.');
+      say(`The run was cancelled; model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`);
     } else {
-      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : 'Model, samples and settings are kept.', () => quantize({ quick }));
+      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : `Model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`, () => quantize({ quick }));
     }
   } finally {
     if (running === mine) [running, enough] = [null, null];
