@@ -80,7 +80,7 @@ function again() {
     return;
   }
   const { document } = settings.peek();
-  if (!done.peek() || show(document) || !stale() || blocked.peek()) return;
+  if (!done.peek() || !stale() || show(document) || blocked.peek()) return;
   if (!needsSamples(document) || held(document, true)) void quantize({ quick: true });
 }
 

@@ -15,7 +15,7 @@ import { besideFloat, changed, runsDiffer, sharesDiffer } from '../telling.js';
 
 /** @param {Done} done */
 export function headlines(done) {
-  const { bytesBefore, bytesAfter, advice = [] } = done.result.summary;
+  const { bytesBefore, bytesAfter, advice } = done.result.summary;
   const grew = bytesAfter > bytesBefore;
   return [
     h('div', { class: 'headlines' },
