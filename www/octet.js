@@ -127,12 +127,7 @@ export class Octet {
     }
   }
 
-  /**
-   * Which of these files make which sample, in the order they will be used.
-   *
-   * @param {string[]} paths
-   * @returns {Promise<SampleRef[]>}
-   */
+  /** Which of these files make which sample, in the order they will be used. @param {string[]} paths @returns {Promise<SampleRef[]>} */
   async group(paths) {
     return (await this.engine()).call('group', { paths });
   }
@@ -219,12 +214,7 @@ export class Model {
     this.wanted = wanted;
   }
 
-  /**
-   * Gives the model the external data files named in `wanted`, all at once.
-   *
-   * @param {(File | NamedFile)[]} files
-   * @param {CallOptions} [options]
-   */
+  /** Gives the model the external data files named in `wanted`, all at once. @param {(File | NamedFile)[]} files @param {CallOptions} [options] */
   async attach(files, options = {}) {
     const engine = await this.reach(options);
     const named = files.map(namedFile);

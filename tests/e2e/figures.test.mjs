@@ -88,6 +88,22 @@ inBrowsers('figures', (visit) => {
     }));
   }
 
+  test('where layers can’t be compared the outputs are told alone, with the reason', () => visit({}, async (visit) => {
+    const { tab } = visit;
+    await visit.quantized(convolution(), [picture(0)]);
+    await tab.click('#measure');
+    await visit.says('[aria-labelledby=accuracy-title]', /The layers that add most/);
+    await tab.evaluate(async () => {
+      const { comparison } = await import(/** @type {string} */ ('./www/state.js'));
+      const { found, ...which } = comparison.value;
+      comparison.value = { ...which, found: { ...found, layers: [], worst: [], layersFailed: 'the shapes of `c` follow from values' } };
+    });
+    await visit.says('#no-layers', /outputs are compared; the layers could not be: the shapes of `c`/i);
+    assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /yvalues[\d.]+ dB/);
+    assert.doesNotMatch(await visit.text('[aria-labelledby=accuracy-title]'), /The layers that add most/);
+    assert.match((await headline(visit, 'Accuracy')).value, /dB/);
+  }));
+
   test('measuring locks nothing, and the next edit ends it', () => visit({}, async (visit) => {
     const { tab } = visit;
     await visit.quantized(convolution(), [picture(0)]);
