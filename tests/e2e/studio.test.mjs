@@ -252,7 +252,7 @@ inBrowsers('the studio', (visit, name) => {
     await open(visit, 'compare');
     const line = '[data-linked=conv]';
     await tab.waitForSelector(line);
-    assert.deepEqual(await tab.$$eval('#compare-left option, #compare-right option', (all) => all.filter((one) => /** @type {HTMLOptionElement} */ (one).selected).map((one) => one.textContent)), ['Float model', 'Result 1: minmax']);
+    assert.deepEqual(await tab.$$eval('#compare-left option, #compare-right option', (all) => all.filter((one) => /** @type {HTMLOptionElement} */ (one).selected).map((one) => one.textContent)), ['Float model', 'Result 1: auto']);
     assert.match(await visit.text(line), /^1convConv328−24$/);
     // The longest bar is the greatest value of either side.
     const bars = () => tab.$$eval(`${line} .bar-cell rect`, (all) => all.map((one) => Number(one.getAttribute('width'))));
