@@ -291,15 +291,24 @@ impl Session {
         Ok(result.into())
     }
 
-    /// Begins a comparison with a model that was quantized from this one.
+    /// Begins a comparison with a model that was quantized from this one; `split` tells the error of weights alone and activations
+    /// alone, too, where that can be told.
     #[wasm_bindgen(js_name = beginComparison)]
-    pub async fn begin_comparison(&mut self, quantized: web_sys::Blob) -> Result<(), JsValue> {
+    pub async fn begin_comparison(
+        &mut self,
+        quantized: web_sys::Blob,
+        split: bool,
+    ) -> Result<(), JsValue> {
         self.comparing = None;
         let name = "the quantized model";
         let bytes = files::read(name, quantized).await?;
         let quantized = session::Session::open(Source::new(name, bytes)).map_err(error)?;
         let runner = quantized.runner().map_err(error)?;
-        self.comparing = Some(self.inner.begin_comparison(&runner).map_err(error)?);
+        let mut comparing = self.inner.begin_comparison(&runner).map_err(error)?;
+        if split {
+            comparing.split(runner.model());
+        }
+        self.comparing = Some(comparing);
         Ok(())
     }
 

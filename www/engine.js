@@ -36,7 +36,7 @@ export class OctetError extends Error {
  * @property {Progress | null} progress what was reported last
  */
 
-/** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has */
+/** @typedef {{ signal?: AbortSignal, enough?: AbortSignal, gently?: AbortSignal, onProgress?: (progress: Progress) => void }} CallOptions `enough`: when it fires, the call ends early, with what it has; `gently`: it ends as on `signal`, but the worker is kept, however long its step takes */
 
 /** A worker. It dies once. */
 export class Engine {
@@ -96,16 +96,21 @@ export class Engine {
    * @param {CallOptions} [options]
    * @returns {Promise<any>}
    */
-  call(call, args, { signal, enough, onProgress } = {}) {
+  call(call, args, { signal, enough, gently, onProgress } = {}) {
     return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(aborted());
+      if (signal?.aborted || gently?.aborted) return reject(aborted());
       if (!this.alive) return reject(new OctetError({ kind: 'crash', message: 'The worker has ended.' }));
       const id = this.#next++;
       const stop = () => this.#stop(id);
       const suffice = () => this.worker.postMessage({ id, enough: true });
+      const ask = () => {
+        if (this.#shared) Atomics.store(this.#shared.control, slot.cancel, 1);
+        suffice();
+      };
       const settle = () => {
         signal?.removeEventListener('abort', stop);
         enough?.removeEventListener('abort', suffice);
+        gently?.removeEventListener('abort', ask);
         this.#pending.delete(id);
         if (this.#pending.size === 0) clearInterval(this.#watch);
       };
@@ -117,6 +122,7 @@ export class Engine {
       });
       signal?.addEventListener('abort', stop);
       enough?.addEventListener('abort', suffice);
+      gently?.addEventListener('abort', ask);
       if (this.#pending.size === 1) {
         clearInterval(this.#watch);
         this.#watch = setInterval(() => this.#look(), glance);

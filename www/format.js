@@ -1,8 +1,9 @@
 // @ts-check
-/** Numbers as people read them. Sizes are decimal, as in a download; memory is said so where it is MiB. */
+/** Numbers as people read them. Sizes are decimal everywhere, as in a download: 1 MB is a million bytes, of memory too. */
 
-/** @param {number} count @returns {string} 18.8 MB */
+/** @param {number | undefined} count @returns {string} 18.8 MB */
 export function bytes(count) {
+  if (count === undefined) return '–';
   if (count < 1000) return `${count} B`;
   const units = ['kB', 'MB', 'GB', 'TB'];
   let value = count / 1000;
@@ -12,11 +13,6 @@ export function bytes(count) {
     unit += 1;
   }
   return `${value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
-}
-
-/** @param {number | undefined} size @returns {string} 79.4 MiB, of memory */
-export function mib(size) {
-  return size === undefined ? '–' : `${(size / 1048576).toFixed(1)} MiB`;
 }
 
 /** @param {number} value @returns {string} 4 652 008, as the person's language groups it */

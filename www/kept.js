@@ -114,10 +114,9 @@ export async function goOn() {
   if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map(), characters: given.characters ?? [] } : undefined);
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
-    const whole = new Uint8Array(await bytes.arrayBuffer());
     // Results from before had no name by their scheme, and no advice.
     const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
-    done.value = { ...rest, result: { model: whole, file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
+    done.value = { ...rest, result: { file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
   }
   say(`${file.name} is back as it was left.`);
 }

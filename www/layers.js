@@ -6,7 +6,7 @@ import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
 import { done, settings, timing, tried } from './state.js';
 
-/** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, QuantizeSettings, Run as Timed, Summary } from './types.js' */
+/** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, QuantizeSettings, Summary } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
 
 /**
@@ -32,24 +32,10 @@ import { done, settings, timing, tried } from './state.js';
 
 /** @param {Comparison} found @returns {Figures} */
 export function errorsByNode(found) {
-  return Object.fromEntries(found.layers.map(({ layer, added, accumulated, harm, clipped }) => [
-    layer, { harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100 },
-  ]));
-}
-
-/** A layer stands for all nodes that were fused into it; its time is shown at the first. @param {Timed} float @param {Timed} quantized @returns {Figures} */
-export function timesByNode(float, quantized) {
-  /** @type {Figures} */
-  const found = {};
-  for (const { nodes, ms } of float.layers) if (nodes[0]) found[nodes[0]] = { floatMs: ms.mean };
-  for (const { nodes, ms, ownBytes, liveBytes, calls } of quantized.layers) {
-    if (!nodes[0]) continue;
-    const { floatMs } = found[nodes[0]] ?? {};
-    found[nodes[0]] = {
-      ...(floatMs === undefined ? {} : { floatMs }), intMs: ms.mean, ...(floatMs ? { ratio: ms.mean / floatMs } : {}), ownKiB: ownBytes / 1024, liveKiB: liveBytes / 1024, calls, fused: nodes.length,
-    };
-  }
-  return found;
+  return Object.fromEntries(found.layers.map(({ layer, added, accumulated, weightsOnly, activationsOnly, harm, clipped }) => [layer, {
+    harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), ...(weightsOnly === null ? {} : { weightsOnly }), ...(activationsOnly === null ? {} : { activationsOnly }),
+    reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100,
+  }]));
 }
 
 /** Both, node by node. @param {Figures} one @param {Figures} other @returns {Figures} */
@@ -158,19 +144,19 @@ const fixed = [
 
 /** What is measured of a node and how it is called; a column appears when the first figure does. @type {Record<string, string>} */
 export const measures = {
-  harm: 'Harm, %', sqnr: 'SQNR, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
-  ratio: 'Quantized ÷ float', ownKiB: 'Makes, KiB', liveKiB: 'Live after, KiB', calls: 'Calls', fused: 'Nodes fused',
+  harm: 'Harm, %', sqnr: 'SQNR, dB', weightsOnly: 'Weights only, dB', activationsOnly: 'Activations only, dB', reached: 'SQNR up to it, dB', maxDifference: 'Max difference', clipped: 'Clipped, %', floatMs: 'Float, ms', intMs: 'Quantized, ms',
+  ratio: 'Quantized ÷ float', ownKb: 'Makes, kB', liveKb: 'Live after, kB', calls: 'Calls', fused: 'Nodes fused',
 };
 
 /** Those that are shown only where they are chosen. */
-const aside = new Set(['reached', 'ownKiB', 'liveKiB', 'calls', 'fused']);
+const aside = new Set(['reached', 'ownKb', 'liveKb', 'calls', 'fused']);
 
 /** All columns there is something for. */
 export const columns = computed(() => {
   const found = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
   const more = [...found].map((key) => ({
-    key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKiB', 'intMs'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
+    key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKb', 'intMs', 'weightsOnly', 'activationsOnly'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
   }));
   // Beside what became of the layer: that is what they explain.
   return [...fixed.slice(0, 4), ...more, ...fixed.slice(4)];

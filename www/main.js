@@ -5,6 +5,7 @@ import './views/header.js';
 import './views/status.js';
 import './views/studio.js';
 import { followAddress } from './address.js';
+import { undoByKeys } from './changes.js';
 import { dropped, named } from './files.js';
 import { findDemos } from './demo.js';
 import { keepForecast } from './forecast.js';
@@ -47,6 +48,7 @@ addEventListener('keydown', (event) => {
   cancel();
   cancelOpening();
 });
+addEventListener('keydown', undoByKeys);
 
 followAddress();
 keepForecast();

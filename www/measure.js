@@ -1,88 +1,130 @@
 // @ts-check
-/** What the result is worth: its error against the float model, layer by layer, and how long both take on this machine. */
+/**
+ * What the result is worth: its error against the float model, layer by layer, and how long both take on this machine. Each half by
+ * itself: where one can't be measured the other is.
+ */
 
-import { errorsByNode, joined, timesByNode } from './layers.js';
-import { say } from './messages.js';
-import { aside, replaced } from './run.js';
+import { aside } from './aside.js';
+import { errorsByNode, joined } from './layers.js';
+import { say, sentence } from './messages.js';
+import { heading, metricsOf } from './outputs.js';
+import { reading, readLines } from './reading.js';
+import { inSession, replaced } from './run.js';
 import { batch } from './signals.js';
-import { comparison, done, model, samples, timing, tried } from './state.js';
+import { chosenOutput, comparison, done, measuring, model, run, samples, timing, tried, unmeasured } from './state.js';
 import { imageSettings, start } from './studio.js';
+import { layerTimes, timesByNode } from './times.js';
 
-/** @import { Comparison, Run } from './types.js' */
+/** @import { Comparison } from './types.js' */
 /** @import { Figures } from './layers.js' */
+/** @import { Tried } from './state.js' */
 
 /** Runs that are timed, and those before them that are not. */
 const [timed, before] = [10, 2];
 
-/** Adds figures to a result in the list of what was tried. @param {number} id @param {Record<string, number>} metrics @param {Figures} layers */
-function note(id, metrics, layers) {
-  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, metrics: { ...one.metrics, ...metrics }, layers: joined(one.layers, layers) } : one));
+/** Adds to a result in the list of what was tried. @param {number} id @param {(one: Tried) => Partial<Tried>} what */
+function note(id, what) {
+  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, ...what(one) } : one));
 }
 
-/** Holds the result against the float model on the samples that are here. */
-export function measureError() {
+/** Says why a half was not measured, at the place where its figures would be. @param {number} id @param {'error' | 'time'} half @param {unknown} error */
+function failed(id, half, error) {
+  const now = unmeasured.peek();
+  const why = error ? sentence(error instanceof Error ? error.message : String(error)) : '';
+  unmeasured.value = { ...(now.id === id ? now : { error: '', time: '' }), id, [half]: why };
+  if (why) say(`${half === 'error' ? 'The error' : 'The time'} could not be measured. ${why}`);
+}
+
+/** Holds the result against the float model on the samples that are here. @param {{ split?: boolean }} [how] `split`: with weights alone and activations alone, too */
+export async function measureError({ split = false } = {}) {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, labels } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
-  return aside('Comparing with the float model', async (signal, onProgress) => {
+  const error = await aside(split ? 'Splitting the error' : 'Comparing with the float model', async (gently, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
-    const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, signal }, onProgress);
+    const mine = await inSession();
+    gently.throwIfAborted();
+    const found = await open.compare(shown.result.file, files, { samples: { image: imageSettings() }, labels: numbers, split, gently }, onProgress);
     // The report tells it too, from now on.
-    const report = await open.report();
+    const report = mine ? await open.report() : shown.result.report;
+    gently.throwIfAborted();
     batch(() => {
       if (done.peek() === shown) done.value = { ...shown, result: { ...shown.result, report } };
       comparison.value = { id: shown.id, found };
-      note(shown.id, metricsOf(found), errorsByNode(found));
+      note(shown.id, (one) => noted(one, found));
     });
     say(`Compared on ${found.samples} samples.${found.worst[0] ? ` ${found.worst[0]} adds most of the error.` : ''}`);
   });
+  failed(shown.id, 'error', error);
 }
 
-/** The figures of the first output that tell a result from another; `error` is the noise over the signal, so that less is better. @param {Comparison} found */
-function metricsOf({ outputs: [first] }) {
-  if (!first) return {};
-  /** @type {Record<string, number>} */
-  const metrics = { error: 10 ** (-first.apart.sqnr / 20), sqnr: first.apart.sqnr };
-  if (first.top1 !== null) metrics.top1 = first.top1;
-  if (first.accuracy !== null) [metrics.floatAccuracy, metrics.accuracy] = first.accuracy;
-  return metrics;
+/** @param {Tried} one @param {Comparison} found @returns {Partial<Tried>} */
+function noted(one, found) {
+  const outputs = Object.fromEntries(found.outputs.map((output) => [output.name, metricsOf(output)]));
+  const head = heading(found, chosenOutput.peek());
+  return { outputs, metrics: { ...timesOnly(one.metrics), ...(head ? outputs[head.name] : {}) }, layers: joined(one.layers, errorsByNode(found)) };
 }
 
-/** The float model's time, as long as model, sample and the way it is read are the same. @type {{ model: object, sample: object, reading: string, run: Run } | null} */
-let floatTime = null;
+/** @param {Record<string, number>} metrics */
+const timesOnly = (metrics) => Object.fromEntries(Object.entries(metrics).filter(([key]) => /^ms|^float(Ms|Low|High)$/.test(key)));
 
-/** Runs the float model and the result on the first sample, one after the other. */
-export function measureTime() {
+/** Has another output head the page; the list of what was tried tells that one's figures, too. @param {string} name */
+export function chooseOutput(name) {
+  batch(() => {
+    chosenOutput.value = name;
+    tried.value = tried.peek().map((one) => (one.outputs?.[name] ? { ...one, metrics: { ...timesOnly(one.metrics), ...one.outputs[name] } } : one));
+  });
+}
+
+/** Runs the float model and the result on the first sample, one after the other: each time both, since a machine is not always as busy. */
+export async function measureTime() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
   const sample = files.filter((file) => refs[0].parts.includes(file.path));
-  return aside('Timing both models', async (signal) => {
-    const options = { samples: { image: imageSettings() }, runs: timed, warmUp: before, signal };
-    const reading = JSON.stringify(options.samples);
-    const same = floatTime?.model === open && floatTime.sample === sample[0] && floatTime.reading === reading;
-    const float = same && floatTime ? floatTime.run : await open.run(sample, options);
-    floatTime = { model: open, sample: sample[0], reading, run: float };
+  const error = await aside('Timing both models', async (gently) => {
+    const options = { samples: { image: imageSettings() }, runs: timed, warmUp: before, gently };
+    const float = await open.run(sample, options);
+    gently.throwIfAborted();
     const octet = await start();
     const quantized = await octet.run(shown.result.file, sample, options);
+    gently.throwIfAborted();
+    const [f, q] = [float.totals.total, quantized.totals.total];
     batch(() => {
       timing.value = { id: shown.id, float, quantized };
-      note(shown.id, { ms: quantized.totals.total.median, floatMs: float.totals.total.median }, timesByNode(float, quantized));
+      note(shown.id, (one) => ({
+        metrics: { ...one.metrics, ms: q.median, msLow: q.p10, msHigh: q.p90, floatMs: f.median, floatLow: f.p10, floatHigh: f.p90 },
+        layers: joined(one.layers, timesByNode(layerTimes(float), layerTimes(quantized))),
+      }));
     });
-    say(`The float model takes ${float.totals.total.median.toFixed(1)} milliseconds, the quantized one ${quantized.totals.total.median.toFixed(1)}.`);
+    say(`The float model takes ${f.median.toFixed(1)} milliseconds, the quantized one ${q.median.toFixed(1)}.`);
   });
+  failed(shown.id, 'time', error);
 }
 
-/** Both, one after the other; what is known already is left alone. */
+/** Both, one after the other; what is known already is left alone. A reader of text reads, too. */
 export async function measureBoth() {
-  const id = done.peek()?.id;
-  if (comparison.peek()?.id !== id) await measureError();
-  if (timing.peek()?.id !== id && comparison.peek()?.id === id) await measureTime();
+  const shown = done.peek();
+  if (!shown) return;
+  if (comparison.peek()?.id !== shown.id) await measureError();
+  if (!settled(shown.id, 'error')) return;
+  if (timing.peek()?.id !== shown.id) await measureTime();
+  if (settled(shown.id, 'time') && samples.peek().characters.length > 0 && reading.peek()?.id !== shown.id) await readLines();
+}
+
+/** Whether a half of the result on the page was measured, or failed: else it was stopped. @param {number} id @param {'error' | 'time'} half */
+function settled(id, half) {
+  if (done.peek()?.id !== id || measuring.peek() || run.peek()) return false;
+  const known = half === 'error' ? comparison.peek() : timing.peek();
+  return known?.id === id || (unmeasured.peek().id === id && unmeasured.peek()[half] !== '');
 }
 
 // Who asked for the error or the time of the result before wants that of the next.
 replaced.push(async (id) => {
   const [error, time] = [comparison.peek(), timing.peek()];
-  if (error && error.id !== id) await measureError();
-  if (time && time.id !== id && done.peek()?.id === id) await measureTime();
+  if (error && error.id !== id) {
+    await measureError();
+    if (!settled(id, 'error')) return;
+  }
+  if (time && time.id !== id) await measureTime();
 });

@@ -127,12 +127,7 @@ export class Octet {
     }
   }
 
-  /**
-   * Which of these files make which sample, in the order they will be used.
-   *
-   * @param {string[]} paths
-   * @returns {Promise<SampleRef[]>}
-   */
+  /** Which of these files make which sample, in the order they will be used. @param {string[]} paths @returns {Promise<SampleRef[]>} */
   async group(paths) {
     return (await this.engine()).call('group', { paths });
   }
@@ -219,12 +214,7 @@ export class Model {
     this.wanted = wanted;
   }
 
-  /**
-   * Gives the model the external data files named in `wanted`, all at once.
-   *
-   * @param {(File | NamedFile)[]} files
-   * @param {CallOptions} [options]
-   */
+  /** Gives the model the external data files named in `wanted`, all at once. @param {(File | NamedFile)[]} files @param {CallOptions} [options] */
   async attach(files, options = {}) {
     const engine = await this.reach(options);
     const named = files.map(namedFile);
@@ -311,10 +301,10 @@ export class Model {
    * @param {RunOptions} [options]
    * @returns {Promise<Run>}
    */
-  async run(sample, { runs = 10, warmUp = 2, samples = {}, floatKernels, signal } = {}) {
+  async run(sample, { runs = 10, warmUp = 2, samples = {}, floatKernels, signal, gently } = {}) {
     const engine = await this.reach({ signal });
     const given = sample.map((one) => ('data' in one ? one : namedFile(one)));
-    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp, floatKernels }, { signal });
+    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp, floatKernels }, { signal, gently });
   }
 
   /**
@@ -326,11 +316,16 @@ export class Model {
    * @param {(progress: Progress) => void} [onProgress]
    * @returns {Promise<Comparison>}
    */
-  async compare(quantized, data, { samples = {}, labels = {}, signal } = {}, onProgress) {
+  async compare(quantized, data, { samples = {}, labels = {}, split = false, signal, gently } = {}, onProgress) {
     const engine = await this.reach({ signal, onProgress });
     const blob = quantized instanceof Blob ? quantized : new Blob([quantized]);
-    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels };
-    return engine.call('compare', args, { signal, onProgress });
+    const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split };
+    return engine.call('compare', args, { signal, gently, onProgress });
+  }
+
+  /** The worker that holds this model, while it lives: another one knows nothing of what was made. @returns {unknown} */
+  get home() {
+    return this.#home?.alive ? this.#home : null;
   }
 
   /** Whether the ranges of a calibration are held, so that `quantize` can be called. */

@@ -1,9 +1,9 @@
 // @ts-check
 /** What a model that reads lines of text reads, in float and quantized: its scores to characters, as it was trained (CTC). */
 
-import { say } from './messages.js';
-import { aside } from './run.js';
-import { signal } from './signals.js';
+import { aside } from './aside.js';
+import { fail, say } from './messages.js';
+import { effect, signal } from './signals.js';
 import { done, model, samples } from './state.js';
 import { imageSettings, start } from './studio.js';
 
@@ -13,6 +13,10 @@ import { imageSettings, start } from './studio.js';
 
 /** What was read of which result. @type {import('./signals.js').Signal<{ id: number, lines: Line[] } | null>} */
 export const reading = signal(/** @type {any} */ (null));
+effect(() => {
+  void model.value;
+  reading.value = null;
+});
 
 /**
  * The best character of each step, repeats taken once; the first character stands for none.
@@ -38,20 +42,21 @@ export function spelt({ shape, data }, characters) {
 export const charactersOf = (text) => ['', ...text.replace(/\n$/, '').split('\n'), ' '];
 
 /** Reads all samples with the float model and with the result. */
-export function readLines() {
+export async function readLines() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, characters } = samples.peek();
   if (!open || !shown || characters.length === 0) return;
-  return aside('Reading with both models', async (signal, onProgress) => {
-    const options = { samples: { image: imageSettings() }, runs: 1, warmUp: 0, signal };
+  const error = await aside('Reading with both models', async (gently, onProgress) => {
+    const options = { samples: { image: imageSettings() }, runs: 1, warmUp: 0, gently };
     const octet = await start();
-    const quantized = await octet.open(shown.result.file, { signal });
+    const quantized = await octet.open(shown.result.file);
     /** @type {Line[]} */
     const lines = [];
     try {
       for (const { name, parts } of refs) {
         const sample = files.filter((file) => parts.includes(file.path));
-        const decoded = await open.preview(sample, options.samples, { signal });
+        gently.throwIfAborted();
+        const decoded = await open.preview(sample, options.samples);
         const [right, now] = [await open.run(sample, options), await quantized.run(sample, options)];
         lines.push({ name, decoded, float: spelt(right.outputs[0], characters), quantized: spelt(now.outputs[0], characters) });
         onProgress({ stage: 'Reading with both models', done: lines.length, of: refs.length, unit: 'samples' });
@@ -59,7 +64,9 @@ export function readLines() {
     } finally {
       await quantized.close().catch(() => {});
     }
+    gently.throwIfAborted();
     reading.value = { id: shown.id, lines };
     say(`${lines.filter((line) => line.float === line.quantized).length} of ${lines.length} lines are read alike.`);
   });
+  if (error) fail('The lines could not be read', error, 'The result is kept and can be downloaded.');
 }

@@ -1,18 +1,106 @@
 // @ts-check
-/** One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. */
+/**
+ * One run, from the samples to the quantized model: calibrated only where it must be, cancelled at any moment. What was made is kept
+ * while the page is open, so that going back to it makes nothing anew.
+ */
 
-import { defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
+import { stopMeasuring } from './aside.js';
+import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
-import { batch } from './signals.js';
-import { blocked, done, forecast, model, run, samples, randomData, settings, tried } from './state.js';
+import { batch, effect } from './signals.js';
+import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, tried } from './state.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */
 /** @import { Model } from './octet.js' */
+/** @import { Done } from './state.js' */
 
 /** How many results are remembered. */
 const remembered = 24;
+/** Their files are kept up to so many bytes together; those beyond are made anew when they are wanted. */
+const mostBytes = 5e8;
+
+/** Results with what they were made from, by their number. @type {Map<number, { done: Done, files: NamedFile[], reading: string, comparison: typeof comparison.value, timing: typeof timing.value }>} */
+const results = new Map();
+/** The result that the session made last, and the worker it is in: its report is of that one. @type {{ id: number, home: unknown, of: Model | null }} */
+let written = { id: 0, home: null, of: null };
+
+effect(() => {
+  void model.value;
+  results.clear();
+});
+effect(() => {
+  const [shown, compared, timed] = [done.value, comparison.value, timing.value];
+  if (!shown) return;
+  const before = results.get(shown.id) ?? { files: samples.peek().files, reading: reading(), comparison: null, timing: null };
+  results.set(shown.id, {
+    ...before, done: shown, comparison: compared?.id === shown.id ? compared : before.comparison, timing: timed?.id === shown.id ? timed : before.timing,
+  });
+  let size = 0;
+  for (const [id, one] of [...results].reverse()) {
+    size += one.done.result.file.size;
+    if (size > mostBytes && id !== shown.id) results.delete(id);
+  }
+});
+
+const reading = () => JSON.stringify(imageSettings());
+
+/**
+ * The result of these settings, from the samples that are here, if it was made before.
+ *
+ * @param {QuantizeSettings} document
+ */
+function made(document) {
+  const wanted = canonical(inFull(document));
+  const [{ files }, read] = [samples.peek(), reading()];
+  return [...results.values()].reverse().find(({ done: one, ...from }) => canonical(inFull(one.document)) === wanted
+    && (!one.calibration || (from.files === files && from.reading === read)));
+}
+
+/** Shows the result of these settings again, with what was measured of it. @param {QuantizeSettings} document @returns {boolean} whether there is one */
+export function show(document) {
+  const found = made(document);
+  if (!found || !tried.peek().some(({ id }) => id === found.done.id)) return false;
+  stopMeasuring();
+  batch(() => {
+    done.value = found.done;
+    comparison.value = found.comparison ?? comparison.peek();
+    timing.value = found.timing ?? timing.peek();
+  });
+  tell();
+  return true;
+}
+
+/** Whether the result was made of other settings or samples than those of now. */
+export function stale() {
+  const shown = done.value;
+  if (!shown) return false;
+  const [{ document }, { files, refs }] = [settings.value, samples.value];
+  if (canonical(shown.document) !== canonical(document)) return true;
+  const from = results.get(shown.id);
+  return Boolean(shown.calibration && from && refs.length > 0 && (from.files !== files || from.reading !== reading()));
+}
+
+/**
+ * Has the worker's session hold the result on the page: going back to one tells the worker nothing. Where it can't, the report on the
+ * page stays as it is.
+ *
+ * @returns {Promise<boolean>} whether it does
+ */
+export async function inSession() {
+  const [open, shown] = [model.peek(), done.peek()];
+  if (!open || !shown) return false;
+  const can = !needsSamples(shown.document) || held(shown.document, true);
+  if (!can) return false;
+  if (written.id === shown.id && written.home === open.home && written.of === open) return true;
+  await open.quantize(inFull(shown.document));
+  written = { id: shown.id, home: open.home, of: open };
+  return true;
+}
+
+/** Said in full: else the method would be the one the calibration was ended with. @param {QuantizeSettings} document @returns {QuantizeSettings} */
+const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
 
 /** @type {AbortController | null} */
 let running = null;
@@ -34,8 +122,8 @@ let calibration = null;
  */
 export function held(document, quick = false) {
   if (!calibration) return false;
-  const { model: of, files, reading, summary } = calibration;
-  const same = of === model.peek() && of.calibrated && files === samples.peek().files && reading === JSON.stringify(imageSettings());
+  const { model: of, files, reading: read, summary } = calibration;
+  const same = of === model.peek() && of.calibrated && files === samples.peek().files && read === reading();
   return same && (quick || summary.samples === summary.given) && !runsAgain(document, calibration.document);
 }
 
@@ -47,6 +135,7 @@ export function held(document, quick = false) {
 export async function quantize({ quick = false } = {}) {
   const open = model.peek();
   if (!open || blocked.peek()) return;
+  stopMeasuring();
   const mine = (running = new AbortController());
   const { files, source } = samples.peek();
   const demo = source === randomData;
@@ -54,6 +143,7 @@ export async function quantize({ quick = false } = {}) {
   const needed = needsSamples(document);
   const image = imageSettings();
   const started = performance.now();
+  const former = done.peek();
   batch(() => {
     problem.value = null;
     if (!quick) done.value = null;
@@ -80,19 +170,22 @@ export async function quantize({ quick = false } = {}) {
     if (runs) {
       enough = new AbortController();
       const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo }, signal, enough: enough.signal }, onProgress);
-      calibration = { model: open, files, reading: JSON.stringify(image), document, summary };
+      calibration = { model: open, files, reading: reading(), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
-    // Said in full: else the method would be the one the calibration was ended with.
-    const said = (document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document;
-    const result = await open.quantize(said, { signal, onProgress });
+    const { model: _, ...result } = await open.quantize(inFull(document), { signal, onProgress });
     const memory = await start().then((octet) => octet.memory());
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
-    const id = (tried.peek().at(-1)?.id ?? 0) + 1;
+    // The same settings and samples make the same result: it stays in its place.
+    const before = made(document)?.done;
+    const again = summary && before?.calibration?.samples !== summary.samples ? undefined : tried.peek().find(({ id }) => id === before?.id);
+    const id = again?.id ?? Math.max(0, ...tried.peek().map((one) => one.id)) + 1;
+    const one = { metrics: {}, layers: {}, ...again, id, document, summary: result.summary, took };
+    written = { id, home: open.home, of: open };
     batch(() => {
       run.value = null;
-      tried.value = [...tried.peek(), { id, document, summary: result.summary, took, metrics: {}, layers: {} }].slice(-remembered);
+      tried.value = again ? tried.peek().map((other) => (other.id === id ? one : other)) : [...tried.peek(), one].slice(-remembered);
       done.value = {
         result, took, memory, document, id,
         // A quick run has no story of its own: the one of the calibration stays.
@@ -105,50 +198,35 @@ export async function quantize({ quick = false } = {}) {
     });
     say(`Done in ${duration(took)}: ${bytes(result.summary.bytesBefore)} became ${bytes(result.summary.bytesAfter)}.`);
   } catch (error) {
-    run.value = null;
+    batch(() => {
+      run.value = null;
+      // What was there before the run is still worth having.
+      if (!done.peek() && former && model.peek() === open) done.value = former;
+    });
     // A refusal leaves the ranges as they were; whether the worker still holds them, it is asked.
     if (!open.calibrated) calibration = null;
     if (aborted(error)) {
-      say('The run was cancelled; model, samples and settings are kept.');
+      say(`The run was cancelled; model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`);
     } else {
-      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : 'Model, samples and settings are kept.', () => quantize({ quick }));
+      fail('The run stopped', error, quick ? 'The result before is kept; undo takes the change back.' : `Model, samples${former ? ', settings and the result before' : ' and settings'} are kept.`, () => quantize({ quick }));
     }
   } finally {
     if (running === mine) [running, enough] = [null, null];
   }
-  if (quick && done.peek()) for (const tell of replaced) tell(done.peek()?.id ?? 0);
+  if (quick) tell();
 }
 
-/**
- * Something that takes a while and is cancelled like a run; the result stays on the page meanwhile.
- *
- * @param {string} stage
- * @param {(signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<void>} work
- */
-export async function aside(stage, work) {
-  if (run.peek()) return;
-  const mine = (running = new AbortController());
-  run.value = { started: performance.now(), progress: { stage }, samplesStarted: null, curve: [], quick: true };
-  say(`${stage}.`);
-  try {
-    await work(mine.signal, (progress) => {
-      const now = run.peek();
-      if (running === mine && now) run.value = { ...now, progress: { ...progress, stage: progress.stage || stage } };
-    });
-  } catch (error) {
-    if (aborted(error)) say('Cancelled; the result is kept.');
-    else fail(`${stage} did not work`, error, 'The result is kept and can be downloaded.');
-  } finally {
-    run.value = null;
-    if (running === mine) running = null;
-  }
+function tell() {
+  const id = done.peek()?.id;
+  if (id !== undefined) for (const one of replaced) one(id);
 }
 
 /** Called when a result took the place of one before it. @type {((id: number) => unknown)[]} */
 export const replaced = [];
 
 export function cancel() {
-  running?.abort();
+  if (running) running.abort();
+  else if (stopMeasuring()) say('Cancelled; the result is kept.');
 }
 
 /** Ends the calibration with the samples that were seen, and goes on with them. */

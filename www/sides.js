@@ -26,6 +26,7 @@ function floatSide() {
   /** @type {Record<string, number>} */
   const known = {};
   if ('floatMs' in metrics) known.ms = metrics.floatMs;
+  if ('floatLow' in metrics) [known.msLow, known.msHigh] = [metrics.floatLow, metrics.floatHigh];
   const right = tried.value.find((one) => 'floatAccuracy' in one.metrics)?.metrics.floatAccuracy;
   if (right !== undefined) known.accuracy = right;
   const layers = Object.fromEntries(tried.value.flatMap((one) => Object.entries(one.layers).flatMap(([name, { floatMs }]) => (floatMs === undefined ? [] : [[name, { floatMs }]]))));

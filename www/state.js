@@ -22,7 +22,7 @@ import { computed, signal } from './signals.js';
 
 /**
  * @typedef {object} Done
- * @property {Result} result
+ * @property {Omit<Result, 'model'>} result
  * @property {CalibrationSummary | null} calibration `null` where the scheme needs none
  * @property {number} took
  * @property {Memory | null} memory
@@ -40,6 +40,7 @@ import { computed, signal } from './signals.js';
  * @property {Summary} summary
  * @property {number} took
  * @property {Record<string, number>} metrics what was measured of it, by name; empty where nothing was
+ * @property {Record<string, Record<string, number>>} [outputs] the same of each output, of which the metrics have that which heads the page
  * @property {Record<string, Record<string, number>>} layers the same of each node; empty where nothing was
  */
 
@@ -98,16 +99,24 @@ export const settings = signal({
 export const presets = signal({});
 /** @type {import('./signals.js').Signal<Run | null>} */
 export const run = signal(/** @type {any} */ (null));
+/** What is being measured beside everything else, and its end. @type {import('./signals.js').Signal<{ progress: Progress, stop: AbortController } | null>} */
+export const measuring = signal(/** @type {any} */ (null));
 /** @type {import('./signals.js').Signal<Done | null>} */
 export const done = signal(/** @type {any} */ (null));
 /** The result held against the float model; `id` says which result of `tried`. @type {import('./signals.js').Signal<{ id: number, found: Comparison } | null>} */
 export const comparison = signal(/** @type {any} */ (null));
 /** How long the float model and the result take on the first sample, layer by layer. @type {import('./signals.js').Signal<{ id: number, float: Timed, quantized: Timed } | null>} */
 export const timing = signal(/** @type {any} */ (null));
+/** What could not be measured of a result, and why: its error, its time. @type {import('./signals.js').Signal<{ id: number, error: string, time: string }>} */
+export const unmeasured = signal({ id: 0, error: '', time: '' });
+/** The output that heads the page; empty for the one that is worst off. */
+export const chosenOutput = signal('');
 /** What was tried with this model and these samples, the newest last. @type {import('./signals.js').Signal<Tried[]>} */
 export const tried = signal(/** @type {Tried[]} */ ([]));
 /** The documents before this one, the newest last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */
 export const undoable = signal(/** @type {QuantizeSettings[]} */ ([]));
+/** Those that were undone, the last undone last. @type {import('./signals.js').Signal<QuantizeSettings[]>} */
+export const redoable = signal(/** @type {QuantizeSettings[]} */ ([]));
 /** @typedef {'overview' | 'layers' | 'graph' | 'timeline' | 'compare'} Tab */
 export const tab = signal(/** @type {Tab} */ ('overview'));
 /** The name of the node that is looked at; empty for none. */

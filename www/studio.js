@@ -4,6 +4,7 @@
  * program could not.
  */
 
+import { stopMeasuring } from './aside.js';
 import { baseName, isModel, isPicture } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
@@ -11,7 +12,8 @@ import { aborted, fail, problem, say, sentence } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { batch } from './signals.js';
 import {
-  comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, timing, tried, undoable,
+  chosenOutput, comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
+  tried, undoable, unmeasured,
 } from './state.js';
 
 /** @import { NamedFile, SampleRef } from './types.js' */
@@ -78,6 +80,7 @@ export async function take(files) {
 export async function open({ path, blob }) {
   const name = baseName(path);
   loading?.abort();
+  stopMeasuring();
   const mine = (loading = new AbortController());
   const before = model.peek();
   batch(() => {
@@ -120,6 +123,9 @@ function forget() {
   comparison.value = null;
   timing.value = null;
   undoable.value = [];
+  redoable.value = [];
+  chosenOutput.value = '';
+  unmeasured.value = { id: 0, error: '', time: '' };
   selected.value = '';
   const { by_node, by_name, tensors, float, ...document } = settings.peek().document;
   if (by_node || by_name || tensors || float) settings.value = { ...settings.peek(), document };
@@ -174,6 +180,7 @@ export async function addSamples(files, about) {
     const unread = lists.filter((file) => !read.used.includes(file.path));
     if (unread.length > 0) await octet.group([...others, ...unread].map((file) => file.path));
     problem.value = null;
+    stopMeasuring();
     samples.value = {
       ...noSamples, files: others, refs, labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
     };
@@ -219,12 +226,14 @@ export async function removeSample(name) {
   const parts = new Set(refs.find((ref) => ref.name === name)?.parts);
   const left = files.filter((file) => !parts.has(file.path));
   if (left.length === 0) return clearSamples();
+  stopMeasuring();
   samples.value = { files: left, refs: refs.filter((ref) => ref.name !== name), ...about };
   say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} left.`);
   await look();
 }
 
 export function clearSamples() {
+  stopMeasuring();
   samples.value = noSamples;
   preview.value = null;
   say('Samples removed.');

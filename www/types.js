@@ -206,6 +206,7 @@
  * @property {SampleSettings} [samples] how the sample's files are read
  * @property {'octet' | 'tract'} [floatKernels] whose kernels run float convolutions; the faster ones, which are Octet's, where nothing is said
  * @property {AbortSignal} [signal]
+ * @property {AbortSignal} [gently] when it fires, the call ends at its next step, however long that takes: the worker is kept
  */
 
 /** @typedef {{ median: number, p10: number, p90: number, mean: number }} Spread milliseconds over the runs; means add up, medians don't */
@@ -252,13 +253,31 @@
 /**
  * @typedef {object} CompareOptions
  * @property {SampleSettings} [samples] how the samples are read
+ * @property {boolean} [split] whether the error of weights alone and of activations alone is told, too, for two more runs a sample
  * @property {Record<string, number>} [labels] the number of each sample's class, by the sample's name
  * @property {AbortSignal} [signal]
+ * @property {AbortSignal} [gently] as in `RunOptions`
  */
 
 /** @typedef {{ sqnr: number, cosine: number, max: number, mean: number }} Apart how far two values are apart; `sqnr` in decibels, 200 where nothing is */
 
-/** @typedef {{ name: string, apart: Apart, top1: number | null, top5: number | null, accuracy: [number, number] | null }} OutputError `accuracy` is that of the float and of the quantized model */
+/** @typedef {'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' | 'values' | 'integers' | 'passed'} OutputKind what an output is to be judged by; the last two by nothing */
+
+/** @typedef {{ confident: number, found: number, extra: number }} FoundAgain boxes of the float model with a score of a quarter or more, those that the quantized one finds again, and those it alone has */
+
+/**
+ * @typedef {object} OutputError what quantizing did to an output
+ * @property {string} name
+ * @property {OutputKind} kind
+ * @property {Apart} apart
+ * @property {number | null} top1 the share of rows of classes whose greatest is the same
+ * @property {number | null} top5
+ * @property {[number, number] | null} accuracy of the float and of the quantized model
+ * @property {FoundAgain | null} boxes
+ * @property {{ boxes: number, scores: number } | null} parts the SQNR of each, where both are in one output
+ * @property {number | null} weightsOnly the SQNR with all weights of the model as integers and nothing else, where the error was split
+ * @property {number | null} activationsOnly with all activations
+ */
 
 /**
  * @typedef {object} LayerError what quantizing did to the value a layer makes
@@ -283,7 +302,9 @@
  * @typedef {object} Comparison
  * @property {number} samples
  * @property {OutputError[]} outputs
- * @property {LayerError[]} layers in the order of the float model
+ * @property {string | null} headline the output that is worst off, among those that tell anything
+ * @property {LayerError[]} layers in the order of the float model; empty where they could not be compared
+ * @property {string | null} [layersFailed] why they could not
  * @property {string[]} worst the layers that add most, the worst first
  * @property {string[]} unpaired float values without a counterpart
  * @property {Warning[]} warnings

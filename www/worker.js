@@ -120,6 +120,7 @@ const calls = {
 
   /** @param {{ key: number, files: NamedFile[], method: string, samples: SampleSettings, settings: QuantizeSettings }} given @returns {Promise<Forecast>} */
   async forecast({ key, files, method, samples, settings }) {
+    loaded().resetControl();
     const all = samplesOf(files);
     const [first] = all;
     if (!first) throw Object.assign(new Error('There is no sample among these files.'), { kind: 'sample' });
@@ -142,9 +143,11 @@ const calls = {
    *
    * @param {{ key: number, sample: NamedFile[] | InputTensor[], samples: SampleSettings, runs: number, warmUp: number, floatKernels?: string }} given
    * @param {Report} report
+   * @param {() => Promise<boolean>} enough
    */
-  async run({ key, sample, samples, runs, warmUp, floatKernels }, report) {
+  async run({ key, sample, samples, runs, warmUp, floatKernels }, report, enough) {
     loaded().resetControl();
+    if (await enough()) throw stopped();
     report({ stage: 'Running', memory: memory() });
     const { outputs, table } = await session(key).run(sample, samples, runs, warmUp, floatKernels);
     const { layers, ...totals } = table;
@@ -152,16 +155,18 @@ const calls = {
   },
 
   /**
-   * @param {{ key: number, quantized: Blob, files: NamedFile[], samples: SampleSettings, labels: Record<string, number> }} given
+   * @param {{ key: number, quantized: Blob, files: NamedFile[], samples: SampleSettings, labels: Record<string, number>, split: boolean }} given
    * @param {Report} report
+   * @param {() => Promise<boolean>} enough
    */
-  async compare({ key, quantized, files, samples, labels }, report) {
+  async compare({ key, quantized, files, samples, labels, split }, report, enough) {
     const open = session(key);
     const all = samplesOf(files);
     loaded().resetControl();
     report({ stage: 'Comparing', done: 0, of: all.length, unit: 'samples', memory: memory() });
-    await open.beginComparison(quantized);
+    await open.beginComparison(quantized, split);
     for (const [index, { name, files: parts }] of all.entries()) {
+      if (await enough()) throw stopped();
       await open.compareSample(name, parts, samples, labels[name]);
       report({ stage: 'Comparing', done: index + 1, of: all.length, unit: 'samples', memory: memory() });
     }
@@ -319,6 +324,8 @@ async function warmUp() {
   }
   calls.close({ key }, quiet, no);
 }
+
+const stopped = () => Object.assign(new Error('Stopped on request.'), { kind: 'stopped' });
 
 function memory() {
   return loaded().memoryUsage();

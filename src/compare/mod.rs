@@ -4,17 +4,22 @@
 //! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
 //! few live sets and not all values of two models.
 
+mod boxes;
 mod combine;
 mod difference;
+mod kinds;
 mod names;
 mod order;
 mod outputs;
 mod simulate;
+mod split;
 mod warnings;
 
 use serde::Serialize;
 
+pub use boxes::{FoundAgain, Parts};
 pub use difference::{Apart, Difference};
+pub use kinds::OutputKind;
 pub use outputs::OutputError;
 pub use warnings::{Warning, slower};
 
@@ -25,6 +30,7 @@ use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use outputs::Outputs;
+use split::Split;
 use warnings::Inputs;
 
 /// Why two models can't be compared.
@@ -88,6 +94,8 @@ pub struct Comparison {
     pub samples: usize,
     /// The outputs.
     pub outputs: Vec<OutputError>,
+    /// The output that is worst off, among those that tell anything.
+    pub headline: Option<String>,
     /// The layers in the order of the float model.
     pub layers: Vec<LayerError>,
     /// The names of the layers that add most, the worst first.
@@ -140,6 +148,7 @@ pub struct Comparing {
     outputs: Outputs,
     inputs: Inputs,
     float: Model,
+    split: Option<Split>,
     samples: usize,
 }
 
@@ -170,8 +179,16 @@ impl Comparing {
             inputs: Inputs::of(&float, &combined.simulated),
             combined,
             float,
+            split: None,
             samples: 0,
         })
+    }
+
+    /// Splits the error of the outputs in two from the next sample on: weights alone, and activations alone. That takes two
+    /// more runs a sample. Whether it can: the quantized model has to have its weights behind DequantizeLinear.
+    pub fn split(&mut self, quantized: &Model) -> bool {
+        self.split = Split::of(&self.float, quantized);
+        self.split.is_some()
     }
 
     /// Runs a sample; `label` is the class it belongs to, where that is known.
@@ -201,10 +218,13 @@ impl Comparing {
                 }
             }
         };
-        let made = self.engine.run_beside(inputs, see, stop)?;
+        let made = self.engine.run_beside(inputs, see, &stop)?;
         self.inputs.look(inputs);
         let (float, quantized) = made.split_at(made.len() / 2);
         self.outputs.add(float, quantized, label);
+        if let Some(split) = &mut self.split {
+            split.add(inputs, float, &stop)?;
+        }
         self.samples += 1;
         Ok(())
     }
@@ -246,10 +266,18 @@ impl Comparing {
         let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
         order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
         let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
-        let outputs = self.outputs.finish();
+        let mut outputs = self.outputs.finish();
+        for (output, (weights, activations)) in outputs
+            .iter_mut()
+            .zip(self.split.iter().flat_map(Split::finish))
+        {
+            output.weights_only = Some(weights);
+            output.activations_only = Some(activations);
+        }
         let warnings = warnings::find(&self.float, &self.combined.simulated, &layers, &self.inputs);
         Comparison {
             samples: self.samples,
+            headline: outputs::headline(&outputs),
             outputs,
             layers,
             worst,

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
+use super::boxes::{Detector, FoundAgain, Made, Parts};
 use super::difference::{Apart, Difference};
+use super::kinds::{Ending, OutputKind, shape_of_rows};
 use crate::graph::Model;
 use crate::tensor::{Tensor, Values};
 
@@ -12,21 +14,53 @@ use crate::tensor::{Tensor, Values};
 pub struct OutputError {
     /// Its name.
     pub name: String,
+    /// What it is to be judged by.
+    pub kind: OutputKind,
     /// How far it is apart.
     pub apart: Apart,
-    /// Of outputs with a row of classes a sample: the share of rows whose greatest class is the same.
+    /// Of outputs with rows of classes: the share of rows whose greatest class is the same.
     pub top1: Option<f64>,
     /// The share of rows whose greatest float class is among the five greatest quantized ones.
     pub top5: Option<f64>,
     /// With labels: the share of samples whose greatest class is the label, float and quantized.
     pub accuracy: Option<(f64, f64)>,
+    /// Of a detector's boxes: those that are found again.
+    pub boxes: Option<FoundAgain>,
+    /// Where boxes and scores are in one output: the SQNR of each.
+    pub parts: Option<Parts>,
+    /// Where the error was split: the SQNR with all weights of the model as integers, and nothing else.
+    pub weights_only: Option<f64>,
+    /// The same with all activations.
+    pub activations_only: Option<f64>,
+}
+
+/// The output that is worst off among those that tell anything.
+pub(super) fn headline(outputs: &[OutputError]) -> Option<String> {
+    let telling = outputs.iter().filter(|output| output.kind.tells());
+    let worst = telling.min_by(|a, b| a.least().total_cmp(&b.least()));
+    worst.map(|output| output.name.clone())
+}
+
+impl OutputError {
+    /// The least SQNR of its parts.
+    fn least(&self) -> f64 {
+        self.parts
+            .map_or(self.apart.sqnr, |parts| parts.boxes.min(parts.scores))
+    }
 }
 
 /// Sums for all outputs.
-pub(super) struct Outputs(Vec<Output>);
+pub(super) struct Outputs {
+    all: Vec<Output>,
+    /// `None` until the shapes of the first sample are known.
+    detector: Option<Option<Detector>>,
+}
 
+#[derive(Default)]
 struct Output {
     name: String,
+    ending: Ending,
+    kind: Option<OutputKind>,
     sum: Difference,
     rows: u64,
     same: u64,
@@ -38,58 +72,98 @@ struct Output {
 impl Outputs {
     pub(super) fn of(model: &Model) -> Outputs {
         let names = model.graph.outputs.iter();
-        Outputs(
-            names
-                .map(|output| Output {
-                    name: output.name.clone().unwrap_or_default(),
-                    sum: Difference::default(),
-                    rows: 0,
-                    same: 0,
-                    among: 0,
-                    labelled: 0,
-                    right: (0, 0),
-                })
-                .collect(),
-        )
+        let names = names.map(|output| output.name.clone().unwrap_or_default());
+        let output = |(name, ending)| Output {
+            name,
+            ending,
+            ..Output::default()
+        };
+        Outputs {
+            all: names.zip(Ending::all(model)).map(output).collect(),
+            detector: None,
+        }
     }
 
     pub(super) fn add(&mut self, float: &[Tensor], quantized: &[Tensor], label: Option<usize>) {
-        for ((output, float), quantized) in self.0.iter_mut().zip(float).zip(quantized) {
-            let (first, second) = (floats(float), floats(quantized));
-            output.sum.add(&first, &second);
-            // A row of classes for each of a batch.
-            let [_, classes] = *float.shape() else {
-                continue;
-            };
-            if classes < 2 || float.shape() != quantized.shape() {
-                continue;
+        let all = |tensors: &[Tensor]| -> Vec<Vec<f32>> { tensors.iter().map(floats).collect() };
+        let (first, second) = (all(float), all(quantized));
+        let first: Vec<Made<'_>> = made(&first, float);
+        let second: Vec<Made<'_>> = made(&second, quantized);
+        let detector = self.detector.get_or_insert_with(|| {
+            let endings: Vec<Ending> = self.all.iter().map(|one| one.ending.clone()).collect();
+            let shapes: Vec<&[usize]> = first.iter().map(|(_, shape)| *shape).collect();
+            Detector::of(&endings, &shapes)
+        });
+        let pairs = first.iter().zip(&second).enumerate();
+        for (output, (at, (&a, &b))) in self.all.iter_mut().zip(pairs) {
+            if output.kind.is_none() {
+                let part = detector.as_ref().and_then(|detector| detector.kind(at));
+                let (kind, whole) = (output.ending.kind(a.1), shape_of_rows(a.1).len() == 2);
+                // Who gives labels knows that these are classes.
+                let labelled = label.is_some() && whole && kind.tells();
+                let kind = if labelled { OutputKind::Classes } else { kind };
+                output.kind = Some(part.unwrap_or(kind));
             }
-            for (a, b) in first.chunks(classes).zip(second.chunks(classes)) {
-                let (best, other) = (greatest(a), greatest(b));
-                output.rows += 1;
-                output.same += u64::from(best == other);
-                let above = b.iter().filter(|&&value| value > b[best]).count();
-                output.among += u64::from(above < 5);
-                if let Some(label) = label {
-                    output.labelled += 1;
-                    output.right.0 += u64::from(best == label);
-                    output.right.1 += u64::from(other == label);
-                }
-            }
+            output.add(a, b, label);
+        }
+        if let Some(detector) = detector {
+            detector.add(&first, &second);
         }
     }
 
     pub(super) fn finish(self) -> Vec<OutputError> {
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-        let finish = |output: Output| OutputError {
-            name: output.name,
-            apart: output.sum.apart(),
-            top1: share(output.same, output.rows),
-            top5: share(output.among, output.rows),
-            accuracy: share(output.right.0, output.labelled)
-                .zip(share(output.right.1, output.labelled)),
+        let detector = self.detector.flatten();
+        let finish = |(at, output): (usize, Output)| {
+            let (boxes, parts) = detector.as_ref().map_or((None, None), |one| one.finish(at));
+            OutputError {
+                name: output.name,
+                kind: output.kind.unwrap_or_default(),
+                apart: output.sum.apart(),
+                top1: share(output.same, output.rows),
+                top5: share(output.among, output.rows),
+                accuracy: share(output.right.0, output.labelled)
+                    .zip(share(output.right.1, output.labelled)),
+                boxes,
+                parts,
+                weights_only: None,
+                activations_only: None,
+            }
         };
-        self.0.into_iter().map(finish).collect()
+        self.all.into_iter().enumerate().map(finish).collect()
+    }
+}
+
+fn made<'a>(values: &'a [Vec<f32>], tensors: &'a [Tensor]) -> Vec<Made<'a>> {
+    let each = values.iter().zip(tensors);
+    each.map(|(values, tensor)| (values.as_slice(), tensor.shape()))
+        .collect()
+}
+
+impl Output {
+    fn add(&mut self, (first, shape): Made<'_>, (second, other): Made<'_>, label: Option<usize>) {
+        self.sum.add(first, second);
+        let rows = shape_of_rows(shape);
+        let classes = match (self.kind, rows) {
+            (Some(OutputKind::Classes), &[_, classes]) => classes,
+            (Some(OutputKind::Steps), &[_, _, classes]) => classes,
+            _ => return,
+        };
+        if classes < 2 || shape != other {
+            return;
+        }
+        for (a, b) in first.chunks(classes).zip(second.chunks(classes)) {
+            let (best, other) = (greatest(a), greatest(b));
+            self.rows += 1;
+            self.same += u64::from(best == other);
+            let above = b.iter().filter(|&&value| value > b[best]).count();
+            self.among += u64::from(above < 5);
+            if let Some(label) = label.filter(|_| rows.len() == 2) {
+                self.labelled += 1;
+                self.right.0 += u64::from(best == label);
+                self.right.1 += u64::from(other == label);
+            }
+        }
     }
 }
 
@@ -104,7 +178,7 @@ fn greatest(values: &[f32]) -> usize {
     best
 }
 
-fn floats(tensor: &Tensor) -> Vec<f32> {
+pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
     match tensor.values() {
         Values::F32(v) => v.clone(),
         Values::F64(v) => v.iter().map(|&x| x as f32).collect(),
@@ -128,17 +202,35 @@ mod tests {
         Tensor::new(vec![1, values.len()], Values::F32(values.to_vec())).unwrap()
     }
 
+    fn outputs(names: &[&str]) -> Outputs {
+        let output = |name: &&str| Output {
+            name: (*name).into(),
+            ending: Ending::named(name),
+            ..Output::default()
+        };
+        Outputs {
+            all: names.iter().map(output).collect(),
+            detector: None,
+        }
+    }
+
+    #[test]
+    fn the_worst_output_that_tells_anything_is_the_headline() {
+        let whole = Tensor::new(vec![1, 3], Values::I64(vec![7, 8, 9])).unwrap();
+        let (right, wrong) = (row(&[1.0, 2.0, 3.0]), row(&[1.0, 2.0, 2.0]));
+        let mut outputs = outputs(&["ids", "sentence_embedding", "hidden"]);
+        outputs.all[0].kind = Some(OutputKind::Integers);
+        let float = [whole, right.clone(), right.clone()];
+        outputs.add(&float, &[float[0].clone(), wrong, right], None);
+        let found = outputs.finish();
+        assert_eq!(found[0].top1, None);
+        assert_eq!(headline(&found).as_deref(), Some("sentence_embedding"));
+        assert_eq!(headline(&found[..1]), None);
+    }
+
     #[test]
     fn answers_are_counted_row_by_row() {
-        let mut outputs = Outputs(vec![Output {
-            name: "y".into(),
-            sum: Difference::default(),
-            rows: 0,
-            same: 0,
-            among: 0,
-            labelled: 0,
-            right: (0, 0),
-        }]);
+        let mut outputs = outputs(&["y"]);
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let float = std::slice::from_ref(&float);
         outputs.add(float, float, Some(1));

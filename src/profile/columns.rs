@@ -99,9 +99,9 @@ impl Column {
             Column::Share => "share",
             Column::Macs => "MMAC",
             Column::Gmacs => "GMAC/s",
-            Column::Own => "own MiB",
-            Column::Peak => "peak MiB",
-            Column::Live => "live MiB",
+            Column::Own => "own MB",
+            Column::Peak => "peak MB",
+            Column::Live => "live MB",
             Column::Calls => "calls",
             Column::In => "in",
             Column::Out => "out",
@@ -151,14 +151,14 @@ impl Column {
 
     /// The same for a person: rounded, in the unit of the title.
     pub fn shown(self, layer: &Layer) -> String {
-        const MIB: f64 = 1_048_576.0;
+        const MB: f64 = 1e6;
         match (self.cell(layer), self) {
             (Cell::Empty, _) => String::new(),
             (Cell::Text(text), _) => text,
             (Cell::Number(value), Column::Share) => format!("{:.1} %", value * 100.0),
             (Cell::Number(value), Column::Macs) => format!("{:.2}", value / 1e6),
             (Cell::Number(value), Column::Own | Column::Peak | Column::Live) => {
-                format!("{:.2}", value / MIB)
+                format!("{:.2}", value / MB)
             }
             (Cell::Number(value), Column::Calls) => format!("{value}"),
             (Cell::Number(value), Column::Gmacs) => format!("{value:.1}"),

@@ -56,8 +56,8 @@ impl Stopwatch {
     /// The growth of the wasm memory since this was last asked; for [`Profiler::passed`].
     pub fn growth(&self) -> Option<Record> {
         let (before, now) = memory::growth()?;
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        let step = format!("Memory grew from {:.2} to {:.2} MiB", mib(before), mib(now));
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let step = format!("Memory grew from {:.2} to {:.2} MB", mb(before), mb(now));
         Some(self.at(step, memory::glance()))
     }
 

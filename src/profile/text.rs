@@ -69,7 +69,7 @@ fn cut(column: Column, text: String) -> String {
 
 /// What a table says as a whole.
 pub fn summary(table: &LayerTable) -> String {
-    const MIB: f64 = 1_048_576.0;
+    const MB: f64 = 1e6;
     let total = &table.total;
     let mut out = format!(
         "{:.3} ms a run (median of {} after {} to warm up; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it outside \
@@ -86,11 +86,11 @@ pub fn summary(table: &LayerTable) -> String {
     }
     let _ = writeln!(
         out,
-        "memory: {:.1} MiB stay (file, weights, plan), {:.1} MiB more at the peak, in {}; all layers together make {:.1} MiB",
-        table.resident_bytes as f64 / MIB,
-        table.peak_bytes as f64 / MIB,
+        "memory: {:.1} MB stay (file, weights, plan), {:.1} MB more at the peak, in {}; all layers together make {:.1} MB",
+        table.resident_bytes as f64 / MB,
+        table.peak_bytes as f64 / MB,
         table.peak_layer,
-        table.sum_bytes as f64 / MIB
+        table.sum_bytes as f64 / MB
     );
     let _ = writeln!(
         out,

@@ -50,7 +50,7 @@ pub fn chrome(records: &[Record], profiles: &[Traced<'_>]) -> String {
                 events.push(json!({
                     "name": format!("live memory, {}", profile.name), "ph": "C", "pid": 1, "tid": thread,
                     "ts": us(start + moment.begin_ms + moment.ms),
-                    "args": { "MiB": moment.live as f64 / 1_048_576.0 },
+                    "args": { "MB": moment.live as f64 / 1e6 },
                 }));
             }
             free = begin + run.ms;
@@ -103,7 +103,7 @@ fn stages(records: &[Record]) -> Vec<Value> {
         let now = record.seconds * 1e3;
         events.push(json!({
             "name": "heap", "ph": "C", "pid": 1, "tid": 0, "ts": us(now),
-            "args": { "live MiB": record.usage.live as f64 / 1_048_576.0 },
+            "args": { "live MB": record.usage.live as f64 / 1e6 },
         }));
         if let Some(step) = record.step.strip_suffix(" Start") {
             open.push((step, now));
@@ -287,7 +287,7 @@ mod tests {
         assert!(
             events
                 .iter()
-                .any(|e| e["ph"] == "C" && e["args"]["MiB"].is_number())
+                .any(|e| e["ph"] == "C" && e["args"]["MB"].is_number())
         );
     }
 

@@ -48,6 +48,7 @@ impl Session {
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.equalized = None;
+        self.compared.clear();
         self.profiler.resume();
         let inputs = self.input_specs();
         let planned = self.planned()?;

@@ -20,8 +20,16 @@ impl Session {
     /// Ends it; what was found goes into the report.
     pub fn finish_comparison(&mut self, found: &Comparison) {
         self.profiler.finish();
-        self.report.compared(found);
+        self.report.compared(Some(found));
         self.comparison = Some(found.clone());
+        self.compared.insert(self.made_with.clone(), found.clone());
+    }
+
+    /// What was found of another result is not of this one; where this one was made before, what was found then is.
+    pub(super) fn compared_as(&mut self, settings: &crate::quantize::Settings) {
+        self.made_with = serde_json::to_string(settings).unwrap_or_default();
+        self.comparison = self.compared.get(&self.made_with).cloned();
+        self.report.compared(self.comparison.as_ref());
     }
 }
 

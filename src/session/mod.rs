@@ -23,7 +23,7 @@ mod source;
 mod warm_up;
 mod watch;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -90,7 +90,12 @@ pub struct Session {
     profiler: Profiler,
     report: Report,
     profiles: Vec<running::Kept>,
+    /// Of the result that was made last.
     comparison: Option<Comparison>,
+    /// Those of the results before, by their settings.
+    compared: HashMap<String, Comparison>,
+    /// The settings of the result that was made last.
+    made_with: String,
 }
 
 /// A quantized model and what is worth saying of it.
@@ -155,6 +160,8 @@ impl Session {
             report: Report::default(),
             profiles: Vec::new(),
             comparison: None,
+            compared: HashMap::new(),
+            made_with: String::new(),
         })
     }
 
@@ -286,6 +293,7 @@ impl Session {
             guarded: quantized.guarded,
         };
         self.report.quantized(settings, &summary);
+        self.compared_as(settings);
         self.report.took(&self.profiler, summary.bytes_after);
         Ok(Outcome {
             model: file,

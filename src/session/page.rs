@@ -125,6 +125,7 @@ fn outputs(out: &mut String, comparison: &Comparison) {
         out,
         &[
             "output",
+            "kind",
             "SQNR dB",
             "cosine",
             "max difference",
@@ -133,13 +134,17 @@ fn outputs(out: &mut String, comparison: &Comparison) {
             "among five",
             "right, float",
             "right, quantized",
+            "boxes found again",
+            "weights only dB",
+            "activations only dB",
         ],
-        1,
+        2,
     );
     for output in &comparison.outputs {
         let share = |value: Option<f64>| value.map(|v| (v, format!("{:.1} %", v * 100.0)));
         out.push_str("<tr>");
         words(out, &output.name);
+        words(out, &output.kind.to_string());
         let apart = &output.apart;
         for (value, shown) in [
             (apart.sqnr, format!("{:.1}", apart.sqnr)),
@@ -153,6 +158,12 @@ fn outputs(out: &mut String, comparison: &Comparison) {
         quantity(out, share(output.top5), None);
         quantity(out, share(output.accuracy.map(|a| a.0)), None);
         quantity(out, share(output.accuracy.map(|a| a.1)), None);
+        let boxes = output.boxes.filter(|boxes| boxes.confident > 0);
+        let again = |b: crate::compare::FoundAgain| b.found as f64 / b.confident as f64;
+        quantity(out, share(boxes.map(again)), None);
+        for sqnr in [output.weights_only, output.activations_only] {
+            quantity(out, sqnr.map(|v| (v, format!("{v:.1}"))), None);
+        }
         out.push_str("</tr>");
     }
     out.push_str("</tbody></table></div>");

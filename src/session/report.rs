@@ -171,11 +171,12 @@ impl Report {
         self.layers = Some(Section::of("profiles", comment, &tables));
     }
 
-    pub(super) fn compared(&mut self, found: &Comparison) {
+    /// Takes what was found of the result that was made last; nothing as long as it was not compared.
+    pub(super) fn compared(&mut self, found: Option<&Comparison>) {
         let comment = "The quantized model against the float one. accumulated: the error of all layers up to here; added: that of\n\
                        this layer alone, on the float model's values; weightsOnly, activationsOnly: its SQNR with only these as\n\
                        integers; harm: its share of what all layers add. sqnr in decibels, 200 where nothing is apart.";
-        self.comparison = Some(Section::of("comparison", comment, found));
+        self.comparison = found.map(|found| Section::of("comparison", comment, found));
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {

@@ -231,7 +231,10 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     said(&folder, &QUANTIZE);
     let compare = ["compare", "m.onnx", "q.onnx", "--samples", "data"];
     let text = said(&folder, &compare);
-    assert!(text.contains("4 samples\noutput y: SQNR"), "{text}");
+    assert!(
+        text.contains("4 samples\nworst output: y\noutput y (values): SQNR"),
+        "{text}"
+    );
     let found: Value = serde_json::from_str(&said(
         &folder,
         &[&compare[..], &["--json", "--report", "r.yaml"]].concat(),
@@ -239,6 +242,15 @@ fn compare_finds_the_error_of_each_layer_and_none_between_a_model_and_itself() {
     .unwrap();
     let output = found["outputs"][0]["apart"]["sqnr"].as_f64().unwrap();
     assert!((20.0..80.0).contains(&output), "{output}");
+    assert_eq!(
+        (&found["headline"], &found["outputs"][0]["kind"]),
+        (&"y".into(), &"values".into())
+    );
+    assert!(found["outputs"][0]["weightsOnly"].is_null());
+    let split = said(&folder, &[&compare[..], &["--split", "--json"]].concat());
+    let split: Value = serde_json::from_str(&split).unwrap();
+    let alone = |key: &str| split["outputs"][0][key].as_f64().unwrap();
+    assert!(alone("weightsOnly") > output && alone("activationsOnly") >= output - 0.5);
     let layers = found["layers"].as_array().unwrap();
     let last = layers.iter().find(|l| l["value"] == "y").unwrap();
     assert_eq!(last["layer"], "conv");

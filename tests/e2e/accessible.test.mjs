@@ -63,6 +63,8 @@ inBrowsers('accessibility', (visit) => {
     await tab.click('#tab-overview');
     await tab.$eval('#measure-both', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
+    await tab.$eval('#split', (button) => /** @type {HTMLElement} */ (button).click());
+    await tab.waitForSelector('#split-table');
     await clean(visit, 'measured');
     for (const name of ['graph', 'timeline', 'compare']) {
       await tab.click(`#tab-${name}`);

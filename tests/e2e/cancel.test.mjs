@@ -85,5 +85,14 @@ inBrowsers('cancel', (visit) => {
     await visit.finished();
     assert.equal((await tab.evaluate(() => [.../** @type {any} */ (window).places])).length, 1);
     assert.equal(await tab.$('#partial'), null);
+    // A run that is cancelled leaves the result that was there before it.
+    const before = await visit.shown();
+    await tab.select('#rounding', 'gptq');
+    await visit.says('#changed', /the samples are run again/);
+    await tab.click('#run');
+    await visit.says('#progress-title', /Calibrating/);
+    await cancel(visit);
+    await visit.shows(before);
+    assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
   }));
 });

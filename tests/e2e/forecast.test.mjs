@@ -9,7 +9,7 @@ inBrowsers('the forecast', (visit) => {
     const { tab } = visit;
     tab.setDefaultTimeout(40_000);
     await visit.ready(4);
-    await visit.says('#forecast', /It will take about.*s.*Memory at most[\d.]+ MiB.*Quantized model5\.\d\d MB.*4 samples on \d threads?/s);
+    await visit.says('#forecast', /It will take about.*s.*Memory at most[\d.]+ MB.*Quantized model5\.\d\d MB.*4 samples on \d threads?/s);
     // Another scheme has no samples to forecast, and the first one its own again.
     await tab.select('#scheme', 'weights');
     await tab.waitForFunction(() => !document.querySelector('#forecast'));

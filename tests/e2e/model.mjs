@@ -41,12 +41,13 @@ const node = (operator, name, inputs, output, attributes = []) => [
  * @param {Buffer[][]} nodes
  * @param {Buffer[][]} constants
  * @param {Ports} ports
+ * @param {Record<string, Shape>} [more] further outputs
  * @returns {Buffer}
  */
-function model(nodes, constants, { x, y }) {
+function model(nodes, constants, { x, y }, more = {}) {
   const graph = [
     ...nodes.map((one) => field(1, one)), field(2, 'g'), ...constants.map((one) => field(5, one)),
-    field(11, port('x', x)), field(12, port('y', y)),
+    field(11, port('x', x)), field(12, port('y', y)), ...Object.entries(more).map(([name, shape]) => field(12, port(name, shape))),
   ];
   return Buffer.concat([whole(1, 8), field(7, graph), field(8, whole(2, 13))]);
 }
@@ -66,6 +67,16 @@ export const convolution = (ports = small) => model([convolve('x'), node('Relu',
 export const exact = () => model(
   [node('Conv', "it's conv", ['x', 'w'], 'c', pads), node('Relu', 'relu', ['c'], 'y')],
   [tensor('w', float, [2, 3, 3, 3], [raw(Array.from({ length: 54 }, (_, i) => (((i * 11) % 23) - 11) / 8))])], small);
+
+/** @param {number} rows @param {number} columns @param {number} seed */
+const matrix = (rows, columns, seed) => Array.from({ length: rows * columns }, (_, i) => (((i + seed) * 2654435761) % 1009) / 1009 - 0.5);
+
+/** An encoder whose first output is what went in: `x` [1, 24] to `y`, the same, `embedding` [1, 96] and `probabilities` [1, 10]. */
+export const encoder = () => model([
+  node('Identity', 'pass', ['x'], 'y'),
+  node('MatMul', 'dense', ['x', 'w'], 'd'), node('Tanh', 'tanh', ['d'], 'embedding'),
+  node('MatMul', 'head', ['d', 'v'], 'h'), node('Softmax', 'softmax', ['h'], 'probabilities'),
+], [tensor('w', float, [24, 96], [raw(matrix(24, 96, 1))]), tensor('v', float, [96, 10], [raw(matrix(96, 10, 7))])], { x: [1, 24], y: [1, 24] }, { embedding: [1, 96], probabilities: [1, 10] });
 
 /**
  * Depthwise convolutions one behind the other that keep the size of their picture, `x` to `y`, for the bench of the kernels.

@@ -9,7 +9,7 @@ import { run, settings } from '../state.js';
 
 /** @import { Row } from '../layers.js' */
 
-const busy = () => run.peek() !== null;
+const busy = () => run.peek() !== null && !run.peek()?.quick;
 const isStatic = () => (settings.peek().document.scheme ?? 'static') === 'static';
 const now = { now: true };
 

@@ -9,6 +9,8 @@ import { computed } from '../signals.js';
 import { selected, tried } from '../state.js';
 import { write } from '../yaml.js';
 import { comparable, linkedLayers } from './linked.js';
+import { runsDiffer } from '../telling.js';
+import { worksOn } from '../words.js';
 import { table } from './model.js';
 import { metricNames } from './tried.js';
 
@@ -51,12 +53,24 @@ function outlines(left, right) {
   const took = (/** @type {Tried} */ one) => (one.id === float ? '' : duration(one.took));
   return table(['What', named(left), named(right), 'Change'], [
     ['Size', bytes(left.summary.bytesAfter), bytes(right.summary.bytesAfter), signed(right.summary.bytesAfter - left.summary.bytesAfter, bytes)],
-    ['Operators on integers', count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
+    [title(left, right), count(integers(left)), count(integers(right)), signed(integers(right) - integers(left), count)],
     ['Quantized tensors', count(left.summary.tensors.length), count(right.summary.tensors.length), signed(right.summary.tensors.length - left.summary.tensors.length, count)],
     ['Guarded', count(left.summary.guarded ?? 0), count(right.summary.guarded ?? 0), signed((right.summary.guarded ?? 0) - (left.summary.guarded ?? 0), count)],
     ['Time to make', took(left), took(right), ''],
-    ...metrics.map((key) => [metricNames[key], ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), Number.isFinite(left.metrics[key]) && Number.isFinite(right.metrics[key]) ? signed(right.metrics[key] - left.metrics[key], real) : '']),
+    ...metrics.map((key) => [metricNames[key], ...[left, right].map((one) => (Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')), metricChange(key, left.metrics, right.metrics)]),
   ], [1, 2, 3]);
+}
+
+/** @param {string} key @param {Record<string, number>} left @param {Record<string, number>} right */
+function metricChange(key, left, right) {
+  if (!Number.isFinite(left[key]) || !Number.isFinite(right[key])) return '';
+  return key === 'ms' && !runsDiffer(left, right) ? 'can’t be told' : signed(right[key] - left[key], real);
+}
+
+/** Operators are counted alike where both are of one kind. @param {Tried} left @param {Tried} right */
+function title(left, right) {
+  const [one, other] = [left, right].map(({ id, document }) => (id === float ? '' : worksOn(document).on));
+  return `Operators ${one === other || other === '' ? one : one === '' ? other : 'quantized'}`;
 }
 
 /** @param {Tried} left @param {Tried} right */

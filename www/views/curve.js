@@ -2,7 +2,7 @@
 /** Memory over time as a small picture, with the same numbers as a table beside it. */
 
 import { h, svg } from '../dom.js';
-import { duration, mib } from '../format.js';
+import { bytes, duration } from '../format.js';
 import { table } from './model.js';
 
 /** @import { Memory } from '../types.js' */
@@ -19,7 +19,7 @@ export function curve(points) {
   const line = (of) => points
     .map(({ at, memory }) => `${(((at - points[0].at) / span) * width).toFixed(1)},${(height - 4 - (of(memory) / most) * (height - 10)).toFixed(1)}`)
     .join(' ');
-  const text = `Memory in use ${mib(last.memory.live)}, at most ${mib(last.memory.peak)}; held ${mib(last.memory.pages)}`;
+  const text = `Memory in use ${bytes(last.memory.live)}, at most ${bytes(last.memory.peak)}; held ${bytes(last.memory.pages)}`;
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'curve', role: 'img', 'aria-label': text });
   const live = line((memory) => memory.live);
   picture.append(
@@ -46,5 +46,5 @@ export function curveTable(points) {
   // One row a stage and the last: what a person would read off the picture.
   const rows = points.filter((point, index) => index === points.length - 1 || points[index + 1].stage !== point.stage || index === 0);
   return h('details', {}, h('summary', {}, 'Memory as a table'),
-    table(['After', 'Time', 'In use', 'Most in use', 'Held'], rows.map(({ at, stage, memory }) => [stage, duration(at), mib(memory.live), mib(memory.peak), mib(memory.pages)]), [1, 2, 3, 4]));
+    table(['After', 'Time', 'In use', 'Most in use', 'Held'], rows.map(({ at, stage, memory }) => [stage, duration(at), bytes(memory.live), bytes(memory.peak), bytes(memory.pages)]), [1, 2, 3, 4]));
 }

@@ -1,18 +1,18 @@
 // @ts-check
 /** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
 
-import { adopt, undo } from '../changes.js';
+import { adopt, redo, undo } from '../changes.js';
 import { canonical, commandLine } from '../document.js';
 import { h } from '../dom.js';
 import { say } from '../messages.js';
 import { effect, signal } from '../signals.js';
-import { model, presets, randomData, run, samples, settings, undoable } from '../state.js';
+import { model, presets, randomData, redoable, run, samples, settings, undoable } from '../state.js';
 import { isPicture } from '../files.js';
 import { imageSettings } from '../studio.js';
 import { parse, write, YamlError } from '../yaml.js';
 import { save } from './download.js';
 
-const busy = () => run.value !== null;
+const busy = () => run.value !== null && !run.value.quick;
 
 /** @param {any} document */
 const yaml = (document) => write(document) || '# everything as it is where nothing is said\n';
@@ -59,6 +59,7 @@ export function documentEditor() {
   return h('div', { class: 'gap' },
     h('div', { class: 'row' },
       h('button', { type: 'button', class: 'small', id: 'undo', disabled: () => busy() || undoable.value.length === 0, onclick: undo }, 'Undo'),
+      h('button', { type: 'button', class: 'small', id: 'redo', disabled: () => busy() || redoable.value.length === 0, onclick: redo }, 'Redo'),
       h('button', { type: 'button', class: 'small', id: 'copy-command', onclick: () => copy('The command line', command()) }, 'Copy as a command line'),
     ),
     h('details', { id: 'advanced' },

@@ -2,16 +2,16 @@
 /** The line at the bottom: stage, progress, memory, cancel, and what was said so far. */
 
 import { h } from '../dom.js';
-import { mib, plural } from '../format.js';
+import { bytes, plural } from '../format.js';
 import { log } from '../messages.js';
 import { cancel } from '../run.js';
-import { done, engine, opening, run } from '../state.js';
+import { done, engine, measuring, opening, run } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { spark } from './curve.js';
 
 export function foot() {
   const stage = () => {
-    const now = run.value;
+    const now = run.value ?? measuring.value;
     if (opening.value) return `Opening ${opening.value.name}`;
     if (now) {
       const { stage: name, done: count = 0, of = 0, unit } = now.progress;
@@ -22,10 +22,10 @@ export function foot() {
     return done.value ? 'Done' : 'Ready';
   };
   const part = () => {
-    const { done: count = 0, of = 0 } = (run.value ?? opening.value)?.progress ?? {};
+    const { done: count = 0, of = 0 } = (run.value ?? measuring.value ?? opening.value)?.progress ?? {};
     return of > 0 && count > 0 ? String(count / of) : null;
   };
-  const busy = () => Boolean(run.value ?? opening.value);
+  const busy = () => Boolean(run.value ?? measuring.value ?? opening.value);
   const memory = () => run.value?.progress.memory ?? done.value?.memory ?? null;
   return h('div', { class: 'foot', role: 'group', 'aria-label': 'Progress' },
     h('span', { class: 'foot-stage' }, stage),
@@ -35,9 +35,9 @@ export function foot() {
       return points.length > 1 ? spark(points) : null;
     }, () => {
       const used = memory();
-      return used ? `${mib(used.live)} in use, ${mib(used.pages)} held` : '';
+      return used ? `${bytes(used.live)} in use, ${bytes(used.pages)} held` : '';
     }),
-    h('button', { type: 'button', class: 'small', hidden: () => !busy(), onclick: () => (run.peek() ? cancel() : cancelOpening()) }, 'Cancel'),
+    h('button', { type: 'button', class: 'small', hidden: () => !busy(), onclick: () => (run.peek() || measuring.peek() ? cancel() : cancelOpening()) }, 'Cancel'),
     h('details', { class: 'menu log' },
       h('summary', {}, () => `Log, ${plural(log.value.length, 'line')}`),
       h('div', { class: 'sheet up' },

@@ -2,7 +2,7 @@
 /** What a run will take, before it; and beside what it took, after it. */
 
 import { h } from '../dom.js';
-import { bytes, duration, mib, plural } from '../format.js';
+import { bytes, duration, plural } from '../format.js';
 import { forecast } from '../state.js';
 import { fact, table } from './model.js';
 
@@ -18,10 +18,10 @@ export function forecastView() {
     refusal && h('p', { class: 'callout bad' }, refusal),
     h('dl', { class: 'facts' },
       ...fact('It will take about', duration(ms)),
-      ...fact('Memory at most', mib(peakBytes)),
+      ...fact('Memory at most', bytes(peakBytes)),
       ...fact('Quantized model', bytes(outputBytes)),
     ),
-    h('p', { class: 'note' }, `A forecast for ${plural(samples, 'sample')} on ${plural(threads, 'thread')}, from a run of the first.${limitBytes === null ? '' : ` This page can hold ${mib(limitBytes)}.`}`),
+    h('p', { class: 'note' }, `A forecast for ${plural(samples, 'sample')} on ${plural(threads, 'thread')}, from a run of the first.${limitBytes === null ? '' : ` This page can hold ${bytes(limitBytes)}.`}`),
   );
 }
 
@@ -34,6 +34,6 @@ export function forecastAndActual({ forecast: told, took, memory, result, calibr
   /** @type {string[][]} */
   const rows = [['Size', bytes(told.outputBytes), bytes(result.summary.bytesAfter), apart(told.outputBytes, result.summary.bytesAfter)]];
   if (whole) rows.unshift(['Time', duration(told.ms), duration(took), apart(told.ms, took)]);
-  if (memory) rows.push(['Memory at most', mib(told.peakBytes), mib(memory.peak), apart(told.peakBytes, memory.peak)]);
+  if (memory) rows.push(['Memory at most', bytes(told.peakBytes), bytes(memory.peak), apart(told.peakBytes, memory.peak)]);
   return h('details', { id: 'forecast-actual' }, h('summary', {}, 'Forecast and actual'), table(['', 'Forecast', 'Actual', 'Apart'], rows, [1, 2, 3]));
 }

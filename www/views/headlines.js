@@ -3,23 +3,32 @@
 
 import { h } from '../dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../format.js';
-import { measureBoth } from '../measure.js';
-import { comparison, run, samples, timing, tried } from '../state.js';
+import { chooseOutput, measureBoth } from '../measure.js';
+import { sentence } from '../messages.js';
+import { heading, judged, kindNames, telling } from '../outputs.js';
+import { reading } from '../reading.js';
+import { chosenOutput, comparison, measuring, run, samples, timing, tried } from '../state.js';
+import { besideFloat, changed, runsDiffer, sharesDiffer } from '../telling.js';
 
 /** @import { Done, Tried } from '../state.js' */
+/** @import { Told } from '../telling.js' */
 
 /** @param {Done} done */
 export function headlines(done) {
-  const { bytesBefore, bytesAfter } = done.result.summary;
+  const { bytesBefore, bytesAfter, advice } = done.result.summary;
+  const grew = bytesAfter > bytesBefore;
   return [
     h('div', { class: 'headlines' },
-      headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, `${(bytesAfter / bytesBefore).toFixed(2)} of its size`, changed(done, (one) => one.summary.bytesAfter, bytes, false)),
+      headline('Size', bytes(bytesAfter), `from ${bytes(bytesBefore)}`, grew ? 'larger than the float model' : `${(bytesAfter / bytesBefore).toFixed(2)} of its size`,
+        against(done, (one) => one.summary.bytesAfter, { text: bytes, moreIsBetter: false }), grew ? 'bad' : ''),
       () => accuracy(done),
       () => latency(done),
     ),
+    // The first says why it grew, where it did.
+    ...advice.map((text, index) => h('p', { class: `callout ${grew && index === 0 ? 'bad' : 'fair'}`, 'data-advice': true }, sentence(text))),
     () => (comparison.value?.id === done.id && timing.value?.id === done.id ? null
       : h('div', { class: 'row' },
-        h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, 'Measure accuracy and time'),
+        h('button', { type: 'button', id: 'measure-both', disabled: () => run.value !== null || measuring.value !== null || samples.value.refs.length === 0, onclick: () => void measureBoth() }, 'Measure accuracy and time'),
         h('span', { class: 'note' }, samples.value.refs.length === 0 ? 'Needs samples: add some.' : `Runs both models here, on ${samples.value.refs.length === 1 ? 'the sample' : `the ${plural(samples.value.refs.length, 'sample')}`} that ${samples.value.refs.length === 1 ? 'is' : 'are'} here.`))),
   ];
 }
@@ -27,26 +36,47 @@ export function headlines(done) {
 /** @param {Done} done */
 function accuracy(done) {
   const now = comparison.value;
-  const first = now?.id === done.id ? now.found.outputs[0] : undefined;
-  if (!now || !first) return headline('Accuracy', '–', 'not measured yet', '', '');
-  const n = plural(now.found.samples, 'sample');
-  const sqnr = first.apart.sqnr >= 200 ? 'no noise' : `noise at −${first.apart.sqnr.toFixed(1)} dB`;
-  if (first.accuracy) {
-    const [float, quantized] = first.accuracy;
-    return headline('Accuracy', percent(quantized), `right; ${percent(float)} in float`, `on ${n}; ${sqnr}`, changed(done, (one) => one.metrics.accuracy, percent, true), quantized < float ? 'bad' : '');
-  }
-  if (first.top1 !== null) return headline('Accuracy', percent(first.top1), 'same first answer as in float', `on ${n}; ${sqnr}`, changed(done, (one) => one.metrics.top1, percent, true), first.top1 < 0.9 ? 'bad' : '');
-  return headline('Accuracy', first.apart.sqnr >= 200 ? 'equal' : `${first.apart.sqnr.toFixed(1)} dB`, 'signal over noise', `on ${n}; cosine ${first.apart.cosine.toFixed(4)}`, changed(done, (one) => one.metrics.sqnr, (by) => `${real(by)} dB`, true));
+  if (!now || now.id !== done.id) return headline('Accuracy', '–', 'not measured yet', '', null);
+  const { outputs, samples: n } = now.found;
+  const output = heading(now.found, chosenOutput.value);
+  if (!output) return headline('Accuracy', '–', 'no output is a computed float: none tells how well it was quantized', `on ${plural(n, 'sample')}`, null);
+  // A reader of text is read from its first output.
+  const lines = reading.value?.id === done.id && output.name === outputs[0].name ? reading.value.lines : null;
+  const read = lines ? { same: lines.filter((line) => line.float === line.quantized).length, of: lines.length } : undefined;
+  const { value, what, note, metric, kind } = judged(output, n, { read });
+  const texts = /** @type {Record<string, (by: number) => string>} */ ({ sqnr: (by) => `${real(by)} dB`, cosine: real });
+  const shares = ['top1', 'accuracy', 'boxes'].includes(metric);
+  const change = against(done, (one) => one.outputs?.[output.name]?.[metric], {
+    text: texts[metric] ?? percent, moreIsBetter: true, least: metric === 'sqnr' ? 0.05 : 0,
+    // Rows of a step and boxes are more than samples; of one answer a sample, so many must have changed.
+    differ: (is, was) => !shares || output.kind !== 'classes' || sharesDiffer(is, was, n),
+  });
+  return headline('Accuracy', value, what, `on ${plural(n, 'sample')}; ${note}`, change, kind, choice(outputs, output.name));
+}
+
+/** Which output it is, where there are several. @param {import('../types.js').OutputError[]} outputs @param {string} shown */
+function choice(outputs, shown) {
+  const all = telling(outputs);
+  if (outputs.length < 2) return null;
+  if (all.length < 2) return h('span', { class: 'note' }, `of ${shown}, the only computed float output`);
+  return h('label', { class: 'row of-output' }, h('span', { class: 'note' }, 'of'),
+    h('select', { class: 'small', id: 'headline-output', 'aria-label': 'Output that is judged', value: shown, onchange: (/** @type {Event} */ event) => {
+      chooseOutput(/** @type {HTMLSelectElement} */ (event.target).value);
+      // The card is another one now.
+      document.getElementById('headline-output')?.focus();
+    } },
+      ...all.map(({ name, kind }) => h('option', { value: name, selected: name === shown }, `${name} (${kindNames[kind]})`))));
 }
 
 /** @param {Done} done */
 function latency(done) {
   const now = timing.value;
-  if (!now || now.id !== done.id) return headline('Time of a run', '–', 'not measured yet', '', '');
+  if (!now || now.id !== done.id) return headline('Time of a run', '–', 'not measured yet', '', null);
   const [float, quantized] = [now.float.totals.total, now.quantized.totals.total];
-  const ratio = quantized.median / float.median;
-  return headline('Time of a run', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} of its time`,
-    `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}`, changed(done, (one) => one.metrics.ms, milliseconds, false), ratio > 1 ? 'bad' : '');
+  const said = besideFloat(quantized, float);
+  const change = against(done, (one) => one.metrics.ms, { text: milliseconds, moreIsBetter: false, differ: (_, __, one, other) => runsDiffer(one.metrics, other.metrics) });
+  return headline('Time of a run', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${said.text}`,
+    `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}; float ${milliseconds(float.p10)} to ${milliseconds(float.p90)}`, change, said.kind === 'bad' ? 'bad' : '');
 }
 
 /**
@@ -54,19 +84,19 @@ function latency(done) {
  *
  * @param {Done} done
  * @param {(one: Tried) => number | undefined} of
- * @param {(by: number) => string} text
- * @param {boolean} moreIsBetter
+ * @param {{ text: (by: number) => string, moreIsBetter: boolean, least?: number, differ?: (is: number, was: number, one: Tried, other: Tried) => boolean }} how
+ * @returns {Told | null}
  */
-function changed(done, of, text, moreIsBetter) {
+function against(done, of, { differ, ...how }) {
   const mine = tried.value.find(({ id }) => id === done.id);
   const before = tried.value.filter(({ id }) => id < done.id).at(-1);
   const [is, was] = [mine && of(mine), before && of(before)];
-  if (is === undefined || was === undefined) return '';
-  if (is === was) return 'as before';
-  return `${is > was ? '+' : '−'}${text(Math.abs(is - was))} against the one before, ${is > was === moreIsBetter ? 'better' : 'worse'}`;
+  if (!mine || !before || is === undefined || was === undefined) return null;
+  return changed(is, was, { ...how, differ: differ ? differ(is, was, mine, before) : true });
 }
 
-/** @param {string} title @param {string} value @param {string} what @param {string} more @param {string} change @param {string} [kind] `bad` where it cost something */
-function headline(title, value, what, more, change, kind = '') {
-  return h('div', { class: `headline ${kind}` }, h('span', { class: 'note' }, title), h('strong', {}, value), h('span', {}, what), more && h('span', { class: 'note' }, more), change && h('span', { class: 'note delta' }, change));
+/** @param {string} title @param {string} value @param {string} what @param {string} more @param {Told | null} change @param {string} [kind] `bad` where it cost something @param {Node | null} [chosen] */
+function headline(title, value, what, more, change, kind = '', chosen = null) {
+  return h('div', { class: `headline ${kind}` }, h('span', { class: 'note' }, title), h('strong', {}, value), h('span', {}, what), chosen, more && h('span', { class: 'note' }, more),
+    change && h('span', { class: `delta ${change.kind}` }, change.kind && h('span', { 'aria-hidden': 'true' }, change.kind === 'good' ? '▲ ' : '▼ '), change.text));
 }

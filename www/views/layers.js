@@ -1,13 +1,14 @@
 // @ts-check
 /** The table of layers: sorted, filtered, grouped, its columns chosen; a click from what is wrong to what mends it. */
 
-import { undo } from '../changes.js';
+import { redo, undo } from '../changes.js';
 import { h } from '../dom.js';
 import { bytes, count, plural, real } from '../format.js';
 import { floatGraph, needGraphs } from '../graphs.js';
 import { arranged, columns, csv, rows } from '../layers.js';
 import { batch, computed, effect, signal } from '../signals.js';
-import { done, model, run, selected, undoable } from '../state.js';
+import { done, model, redoable, run, selected, undoable } from '../state.js';
+import { worksOn } from '../words.js';
 import { keepFloat, methodChoice, sixteenBits } from './actions.js';
 import { save } from './download.js';
 import { triedPanel } from './tried.js';
@@ -32,6 +33,7 @@ const lines = computed(() => {
     { group, rows: inside.length, integers: inside.filter((row) => row.state === 'integers').length }, ...inside,
   ]);
 });
+const locked = () => run.value !== null && !run.value.quick;
 /** @param {Partial<Order>} change */
 const arrange = (change) => (order.value = { ...order.peek(), ...change });
 
@@ -54,7 +56,9 @@ export function layersView() {
     h('div', { class: 'row spread' },
       h('h2', { id: 'layers-title' }, 'Layers'),
       h('p', { class: 'note', id: 'layers-said', role: 'status' }, summary),
-      h('button', { type: 'button', class: 'small', disabled: () => undoable.value.length === 0 || run.value !== null, onclick: undo }, 'Undo'),
+      h('span', { class: 'row' },
+        h('button', { type: 'button', class: 'small', title: 'Ctrl+Z', disabled: () => undoable.value.length === 0 || locked(), onclick: undo }, 'Undo'),
+        h('button', { type: 'button', class: 'small', title: 'Ctrl+Shift+Z or Ctrl+Y', disabled: () => redoable.value.length === 0 || locked(), onclick: redo }, 'Redo')),
     ),
     tools(),
     table.element,
@@ -67,7 +71,7 @@ function summary() {
   const count_ = `${count(list.value.length)} of ${plural(rows.value.length, 'layer')}`;
   if (!result) return `${count_}. What becomes of each is known after a run.`;
   const integers = result.nodes.filter((node) => node.quantized).length;
-  return `${count_}; ${count(integers)} on integers; ${bytes(result.bytesAfter)}.`;
+  return `${count_}; ${count(integers)} ${worksOn(done.value?.document ?? {}).on}; ${bytes(result.bytesAfter)}.`;
 }
 
 function tools() {
@@ -83,7 +87,7 @@ function tools() {
     h('input', { type: 'search', id: 'layer-filter', placeholder: 'Filter by name, operator or reason', 'aria-label': 'Filter', value: () => order.value.text,
       oninput: (/** @type {Event} */ event) => arrange({ text: /** @type {HTMLInputElement} */ (event.target).value }) }),
     h('select', { id: 'layer-only', 'aria-label': 'Show', value: () => order.value.only, onchange: (/** @type {Event} */ event) => arrange({ only: /** @type {Order['only']} */ (/** @type {HTMLSelectElement} */ (event.target).value) }) },
-      ...[['all', 'All layers'], ['integers', 'On integers'], ['float', 'Float'], ['changed', 'Changed by me']].map(([value, text]) => h('option', { value }, text))),
+      h('option', { value: 'all' }, 'All layers'), h('option', { value: 'integers' }, () => worksOn(done.value?.document ?? {}).title), h('option', { value: 'float' }, 'Float'), h('option', { value: 'changed' }, 'Changed by me')),
     h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'layer-groups', checked: () => order.value.grouped, onchange: (/** @type {Event} */ event) => arrange({ grouped: /** @type {HTMLInputElement} */ (event.target).checked }) }), h('span', {}, 'Group by operator')),
     h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet columns' }, pickers)),
     h('button', { type: 'button', class: 'small', id: 'layers-csv', onclick: () => save(csv(list.peek(), columns.peek()), 'text/csv', `${stem()}.layers.csv`) }, 'CSV'),
@@ -104,7 +108,7 @@ function heading(shown) {
 
 /** @param {Group} group */
 function groupRow({ group, rows: inside, integers }) {
-  return h('tr', { class: 'group' }, h('th', { colspan: visible.peek().length + 1, scope: 'rowgroup' }, `${group}: ${count(inside)}`, done.peek() ? h('span', { class: 'note' }, `, ${count(integers)} on integers`) : null));
+  return h('tr', { class: 'group' }, h('th', { colspan: visible.peek().length + 1, scope: 'rowgroup' }, `${group}: ${count(inside)}`, done.peek() ? h('span', { class: 'note' }, `, ${count(integers)} ${worksOn(done.peek()?.document ?? {}).on}`) : null));
 }
 
 /** @param {Row} row */
@@ -127,7 +131,7 @@ function layerRow(row) {
 /** @param {Row} row */
 function state(row) {
   if (row.state === 'unknown') return h('span', { class: 'note' }, 'not yet known');
-  return row.state === 'integers' ? h('span', { class: 'chip good' }, 'integers') : h('span', { class: 'chip fair' }, 'float');
+  return row.state === 'integers' ? h('span', { class: 'chip good' }, worksOn(done.peek()?.document ?? {}).chip) : h('span', { class: 'chip fair' }, 'float');
 }
 
 /** Up and down go from layer to layer. @param {KeyboardEvent} event @param {{ reveal: (index: number) => void }} table */

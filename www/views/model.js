@@ -55,7 +55,7 @@ export function modelCard() {
       ...fact('Opset', String(card.opset)),
       ...fact('Written by', card.producer || 'not said'),
     ),
-    h('p', { class: 'forecast' }, meter(card.quantizable, nodes), h('span', {}, h('strong', {}, `${count(card.quantizable)} of ${count(nodes)}`), ' operators can be int8.')),
+    h('p', { class: 'forecast' }, meter(card.quantizable, nodes), h('span', {}, h('strong', {}, `${count(card.quantizable)} of ${count(nodes)}`), ' operators can be quantized.')),
     h('h3', {}, 'Inputs and outputs'),
     table(['', 'Name', 'Type', 'Shape'], [
       ...card.inputs.map((port) => ['in', h('code', {}, port.name), port.element, port.shape]),

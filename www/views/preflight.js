@@ -40,7 +40,7 @@ function whatBecomes({ operators, quantizable, float, warnings, parameters }) {
     return [...found, { level: 'good', text: what }];
   }
   const { operators: only, float: kept = [], by_node = {}, by_operator = {}, by_name = {} } = settings.value.document;
-  found.unshift({ level: quantizable > 0 ? 'good' : 'fair', text: `${count(quantizable)} of ${plural(nodes, 'operator')} can be integers.` });
+  found.unshift({ level: quantizable > 0 ? 'good' : 'fair', text: `${count(quantizable)} of ${plural(nodes, 'operator')} can be quantized: how many then work on integers, the result says, and why not more.` });
   for (const { operator, count: times, reason } of float.slice(0, listed)) found.push({ level: 'fair', text: `${count(times)} ${operator} ${times === 1 ? 'stays' : 'stay'} float: ${reason}.` });
   if (float.length > listed) found.push({ level: 'fair', text: `${plural(float.length - listed, 'more kind')} of operators stay float; the card below has the reasons.` });
   const byHand = kept.length + [by_node, by_operator, by_name].reduce((sum, scope) => sum + Object.values(scope).filter((one) => one.float).length, 0);

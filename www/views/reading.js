@@ -4,7 +4,7 @@
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';
 import { reading, readLines } from '../reading.js';
-import { run, samples } from '../state.js';
+import { measuring, run, samples } from '../state.js';
 import { tensorCanvas } from './data.js';
 import { table } from './model.js';
 
@@ -17,7 +17,7 @@ export function readingView(done) {
   return h('section', { class: 'gap', 'aria-labelledby': 'reading-title' },
     h('h3', { id: 'reading-title' }, 'What it reads'),
     now?.id === done.id ? lines(now.lines) : h('div', { class: 'row' },
-      h('button', { type: 'button', id: 'read', disabled: () => run.value !== null, onclick: () => void readLines() }, 'Read the lines with both models'),
+      h('button', { type: 'button', id: 'read', disabled: () => run.value !== null || measuring.value !== null, onclick: () => void readLines() }, 'Read the lines with both models'),
       h('span', { class: 'note' }, `${plural(samples.value.refs.length, 'line')}, in float and quantized.`)),
   );
 }

@@ -2,11 +2,12 @@
 /** What came of it: the headlines, the downloads, what was measured, what stayed float and why. */
 
 import { h } from '../dom.js';
-import { count, duration, mib, plural, real } from '../format.js';
-import { canonical, needsSamples } from '../document.js';
+import { bytes, count, duration, plural, real } from '../format.js';
+import { wantsRun } from '../changes.js';
 import { fail } from '../messages.js';
-import { held } from '../run.js';
-import { model, run, settings, tab } from '../state.js';
+import { inSession, quantize } from '../run.js';
+import { blocked, model, run, tab } from '../state.js';
+import { changedOperators, worksOn } from '../words.js';
 import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
 import { forecastAndActual } from './forecast.js';
@@ -22,18 +23,19 @@ const shown = 300;
 /** @param {Done} done */
 export function resultPanel(done) {
   const { summary, report } = done.result;
-  const nodes = summary.nodes.length;
-  const quantized = summary.nodes.filter((node) => node.quantized).length;
   const { fileName } = summary;
   const stem = fileName.replace(/\.onnx$/i, '');
   const memory = done.memory;
   const guarded = summary.guarded ?? 0;
   const { samples: seen = 0, given = seen } = done.calibration ?? {};
   const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
-  return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
+  const works = worksOn(done.document);
+  const changed = changedOperators(summary, model.peek()?.card ?? { operators: [] });
+  return h('section', { class: 'panel result', 'aria-labelledby': 'done-title', 'data-result': done.id },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
-    h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
-      () => `The settings have changed since. Quantize again to apply them; ${needsSamples(settings.value.document) && !held(settings.value.document) ? 'the samples are run again for it' : 'the ranges are kept, so it takes a moment only'}.`),
+    h('div', { class: 'callout fair row', id: 'changed', hidden: () => !wantsRun() },
+      h('span', {}, 'This is the result of other settings or samples: for those of now the samples are run again.'),
+      h('button', { type: 'button', class: 'small', id: 'again', disabled: () => blocked.value !== '', onclick: () => void quantize() }, 'Quantize again')),
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
     ...headlines(done),
     h('div', { class: 'row downloads' },
@@ -43,15 +45,15 @@ export function resultPanel(done) {
     ),
     moreFiles(stem),
     h('dl', { class: 'facts', id: 'made' },
-      ...fact('On integers', `${count(quantized)} of ${count(nodes)} operators`), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
-      ...(memory ? fact('Most memory in use', mib(memory.peak)) : [])),
+      ...fact(works.title, h('span', {}, changed.said, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Made in', duration(done.took)),
+      ...(memory ? fact('Most memory in use', bytes(memory.peak)) : [])),
     () => readingView(done),
     accuracy(done),
     latency(done),
     forecastAndActual(done),
     notes(summary.notes.slice(0, guarded), `${plural(guarded, 'tensor')} guarded: eight bits would have ruined ${guarded === 1 ? 'it' : 'them'}`),
     notes(summary.notes.slice(guarded), guarded > 0 ? `${plural(summary.notes.length - guarded, 'note')} more` : plural(summary.notes.length, 'note')),
-    left(summary.nodes.filter((node) => !node.quantized)),
+    left(summary.nodes.filter((node) => !node.quantized), works),
     tensors(summary.tensors),
     done.calibration && done.calibration.prepared.length > 0 && h('details', {}, h('summary', {}, 'What was changed before quantizing'), h('ul', {}, ...done.calibration.prepared.map((text) => h('li', {}, text)))),
   );
@@ -75,9 +77,10 @@ const forms = [
 function moreFiles(stem) {
   return h('details', { id: 'more-files' }, h('summary', {}, 'Other files'),
     h('div', { class: 'row' }, ...forms.map(([kind, text, ending, type]) => h('button', {
-      type: 'button', class: 'small', disabled: () => run.value !== null,
+      type: 'button', class: 'small', disabled: () => run.value !== null && !run.value.quick,
       onclick: async () => {
         try {
+          await inSession();
           save(await /** @type {import('../octet.js').Model} */ (model.peek()).export(kind), type, `${stem}.${ending}`);
         } catch (error) {
           fail(`${text} could not be made`, error, 'Measure the time first, or again after a reload: most of these tell what was measured.');
@@ -86,9 +89,9 @@ function moreFiles(stem) {
     h('p', { class: 'note' }, 'For a browser without a network, Perfetto, speedscope.app, spreadsheets and Model Explorer. They tell what was measured so far.'));
 }
 
-/** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes */
-function left(nodes) {
-  if (nodes.length === 0) return h('p', {}, 'Every operator that computes works on integers.');
+/** Float nodes, grouped by operator and reason. @param {NodeChoice[]} nodes @param {ReturnType<typeof worksOn>} works */
+function left(nodes, works) {
+  if (nodes.length === 0) return h('p', {}, `Every operator that computes works ${works.on}.`);
   /** @type {Map<string, { operator: string, reason: string, names: string[] }>} */
   const groups = new Map();
   for (const { node, operator, reason } of nodes) {
@@ -99,7 +102,7 @@ function left(nodes) {
   }
   const rows = [...groups.values()].sort((a, b) => b.names.length - a.names.length);
   return h('div', { class: 'gap' },
-    h('h3', {}, `${plural(nodes.length, 'operator stays', 'operators stay')} float`),
+    h('h3', {}, `${plural(nodes.length, 'operator stays', 'operators stay')} ${works.unlike}`),
     table(['Operator', 'Nodes', 'Why', 'Which'], rows.map(({ operator, reason, names }) => [
       operator, count(names.length), reason,
       names.length === 1 ? h('code', {}, names[0]) : h('details', {}, h('summary', {}, `${count(names.length)} names`), h('ul', { class: 'names' }, ...names.slice(0, shown).map((name) => h('li', {}, h('code', {}, name))))),

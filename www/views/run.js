@@ -2,7 +2,7 @@
 /** The button that starts, and what is seen while something runs. */
 
 import { h } from '../dom.js';
-import { bytes, duration, mib, plural, timeLeft } from '../format.js';
+import { bytes, duration, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize, suffice } from '../run.js';
 import { inWords, needsSamples } from '../document.js';
@@ -68,8 +68,8 @@ export function progressPanel() {
         if (!now?.samplesStarted || done === 0 || done === of) return '–';
         return timeLeft(((clock.value - now.samplesStarted) / done) * (of - done)).replace(' left', '');
       }),
-      ...live('Memory in use', () => mib(run.value?.progress.memory?.live)),
-      ...live('Memory held', () => mib(run.value?.progress.memory?.pages)),
+      ...live('Memory in use', () => bytes(run.value?.progress.memory?.live)),
+      ...live('Memory held', () => bytes(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
     filling(),

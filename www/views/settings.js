@@ -22,7 +22,8 @@ const names = /** @type {Record<string, string>} */ ({
   raw: '0 to 255, as it is',
 });
 
-const busy = () => run.value !== null;
+/** A run that calibrates; one that only makes the result of other settings is over in a moment, and the next follows it. */
+const busy = () => run.value !== null && !run.value.quick;
 const hasPictures = computed(() => samples.value.files.some(isPicture));
 
 /** @param {Event} event */

@@ -2,7 +2,7 @@
 /** The last calibrated run over time: its stages one below the other, samples, memory and where it grew, and the layers of one run; the same as tables. */
 
 import { h, svg } from '../dom.js';
-import { count, duration, mib, plural } from '../format.js';
+import { bytes, count, duration, plural } from '../format.js';
 import { done, run } from '../state.js';
 import { curve, curveTable } from './curve.js';
 import { layerLanes } from './lanes.js';
@@ -66,12 +66,12 @@ function story(points) {
   });
   return h('div', { class: 'stack' },
     h('dl', { class: 'facts' },
-      ...fact('Whole run', duration(last.at)), ...fact('Most in use', mib(last.memory.peak)), ...fact('Held at the start', mib(first.memory.pages)),
-      ...fact('Held at the end', mib(last.memory.pages)), ...fact('Growths seen', count(growths)),
+      ...fact('Whole run', duration(last.at)), ...fact('Most in use', bytes(last.memory.peak)), ...fact('Held at the start', bytes(first.memory.pages)),
+      ...fact('Held at the end', bytes(last.memory.pages)), ...fact('Growths seen', count(growths)),
     ),
     picture,
     table(['Stage', 'Begins', 'Takes', 'Samples', 'Held at its end', 'Growths'], all.map((stage) => [
-      stage.name, duration(stage.from), duration(stage.to - stage.from), stage.samples > 0 ? plural(stage.samples, 'sample') : '', mib(stage.pages), count(stage.grown),
+      stage.name, duration(stage.from), duration(stage.to - stage.from), stage.samples > 0 ? plural(stage.samples, 'sample') : '', bytes(stage.pages), count(stage.grown),
     ]), [1, 2, 3, 4, 5]),
     h('h3', {}, 'Memory'),
     curve(points), curveTable(points),

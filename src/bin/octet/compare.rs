@@ -37,6 +37,9 @@ pub struct Options {
     /// Measure both models, too, and tell where the quantized one is slower
     #[arg(long)]
     profile: bool,
+    /// Tell the error of each output with the weights alone as integers, too, and with the activations alone
+    #[arg(long)]
+    split: bool,
     /// Tell everything as JSON
     #[arg(long)]
     json: bool,
@@ -67,6 +70,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let runner = quantized.runner().map_err(named)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
+    if options.split && !comparing.split(runner.model()) {
+        eprintln!("the error can't be split: no weights are behind DequantizeLinear");
+    }
     let samples = Samples::of(&options.samples, options.demo)?;
     if samples.count() == 0 {
         return Err(Failure::usage(
@@ -168,13 +174,48 @@ fn label_of(labels: &HashMap<String, usize>, sample: &str) -> Option<usize> {
 fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
     let mut out = String::new();
     writeln!(out, "{} samples", found.samples)?;
+    match &found.headline {
+        Some(name) => writeln!(out, "worst output: {name}")?,
+        None => writeln!(
+            out,
+            "no output is a computed float: none tells how well the model was quantized"
+        )?,
+    }
     for output in &found.outputs {
         let apart = &output.apart;
+        if !output.kind.tells() {
+            writeln!(
+                out,
+                "output {}: {}, no measure of the error",
+                output.name, output.kind
+            )?;
+            continue;
+        }
         write!(
             out,
-            "output {}: SQNR {:.1} dB, cosine {:.6}, apart at most {:.5}, {:.6} in the mean",
-            output.name, apart.sqnr, apart.cosine, apart.max, apart.mean
+            "output {} ({}): SQNR {:.1} dB, cosine {:.6}, apart at most {:.5}, {:.6} in the mean",
+            output.name, output.kind, apart.sqnr, apart.cosine, apart.max, apart.mean
         )?;
+        if let Some(parts) = &output.parts {
+            write!(
+                out,
+                "; boxes alone {:.1} dB, scores alone {:.1} dB",
+                parts.boxes, parts.scores
+            )?;
+        }
+        if let Some(boxes) = &output.boxes {
+            write!(
+                out,
+                "; {} of {} confident boxes found again, {} more",
+                boxes.found, boxes.confident, boxes.extra
+            )?;
+        }
+        if let (Some(weights), Some(activations)) = (output.weights_only, output.activations_only) {
+            write!(
+                out,
+                "; weights only {weights:.1} dB, activations only {activations:.1} dB"
+            )?;
+        }
         if let (Some(first), Some(five)) = (output.top1, output.top5) {
             write!(
                 out,

@@ -271,16 +271,16 @@ fn forecast(
 
 /// A forecast in a line.
 fn told(forecast: &Forecast) -> String {
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let mb = |bytes: u64| bytes as f64 / 1e6;
     let refusal = forecast
         .refusal
         .as_ref()
         .map_or(String::new(), |why| format!("; {why}"));
     format!(
-        "it will take about {:.0} MiB of memory and {:.1} s, and the result will have about {:.1} MiB{refusal}\n",
-        mib(forecast.peak_bytes),
+        "it will take about {:.0} MB of memory and {:.1} s, and the result will have about {:.1} MB{refusal}\n",
+        mb(forecast.peak_bytes),
         forecast.ms / 1e3,
-        mib(forecast.output_bytes)
+        mb(forecast.output_bytes)
     )
 }
 

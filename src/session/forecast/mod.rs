@@ -326,21 +326,21 @@ fn told(
 }
 
 fn refusal(peak: u64, limit: u64, calibrating: u64, parts: &Parts, at_once: u64) -> String {
-    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let mb = |bytes: u64| bytes.div_ceil(1_000_000);
     let each = (parts.live + parts.ranges) / (at_once + 1);
     let fewer = at_once > 1 && calibrating - each * (at_once - 1) < limit;
     let way = match (fewer, cfg!(target_family = "wasm")) {
         (true, _) => format!(
-            "use fewer threads, each of which takes about {} MiB",
-            mib(each)
+            "use fewer threads, each of which takes about {} MB",
+            mb(each)
         ),
         (false, true) => "use the command line, which has the memory of the machine".to_string(),
         (false, false) => "use smaller samples or a machine with more memory".to_string(),
     };
     format!(
-        "it will take about {} MiB at its peak and there are {} MiB: {way}",
-        mib(peak),
-        mib(limit)
+        "it will take about {} MB at its peak and there are {} MB: {way}",
+        mb(peak),
+        mb(limit)
     )
 }
 

@@ -1,0 +1,377 @@
+//! Kinds of outputs: what each output of a model is to be judged by. A classifier is judged by its greatest class, an embedding
+//! by its direction, a detector by its boxes; what is integers or only passed through says nothing of how it was quantized.
+
+use serde::Serialize;
+
+use super::MOVING;
+use crate::graph::{Model, Uses};
+use crate::onnx::schema::{DataType, NodeProto};
+
+/// What an output is to be judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OutputKind {
+    /// A row of classes a sample: by the greatest.
+    Classes,
+    /// A row of classes at each step of a sequence, as readers of text have: by the greatest of each.
+    Steps,
+    /// A vector that stands for the sample: by the cosine.
+    Embedding,
+    /// Boxes of a detector, with their scores or without: by those that are found again.
+    Boxes,
+    /// Scores of boxes that are in another output.
+    Scores,
+    /// Other floats: by the ratio of signal to noise.
+    #[default]
+    Values,
+    /// Integers or booleans: by nothing.
+    Integers,
+    /// Floats that come from the inputs unchanged, or from constants: by nothing.
+    Passed,
+}
+
+impl std::fmt::Display for OutputKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            OutputKind::Classes => "classes",
+            OutputKind::Steps => "classes at each step",
+            OutputKind::Embedding => "embedding",
+            OutputKind::Boxes => "boxes",
+            OutputKind::Scores => "scores of boxes",
+            OutputKind::Values => "values",
+            OutputKind::Integers => "integers",
+            OutputKind::Passed => "passed through",
+        })
+    }
+}
+
+impl OutputKind {
+    /// Whether such an output can tell how well a model was quantized.
+    pub fn tells(self) -> bool {
+        !matches!(self, OutputKind::Integers | OutputKind::Passed)
+    }
+}
+
+/// What the graph says of an output; its shape is known once it was made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ending {
+    name: String,
+    integers: bool,
+    passed: bool,
+    /// The last operator that computes.
+    last: String,
+    /// Whether scores between 0 and 1 are joined into it: a Sigmoid or Softmax not far before.
+    squashed: bool,
+    /// Whether what comes out was chosen among boxes.
+    chosen: bool,
+}
+
+/// Operators that change no value, only its place or its type.
+const STILL: [&str; 3] = ["Cast", "CastLike", "Dropout"];
+/// Operators behind which only the form changes: the one before says what the output is.
+const FORMS: [&str; 8] = [
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "Identity",
+    "Cast",
+    "Dropout",
+];
+/// Operators of a matrix or a convolution, and what may follow one.
+const LINEAR: [&str; 6] = [
+    "Gemm",
+    "MatMul",
+    "Conv",
+    "GlobalAveragePool",
+    "Add",
+    "FusedGemm",
+];
+const SQUASHING: [&str; 4] = ["Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"];
+const CHOOSING: [&str; 2] = ["NonMaxSuppression", "TopK"];
+/// Widths of usual embeddings; a classifier seldom has as many classes.
+const WIDTHS: [usize; 12] = [64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048];
+/// How many nodes back a Sigmoid, Softmax or choice is looked for.
+const NEAR: usize = 64;
+
+/// Words in names of outputs.
+const EMBEDDINGS: [&str; 7] = [
+    "embed",
+    "feature",
+    "hidden",
+    "pool",
+    "vector",
+    "encod",
+    "descriptor",
+];
+const SCORES: [&str; 8] = [
+    "logit", "prob", "score", "class", "label", "softmax", "conf", "cls",
+];
+const PLACES: [&str; 9] = [
+    "landmark", "keypoint", "kpt", "point", "coord", "pose", "offset", "regress", "vert",
+];
+const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
+
+impl Ending {
+    /// The endings of a prepared model's outputs, in their order.
+    pub(super) fn all(model: &Model) -> Vec<Ending> {
+        let (uses, elements) = (model.graph.uses(), model.graph.element_types());
+        let outputs = model.graph.outputs.iter();
+        let names = outputs.map(|output| output.name.as_deref().unwrap_or_default());
+        names
+            .map(|name| {
+                let element = elements.get(name);
+                let floats = [
+                    DataType::Float,
+                    DataType::Float16,
+                    DataType::Double,
+                    DataType::Bfloat16,
+                ];
+                Ending {
+                    name: name.to_lowercase(),
+                    integers: element.is_some_and(|element| !floats.contains(element)),
+                    passed: passed(model, &uses, name),
+                    last: last(model, &uses, name),
+                    squashed: is_near(model, &uses, name, &SQUASHING),
+                    chosen: is_near(model, &uses, name, &CHOOSING),
+                }
+            })
+            .collect()
+    }
+
+    /// An output of this name of which nothing else is known.
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Ending {
+        Ending {
+            name: name.into(),
+            ..Ending::default()
+        }
+    }
+
+    /// An output that boxes and squashed scores were joined into.
+    #[cfg(test)]
+    pub(super) fn joined() -> Ending {
+        Ending {
+            last: "Concat".into(),
+            squashed: true,
+            ..Ending::default()
+        }
+    }
+
+    fn is_called(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.name.contains(word))
+    }
+
+    pub(super) fn is_called_boxes(&self) -> bool {
+        self.is_called(&BOXES)
+    }
+
+    pub(super) fn is_called_scores(&self) -> bool {
+        self.is_called(&SCORES)
+    }
+
+    /// Whether others are joined into it, and scores between 0 and 1 among them.
+    pub(super) fn joins_scores(&self) -> bool {
+        self.last == "Concat" && self.squashed
+    }
+
+    /// Whether its rows were chosen among boxes.
+    pub(super) fn is_choice(&self) -> bool {
+        self.chosen
+    }
+
+    /// What tells nothing, whatever its shape.
+    pub(super) fn silent(&self) -> Option<OutputKind> {
+        match (self.integers, self.passed) {
+            (true, _) => Some(OutputKind::Integers),
+            (false, true) => Some(OutputKind::Passed),
+            (false, false) => None,
+        }
+    }
+
+    /// The kind of an output of this shape that is no detector's.
+    pub(super) fn kind(&self, shape: &[usize]) -> OutputKind {
+        if let Some(kind) = self.silent() {
+            return kind;
+        }
+        let squashed = SQUASHING.contains(&self.last.as_str());
+        let named = squashed || self.is_called(&SCORES);
+        match *shape_of_rows(shape) {
+            [_, width] if width > 1 => {
+                let linear = LINEAR.contains(&self.last.as_str());
+                match (named, self.is_called(&EMBEDDINGS), self.is_called(&PLACES)) {
+                    _ if squashed => OutputKind::Classes,
+                    (_, true, _) => OutputKind::Embedding,
+                    (_, _, true) => OutputKind::Values,
+                    (true, ..) => OutputKind::Classes,
+                    _ if linear && !WIDTHS.contains(&width) => OutputKind::Classes,
+                    _ if width >= WIDTHS[0] => OutputKind::Embedding,
+                    _ => OutputKind::Values,
+                }
+            }
+            [_, _, width] if width > 1 => match self.is_called(&EMBEDDINGS) {
+                true => OutputKind::Embedding,
+                // A Sigmoid says of each class by itself whether it is there: maps of notes, masks.
+                false if self.last.ends_with("Sigmoid") => OutputKind::Values,
+                false if named => OutputKind::Steps,
+                false if self.last == "LayerNormalization" => OutputKind::Embedding,
+                false => OutputKind::Values,
+            },
+            _ => OutputKind::Values,
+        }
+    }
+}
+
+/// A shape without the sizes of one behind the classes, which are places of a picture.
+pub(super) fn shape_of_rows(shape: &[usize]) -> &[usize] {
+    match shape {
+        [_, _, 1, 1] => &shape[..2],
+        _ => shape,
+    }
+}
+
+fn maker<'a>(model: &'a Model, uses: &Uses, value: &str) -> Option<&'a NodeProto> {
+    uses.producer(value).map(|node| &model.graph.nodes[node])
+}
+
+/// Whether nothing is computed between the inputs, or constants, and this value.
+fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
+    let mut waiting = vec![value.to_string()];
+    let mut seen = std::collections::HashSet::new();
+    while let Some(value) = waiting.pop() {
+        let Some(node) = maker(model, uses, &value) else {
+            continue;
+        };
+        let operator = node.op_type.as_deref().unwrap_or_default();
+        if !MOVING.contains(&operator) && !STILL.contains(&operator) {
+            return false;
+        }
+        let inputs = node.input.iter().filter(|input| !input.is_empty());
+        waiting.extend(
+            inputs
+                .filter(|input| seen.insert((*input).clone()))
+                .cloned(),
+        );
+    }
+    true
+}
+
+/// The operator of the last node that does more than change the form.
+fn last(model: &Model, uses: &Uses, value: &str) -> String {
+    let mut value = value.to_string();
+    while let Some(node) = maker(model, uses, &value) {
+        let operator = node.op_type.clone().unwrap_or_default();
+        match node.input.first() {
+            Some(before) if FORMS.contains(&operator.as_str()) => value.clone_from(before),
+            _ => return operator,
+        }
+    }
+    String::new()
+}
+
+/// Whether one of these operators is among the nodes next before a value.
+fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool {
+    let mut waiting = std::collections::VecDeque::from([value.to_string()]);
+    let mut seen = std::collections::HashSet::new();
+    while let (Some(value), true) = (waiting.pop_front(), seen.len() < NEAR) {
+        let Some(place) = uses.producer(&value) else {
+            continue;
+        };
+        if !seen.insert(place) {
+            continue;
+        }
+        let node = &model.graph.nodes[place];
+        if operators.iter().any(|operator| node.is(operator)) {
+            return true;
+        }
+        // What a matrix or a convolution reads is of another kind than what it makes.
+        if !["Gemm", "MatMul", "Conv"].iter().any(|name| node.is(name)) {
+            waiting.extend(node.input.iter().cloned());
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
+
+    /// A model of one input `x` of floats, its last node's result named as the output.
+    fn model(nodes: &[(&str, &[&str], &str)], outputs: &[&str]) -> Model {
+        let named = |name: &&str| ValueInfoProto {
+            name: Some((*name).into()),
+            ..Default::default()
+        };
+        let graph = GraphProto {
+            input: ["x"].iter().map(named).collect(),
+            output: outputs.iter().map(named).collect(),
+            node: nodes
+                .iter()
+                .map(|(operator, inputs, output)| {
+                    NodeProto::new(operator, output, inputs, &[*output])
+                })
+                .collect(),
+            initializer: vec![TensorProto::from_f32("w", &[1], &[1.0])],
+            ..Default::default()
+        };
+        Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+    }
+
+    fn kind(nodes: &[(&str, &[&str], &str)], output: &str, shape: &[usize]) -> OutputKind {
+        Ending::all(&model(nodes, &[output]))[0].kind(shape)
+    }
+
+    #[test]
+    fn classes_are_told_from_embeddings_by_their_ending_their_name_and_their_width() {
+        let dense: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "y")];
+        assert_eq!(kind(dense, "y", &[1, 1000]), OutputKind::Classes);
+        assert_eq!(kind(dense, "y", &[1, 512]), OutputKind::Embedding);
+        let soft: &[(&str, &[&str], &str)] =
+            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
+        assert_eq!(kind(soft, "y", &[1, 512]), OutputKind::Classes);
+        let named: &[(&str, &[&str], &str)] = &[("MatMul", &["x", "w"], "image_embeds")];
+        assert_eq!(
+            kind(named, "image_embeds", &[1, 1000]),
+            OutputKind::Embedding
+        );
+        let pooled: &[(&str, &[&str], &str)] = &[("Tanh", &["x"], "y")];
+        assert_eq!(kind(pooled, "y", &[1, 300]), OutputKind::Embedding);
+        let points: &[(&str, &[&str], &str)] = &[("Gemm", &["x", "w"], "landmarks")];
+        assert_eq!(kind(points, "landmarks", &[1, 136]), OutputKind::Values);
+        // Behind a pool the classes still have the two axes of a picture.
+        let pool: &[(&str, &[&str], &str)] = &[("GlobalAveragePool", &["x"], "y")];
+        assert_eq!(kind(pool, "y", &[1, 10, 1, 1]), OutputKind::Classes);
+        assert_eq!(kind(pool, "y", &[1, 10, 7, 7]), OutputKind::Values);
+    }
+
+    #[test]
+    fn steps_of_a_reader_are_told_from_hidden_states() {
+        let reads: &[(&str, &[&str], &str)] =
+            &[("MatMul", &["x", "w"], "h"), ("Softmax", &["h"], "y")];
+        assert_eq!(kind(reads, "y", &[1, 40, 97]), OutputKind::Steps);
+        let maps: &[(&str, &[&str], &str)] = &[("Sigmoid", &["x"], "y")];
+        assert_eq!(kind(maps, "y", &[1, 172, 88]), OutputKind::Values);
+        let hides: &[(&str, &[&str], &str)] = &[("Add", &["x", "w"], "last_hidden_state")];
+        assert_eq!(
+            kind(hides, "last_hidden_state", &[1, 40, 384]),
+            OutputKind::Embedding
+        );
+    }
+
+    #[test]
+    fn what_is_only_passed_through_or_is_integers_tells_nothing() {
+        let passes: &[(&str, &[&str], &str)] =
+            &[("Identity", &["x"], "ids"), ("Tanh", &["x"], "y")];
+        let found = Ending::all(&model(passes, &["ids", "y"]));
+        assert_eq!(found[0].kind(&[1, 16]), OutputKind::Passed);
+        assert_eq!(found[1].kind(&[1, 384]), OutputKind::Embedding);
+        let whole = Ending {
+            integers: true,
+            ..Ending::default()
+        };
+        assert_eq!(whole.kind(&[1, 1000]), OutputKind::Integers);
+        assert!(!OutputKind::Integers.tells() && !OutputKind::Passed.tells());
+    }
+}
