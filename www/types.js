@@ -279,7 +279,8 @@
  * @typedef {object} Comparison
  * @property {number} samples
  * @property {OutputError[]} outputs
- * @property {LayerError[]} layers in the order of the float model
+ * @property {LayerError[]} layers in the order of the float model; none where they could not be compared
+ * @property {string | null} layersFailed why the layers could not be compared while the outputs were
  * @property {string[]} worst the layers that add most, the worst first
  * @property {string[]} unpaired float values without a counterpart
  * @property {Warning[]} warnings

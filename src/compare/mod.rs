@@ -2,7 +2,8 @@
 //! apart, where the error comes from, and what to do about it.
 //!
 //! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
-//! few live sets and not all values of two models.
+//! few live sets and not all values of two models. Where there is no such run, each model runs by itself and only the outputs
+//! are compared.
 
 mod combine;
 mod difference;
@@ -25,6 +26,7 @@ use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use outputs::Outputs;
+use simulate::simulate;
 use warnings::Inputs;
 
 /// Why two models can't be compared.
@@ -88,8 +90,10 @@ pub struct Comparison {
     pub samples: usize,
     /// The outputs.
     pub outputs: Vec<OutputError>,
-    /// The layers in the order of the float model.
+    /// The layers in the order of the float model; none where they could not be compared.
     pub layers: Vec<LayerError>,
+    /// Why the layers could not be compared, while the outputs were; `None` where they were.
+    pub layers_failed: Option<String>,
     /// The names of the layers that add most, the worst first.
     pub worst: Vec<String>,
     /// Values of the float model that the quantized one has no counterpart of.
@@ -130,16 +134,27 @@ struct Sums {
     count: u64,
     outside: u64,
     ends: Option<(f32, f32)>,
+    /// Whether the quantized model made another number of elements in its place, as a selection of boxes may.
+    unlike: bool,
+}
+
+/// Both models in one, and what was seen of it.
+struct Layers {
+    engine: Engine,
+    combined: Combined,
+    sums: Vec<Sums>,
 }
 
 /// A comparison under way.
 pub struct Comparing {
-    engine: Engine,
-    combined: Combined,
-    sums: Vec<Sums>,
+    /// `Err` says why only the outputs are compared.
+    layers: Result<Layers, String>,
+    /// Each model by itself, once they have to run so.
+    apart: Option<[Engine; 2]>,
     outputs: Outputs,
     inputs: Inputs,
     float: Model,
+    quantized: Model,
     samples: usize,
 }
 
@@ -162,14 +177,19 @@ impl Comparing {
         }
         names::give_back(&float, &mut quantized);
         let combined = combine(&float, &quantized)?;
-        let engine = Engine::watching(combined.model.clone(), combined.watched.clone());
-        Ok(Comparing {
-            engine,
+        let inputs = Inputs::of(&float, &combined.simulated);
+        let layers = Layers {
+            engine: Engine::watching(combined.model.clone(), combined.watched.clone()),
             sums: combined.pairs.iter().map(|_| Sums::default()).collect(),
-            outputs: Outputs::of(&float),
-            inputs: Inputs::of(&float, &combined.simulated),
             combined,
+        };
+        Ok(Comparing {
+            layers: Ok(layers),
+            apart: None,
+            outputs: Outputs::of(&float),
+            inputs,
             float,
+            quantized,
             samples: 0,
         })
     }
@@ -181,9 +201,94 @@ impl Comparing {
         label: Option<usize>,
         stop: impl Fn() -> bool,
     ) -> Result<(), CompareError> {
+        let together = match &mut self.layers {
+            Ok(layers) => match layers.feed(inputs, &stop) {
+                Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
+                made => made.map_err(|error| error.to_string()),
+            },
+            Err(reason) => Err(reason.clone()),
+        };
+        let made = match together {
+            Ok(made) => made,
+            Err(reason) => {
+                let made = self.run_apart(inputs, &stop)?;
+                self.layers = Err(reason);
+                made
+            }
+        };
+        self.inputs.look(inputs);
+        let (float, quantized) = made.split_at(made.len() / 2);
+        self.outputs.add(float, quantized, label);
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// What each model by itself makes, the float one first.
+    fn run_apart(
+        &mut self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let engines = self
+            .apart
+            .get_or_insert_with(|| [&self.float, &self.quantized].map(alone));
+        let mut made = Vec::new();
+        for engine in engines {
+            made.extend(engine.run(inputs, |_, _| {}, stop)?);
+        }
+        Ok(made)
+    }
+
+    /// The result.
+    pub fn finish(self) -> Comparison {
+        let outputs = self.outputs.finish();
+        let (layers, simulated, unpaired, failed) = match self.layers {
+            Ok(layers) => {
+                let (errors, unlike) = layers.errors();
+                let unpaired = [layers.combined.alone, unlike].concat();
+                (errors, layers.combined.simulated, unpaired, None)
+            }
+            Err(reason) => (
+                Vec::new(),
+                simulate(&self.quantized),
+                Vec::new(),
+                Some(reason),
+            ),
+        };
+        let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
+        order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
+        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
+        let warnings = warnings::find(&self.float, &simulated, &layers, &self.inputs);
+        Comparison {
+            samples: self.samples,
+            outputs,
+            layers,
+            layers_failed: failed,
+            worst,
+            unpaired,
+            warnings,
+        }
+    }
+}
+
+fn alone(model: &Model) -> Engine {
+    Engine::new(model.clone(), Vec::new())
+}
+
+impl Layers {
+    /// Runs a sample; the outputs of both models.
+    fn feed(
+        &mut self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
         let (pairs, sums) = (&self.combined.pairs, &mut self.sums);
         let see = |slot: usize, values: &[&[f32]]| {
             let (pair, sums) = (&pairs[slot], &mut sums[slot]);
+            if values.iter().any(|other| other.len() != values[0].len()) {
+                sums.unlike = true;
+                return;
+            }
             let passed = pair.passes.map(|ends| cut(values, ends));
             let passed: Option<Vec<&[f32]>> = passed
                 .as_ref()
@@ -201,21 +306,15 @@ impl Comparing {
                 }
             }
         };
-        let made = self.engine.run_beside(inputs, see, stop)?;
-        self.inputs.look(inputs);
-        let (float, quantized) = made.split_at(made.len() / 2);
-        self.outputs.add(float, quantized, label);
-        self.samples += 1;
-        Ok(())
+        self.engine.run_beside(inputs, see, stop)
     }
 
-    /// The result.
-    pub fn finish(self) -> Comparison {
-        let mut layers: Vec<LayerError> = self
-            .combined
-            .pairs
-            .iter()
-            .zip(&self.sums)
+    /// The error of each layer, and the values that have none: of which the quantized model made another number.
+    fn errors(&self) -> (Vec<LayerError>, Vec<String>) {
+        let seen = self.combined.pairs.iter().zip(&self.sums);
+        let (unlike, seen): (Vec<_>, Vec<_>) = seen.partition(|(_, sums)| sums.unlike);
+        let mut layers: Vec<LayerError> = seen
+            .into_iter()
             .map(|(pair, sums)| {
                 let moves = MOVING.contains(&pair.operator.as_str());
                 LayerError {
@@ -243,19 +342,8 @@ impl Comparing {
         for layer in layers.iter_mut().filter(|_| total > 0.0) {
             layer.harm /= total;
         }
-        let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
-        order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
-        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
-        let outputs = self.outputs.finish();
-        let warnings = warnings::find(&self.float, &self.combined.simulated, &layers, &self.inputs);
-        Comparison {
-            samples: self.samples,
-            outputs,
-            layers,
-            worst,
-            unpaired: self.combined.alone,
-            warnings,
-        }
+        let unlike = unlike.into_iter().map(|(pair, _)| pair.value.clone());
+        (layers, unlike.collect())
     }
 }
 
@@ -295,12 +383,4 @@ fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn what_rounds_to_an_end_is_not_outside() {
-        // The ends of a range are an integer times a scale, which is a little off: all white is no outlier.
-        let outside = super::outside((-0.99999994, 0.99999));
-        let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
-        assert_eq!(found, [false, false, false, true, true]);
-    }
-}
+mod tests;
