@@ -306,7 +306,7 @@ impl Session {
         let runner = quantized.runner().map_err(error)?;
         let mut comparing = self.inner.begin_comparison(&runner).map_err(error)?;
         if split {
-            comparing.split(runner.model());
+            comparing.split();
         }
         self.comparing = Some(comparing);
         Ok(())

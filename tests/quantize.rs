@@ -2,14 +2,10 @@
 //! slots left empty. The result is always a valid graph, and every node says what became of it.
 #![allow(clippy::unwrap_used)]
 
-#[path = "quantize/any_damage.rs"]
-mod any_damage;
 #[path = "quantize/any_settings.rs"]
 mod any_settings;
 #[path = "quantize/chains.rs"]
 mod chains;
-#[path = "quantize/damaged.rs"]
-mod damaged;
 #[path = "quantize/done.rs"]
 mod done;
 mod graphs;
@@ -19,8 +15,6 @@ mod joined;
 mod ranges;
 #[path = "quantize/refusals.rs"]
 mod refusals;
-#[path = "quantize/sound.rs"]
-mod sound;
 #[path = "quantize/unheeded.rs"]
 mod unheeded;
 

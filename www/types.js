@@ -303,8 +303,8 @@
  * @property {number} samples
  * @property {OutputError[]} outputs
  * @property {string | null} headline the output that is worst off, among those that tell anything
- * @property {LayerError[]} layers in the order of the float model; empty where they could not be compared
- * @property {string | null} [layersFailed] why they could not
+ * @property {LayerError[]} layers in the order of the float model; none where they could not be compared
+ * @property {string | null} layersFailed why the layers could not be compared while the outputs were
  * @property {string[]} worst the layers that add most, the worst first
  * @property {string[]} unpaired float values without a counterpart
  * @property {Warning[]} warnings

@@ -2,7 +2,8 @@
 //! apart, where the error comes from, and what to do about it.
 //!
 //! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
-//! few live sets and not all values of two models.
+//! few live sets and not all values of two models. Where there is no such run, each model runs by itself and only the outputs
+//! are compared.
 
 mod boxes;
 mod combine;
@@ -30,6 +31,7 @@ use crate::prepare::{PrepareError, raise_opset};
 use crate::tensor::Tensor;
 use combine::{Combined, combine};
 use outputs::Outputs;
+use simulate::simulate;
 use split::Split;
 use warnings::Inputs;
 
@@ -96,8 +98,10 @@ pub struct Comparison {
     pub outputs: Vec<OutputError>,
     /// The output that is worst off, among those that tell anything.
     pub headline: Option<String>,
-    /// The layers in the order of the float model.
+    /// The layers in the order of the float model; none where they could not be compared.
     pub layers: Vec<LayerError>,
+    /// Why the layers could not be compared, while the outputs were; `None` where they were.
+    pub layers_failed: Option<String>,
     /// The names of the layers that add most, the worst first.
     pub worst: Vec<String>,
     /// Values of the float model that the quantized one has no counterpart of.
@@ -138,17 +142,28 @@ struct Sums {
     count: u64,
     outside: u64,
     ends: Option<(f32, f32)>,
+    /// Whether the quantized model made another number of elements in its place, as a selection of boxes may.
+    unlike: bool,
+}
+
+/// Both models in one, and what was seen of it.
+struct Layers {
+    engine: Engine,
+    combined: Combined,
+    sums: Vec<Sums>,
 }
 
 /// A comparison under way.
 pub struct Comparing {
-    engine: Engine,
-    combined: Combined,
-    sums: Vec<Sums>,
+    /// `Err` says why only the outputs are compared.
+    layers: Result<Layers, String>,
+    /// Each model by itself, once they have to run so.
+    apart: Option<[Engine; 2]>,
     outputs: Outputs,
     inputs: Inputs,
     float: Model,
     split: Option<Split>,
+    quantized: Model,
     samples: usize,
 }
 
@@ -171,23 +186,28 @@ impl Comparing {
         }
         names::give_back(&float, &mut quantized);
         let combined = combine(&float, &quantized)?;
-        let engine = Engine::watching(combined.model.clone(), combined.watched.clone());
-        Ok(Comparing {
-            engine,
+        let inputs = Inputs::of(&float, &combined.simulated);
+        let layers = Layers {
+            engine: Engine::watching(combined.model.clone(), combined.watched.clone()),
             sums: combined.pairs.iter().map(|_| Sums::default()).collect(),
-            outputs: Outputs::of(&float),
-            inputs: Inputs::of(&float, &combined.simulated),
             combined,
+        };
+        Ok(Comparing {
+            layers: Ok(layers),
+            apart: None,
+            outputs: Outputs::of(&float),
+            inputs,
             float,
             split: None,
+            quantized,
             samples: 0,
         })
     }
 
     /// Splits the error of the outputs in two from the next sample on: weights alone, and activations alone. That takes two
     /// more runs a sample. Whether it can: the quantized model has to have its weights behind DequantizeLinear.
-    pub fn split(&mut self, quantized: &Model) -> bool {
-        self.split = Split::of(&self.float, quantized);
+    pub fn split(&mut self) -> bool {
+        self.split = Split::of(&self.float, &self.quantized);
         self.split.is_some()
     }
 
@@ -198,9 +218,103 @@ impl Comparing {
         label: Option<usize>,
         stop: impl Fn() -> bool,
     ) -> Result<(), CompareError> {
+        let together = match &mut self.layers {
+            Ok(layers) => match layers.feed(inputs, &stop) {
+                Err(EngineError::Stopped) => return Err(EngineError::Stopped.into()),
+                made => made.map_err(|error| error.to_string()),
+            },
+            Err(reason) => Err(reason.clone()),
+        };
+        let made = match together {
+            Ok(made) => made,
+            Err(reason) => {
+                let made = self.run_apart(inputs, &stop)?;
+                self.layers = Err(reason);
+                made
+            }
+        };
+        self.inputs.look(inputs);
+        let (float, quantized) = made.split_at(made.len() / 2);
+        self.outputs.add(float, quantized, label);
+        if let Some(split) = &mut self.split {
+            split.add(inputs, float, &stop)?;
+        }
+        self.samples += 1;
+        Ok(())
+    }
+
+    /// What each model by itself makes, the float one first.
+    fn run_apart(
+        &mut self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
+        let engines = self
+            .apart
+            .get_or_insert_with(|| [&self.float, &self.quantized].map(alone));
+        let mut made = Vec::new();
+        for engine in engines {
+            made.extend(engine.run(inputs, |_, _| {}, stop)?);
+        }
+        Ok(made)
+    }
+
+    /// The result.
+    pub fn finish(self) -> Comparison {
+        let mut outputs = self.outputs.finish();
+        let errors = self.split.iter().flat_map(Split::finish);
+        for (output, (weights, activations)) in outputs.iter_mut().zip(errors) {
+            output.weights_only = Some(weights);
+            output.activations_only = Some(activations);
+        }
+        let (layers, simulated, unpaired, failed) = match self.layers {
+            Ok(layers) => {
+                let (errors, unlike) = layers.errors();
+                let unpaired = [layers.combined.alone, unlike].concat();
+                (errors, layers.combined.simulated, unpaired, None)
+            }
+            Err(reason) => (
+                Vec::new(),
+                simulate(&self.quantized),
+                Vec::new(),
+                Some(reason),
+            ),
+        };
+        let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
+        order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
+        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
+        let warnings = warnings::find(&self.float, &simulated, &layers, &self.inputs);
+        Comparison {
+            samples: self.samples,
+            headline: outputs::headline(&outputs),
+            outputs,
+            layers,
+            layers_failed: failed,
+            worst,
+            unpaired,
+            warnings,
+        }
+    }
+}
+
+fn alone(model: &Model) -> Engine {
+    Engine::new(model.clone(), Vec::new())
+}
+
+impl Layers {
+    /// Runs a sample; the outputs of both models.
+    fn feed(
+        &mut self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Tensor>, EngineError> {
         let (pairs, sums) = (&self.combined.pairs, &mut self.sums);
         let see = |slot: usize, values: &[&[f32]]| {
             let (pair, sums) = (&pairs[slot], &mut sums[slot]);
+            if values.iter().any(|other| other.len() != values[0].len()) {
+                sums.unlike = true;
+                return;
+            }
             let passed = pair.passes.map(|ends| cut(values, ends));
             let passed: Option<Vec<&[f32]>> = passed
                 .as_ref()
@@ -218,24 +332,15 @@ impl Comparing {
                 }
             }
         };
-        let made = self.engine.run_beside(inputs, see, &stop)?;
-        self.inputs.look(inputs);
-        let (float, quantized) = made.split_at(made.len() / 2);
-        self.outputs.add(float, quantized, label);
-        if let Some(split) = &mut self.split {
-            split.add(inputs, float, &stop)?;
-        }
-        self.samples += 1;
-        Ok(())
+        self.engine.run_beside(inputs, see, stop)
     }
 
-    /// The result.
-    pub fn finish(self) -> Comparison {
-        let mut layers: Vec<LayerError> = self
-            .combined
-            .pairs
-            .iter()
-            .zip(&self.sums)
+    /// The error of each layer, and the values that have none: of which the quantized model made another number.
+    fn errors(&self) -> (Vec<LayerError>, Vec<String>) {
+        let seen = self.combined.pairs.iter().zip(&self.sums);
+        let (unlike, seen): (Vec<_>, Vec<_>) = seen.partition(|(_, sums)| sums.unlike);
+        let mut layers: Vec<LayerError> = seen
+            .into_iter()
             .map(|(pair, sums)| {
                 let moves = MOVING.contains(&pair.operator.as_str());
                 LayerError {
@@ -263,27 +368,8 @@ impl Comparing {
         for layer in layers.iter_mut().filter(|_| total > 0.0) {
             layer.harm /= total;
         }
-        let mut order: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
-        order.sort_by(|a, b| b.harm.total_cmp(&a.harm));
-        let worst = order.iter().take(WORST).map(|l| l.layer.clone()).collect();
-        let mut outputs = self.outputs.finish();
-        for (output, (weights, activations)) in outputs
-            .iter_mut()
-            .zip(self.split.iter().flat_map(Split::finish))
-        {
-            output.weights_only = Some(weights);
-            output.activations_only = Some(activations);
-        }
-        let warnings = warnings::find(&self.float, &self.combined.simulated, &layers, &self.inputs);
-        Comparison {
-            samples: self.samples,
-            headline: outputs::headline(&outputs),
-            outputs,
-            layers,
-            worst,
-            unpaired: self.combined.alone,
-            warnings,
-        }
+        let unlike = unlike.into_iter().map(|(pair, _)| pair.value.clone());
+        (layers, unlike.collect())
     }
 }
 
@@ -323,12 +409,4 @@ fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn what_rounds_to_an_end_is_not_outside() {
-        // The ends of a range are an integer times a scale, which is a little off: all white is no outlier.
-        let outside = super::outside((-0.99999994, 0.99999));
-        let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
-        assert_eq!(found, [false, false, false, true, true]);
-    }
-}
+mod tests;

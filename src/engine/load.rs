@@ -4,14 +4,15 @@
 //! re-encoded without the initializers. Those appear to tract as unknown sources, and each is then
 //! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use prost::Message;
 use tract_onnx::pb;
 use tract_onnx::prelude::{InferenceModel, OutletId};
-use tract_onnx::tract_hir::infer::InferenceFact;
-use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, Tensor, TractResult};
+use tract_onnx::tract_hir::infer::{DimFact, InferenceFact, ShapeFactoid};
+use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, TDim, Tensor, TractResult};
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
@@ -20,12 +21,11 @@ use super::integer::operator::{self, Integers};
 use super::integer::{Beside, linear};
 use super::operators::Direct;
 use super::weights::{self, Weight};
-use super::{EngineError, Watched, chain, checks, observe, operators, steps};
-use crate::graph::{MICROSOFT, Model, Uses};
-use crate::onnx::schema::{
-    AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
-    ValueInfoProto,
-};
+use super::{EngineError, Watched, chain, checks, light, observe, operators, parts, values};
+use crate::graph::{Dim, Model, Uses};
+use crate::onnx::schema::{DataType, TensorProto};
+use crate::prepare::{Known, Types, fold};
+use crate::tensor;
 
 /// Constants up to this size are always given whole: shapes, axes and the like steer inference.
 const SMALL: usize = 4096;
@@ -47,22 +47,31 @@ pub(super) enum Weights {
 pub(super) struct Loaded {
     pub(super) model: InferenceModel,
     pub(super) outlets: HashMap<String, OutletId>,
+    /// What follows from the shapes of the inputs by our own rules.
+    pub(super) types: Types,
 }
 
 /// Loads a prepared model for these inputs, where they are known, with an observer behind each value of `watched` that a node makes, and what its integer regions and
 /// products with blocks run.
+///
+/// tract gets sizes as numbers, or none: it computes with names of sizes for minutes where shapes don't fit.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: Weights,
     beside: &Beside,
-    inputs: Option<&[crate::tensor::Tensor]>,
+    inputs: Option<&[tensor::Tensor]>,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
         detail: chain(&error),
     };
-    checks::check(model, inputs)?;
-    let light = light_view(model, watched);
+    let types = checks::check(model, inputs)?;
+    let model = match inputs {
+        Some(_) => settled(model, &types, watched),
+        None => Cow::Borrowed(model),
+    };
+    let model = &*model;
+    let light = light::view(model, watched);
     let decoded = pb::ModelProto::decode(light.encode_to_vec().as_slice()).map_err(|error| {
         EngineError::Plan {
             detail: error.to_string(),
@@ -72,7 +81,7 @@ pub(super) fn load(
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
     onnx.op_register.insert(blocks::OPERATOR, blocks::build);
-    operators::register(&mut onnx);
+    operators::register(&mut onnx, weights == Weights::Types);
     onnx.op_register.insert("QuantizeLinear", linear::quantize);
     onnx.op_register
         .insert("DequantizeLinear", linear::dequantize);
@@ -125,17 +134,76 @@ pub(super) fn load(
         }
         give_constant(&mut tract, outlet, tensor, weights)?;
     }
-    let inputs: Vec<OutletId> = model
+    let outlets: Vec<OutletId> = model
         .graph
         .inputs
         .iter()
         .filter_map(|input| parsed.outlets_by_name.get(input.name.as_deref()?).copied())
         .collect();
-    tract.set_input_outlets(&inputs).map_err(plan_error)?;
+    tract.set_input_outlets(&outlets).map_err(plan_error)?;
+    for (index, input) in inputs.unwrap_or_default().iter().enumerate() {
+        let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
+        tract.set_input_fact(index, fact).map_err(plan_error)?;
+    }
+    if weights == Weights::Types {
+        let made = model.graph.nodes.iter().flat_map(|node| &node.output);
+        for name in made {
+            if let (Some(&outlet), Some(known)) =
+                (parsed.outlets_by_name.get(name), types.get(name))
+            {
+                let fact = fact_of(known);
+                tract.set_outlet_fact(outlet, fact).map_err(plan_error)?;
+            }
+        }
+    }
     Ok(Loaded {
         model: tract,
         outlets: parsed.outlets_by_name,
+        types,
     })
+}
+
+/// The model with sizes that follow from the shapes of its inputs as constants, and what these are computed by. Other floats stay: an
+/// observer behind one must be run, which no operator is whose result tract knows.
+fn settled<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<'a, Model> {
+    let watched: HashSet<&str> = watched
+        .iter()
+        .flat_map(|one| std::iter::once(&one.value).chain(&one.beside))
+        .map(String::as_str)
+        .collect();
+    let telling = parts::telling(model.graph.nodes.iter());
+    let stays = |name: &str| {
+        let known = types.get(name);
+        let floats = known.is_some_and(|known| known.element == DataType::Float);
+        floats && (watched.contains(name) || !telling.contains(name))
+    };
+    let found = fold::known(&model.graph, types, stays);
+    if found.is_empty() {
+        return Cow::Borrowed(model);
+    }
+    let mut settled = model.clone();
+    fold::put(&mut settled.graph, found);
+    Cow::Owned(settled)
+}
+
+/// What our rules know of a value, as tract has it; a size with a name is any.
+fn fact_of(known: &Known) -> InferenceFact {
+    let mut fact = InferenceFact::new();
+    // tract has a type of its own for sizes, where ONNX has integers of 64 bits.
+    if known.element != DataType::Int64
+        && let Ok(theirs) = pb::tensor_proto::DataType::try_from(known.element as i32)
+        && let Ok(datum) = DatumType::try_from(theirs)
+    {
+        fact = fact.with_datum_type(datum);
+    }
+    if let Some(shape) = &known.shape {
+        let dim = |dim: &Dim| match dim {
+            Dim::Known(size) => DimFact::from(TDim::from(*size)),
+            _ => DimFact::default(),
+        };
+        fact = fact.with_shape(ShapeFactoid::closed(shape.iter().map(dim).collect()));
+    }
+    fact
 }
 
 /// The weight that a tensor is, of products, sums or rows that are looked up, if it is nothing else and worth to be shared.
@@ -260,106 +328,4 @@ fn refuse_unknown(tract: &InferenceModel) -> Result<(), EngineError> {
         operators.push_str(&format!(" and {more} more"));
     }
     Err(EngineError::UnknownOperators { operators })
-}
-
-/// The model without weights and declared inner types, with the observers put in.
-fn light_view(model: &Model, watched: &[Watched]) -> ModelProto {
-    let graph = &model.graph;
-    let uses = graph.uses();
-    let mut nodes = graph.nodes.clone();
-    for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
-        node.name = Some(name);
-        // tract goes by the name alone: what another domain has under it is another operator.
-        let foreign = match node.domain.as_deref() {
-            None | Some("" | "ai.onnx" | "ai.onnx.ml") => false,
-            Some(MICROSOFT) => node.op_type.as_deref() == Some("Attention"),
-            Some(_) => true,
-        };
-        if foreign {
-            node.op_type = Some(node.operator());
-        }
-        // tract takes the pads where both are said, and ONNX Runtime what pads by itself.
-        if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
-            node.take("pads");
-        }
-    }
-    let mut outputs = graph.outputs.clone();
-    for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
-        // tract looks an output up among what nodes make and inputs bring.
-        if uses.producer(output).is_none() && graph.initializers.contains(output) {
-            let copy = format!("{output}/copy");
-            nodes.push(node("Identity", output, &copy));
-            *output = copy;
-        }
-    }
-    let mut observers = Vec::new();
-    for (slot, Watched { value, beside }) in watched.iter().enumerate() {
-        let made = uses.producer(value);
-        let others = beside.iter().filter_map(|other| uses.producer(other));
-        // Behind all that it sees; a value that is fed can be seen beside one that is made.
-        let Some(producer) = made
-            .filter(|_| beside.is_empty())
-            .or(others.chain(made).max())
-        else {
-            continue;
-        };
-        let seen = format!("{value}/observed");
-        let mut observer = node(observe::OPERATOR, value, &seen);
-        observer.input.extend(beside.iter().cloned());
-        observer.attribute.push(AttributeProto {
-            name: Some("slot".into()),
-            r#type: Some(AttributeType::Int as i32),
-            i: Some(slot as i64),
-            ..Default::default()
-        });
-        for &(consumer, input) in uses.consumers(value) {
-            if let Some(name) = nodes[consumer].input.get_mut(input) {
-                name.clone_from(&seen);
-            }
-        }
-        for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
-            if output == value {
-                output.clone_from(&seen);
-            }
-        }
-        // What only the observer reads would not be run: it leaves the graph, behind the model's own outputs.
-        if uses.consumers(value).is_empty() && !uses.is_output(value) {
-            outputs.push(ValueInfoProto {
-                name: Some(seen.clone()),
-                ..ValueInfoProto::default()
-            });
-        }
-        observers.push((producer, observer));
-    }
-    // Right behind its producer, so that the order stays topological.
-    observers.sort_by_key(|(producer, _)| *producer);
-    let mut ordered = Vec::with_capacity(nodes.len() + observers.len());
-    let mut waiting = observers.into_iter().peekable();
-    for (index, node) in nodes.into_iter().enumerate() {
-        ordered.extend(operators::in_order(node));
-        while let Some((_, observer)) = waiting.next_if(|(producer, _)| *producer == index) {
-            ordered.push(observer);
-        }
-    }
-    ModelProto {
-        ir_version: model.header().ir_version,
-        opset_import: model.header().opset_import.clone(),
-        graph: Some(GraphProto {
-            node: ordered,
-            input: graph.inputs.clone(),
-            output: outputs,
-            ..Default::default()
-        }),
-        ..Default::default()
-    }
-}
-
-fn node(operator: &str, input: &str, output: &str) -> NodeProto {
-    NodeProto {
-        name: Some(output.to_string()),
-        op_type: Some(operator.to_string()),
-        input: vec![input.to_string()],
-        output: vec![output.to_string()],
-        ..Default::default()
-    }
 }

@@ -4,6 +4,7 @@
 //! value to the caller as it is made, and lets tract free each activation after its last use.
 //! [`infer_types`] tells types and shapes without running anything and without copying weights.
 
+mod analysis;
 mod attribution;
 mod checks;
 mod control;
@@ -11,6 +12,7 @@ mod execute;
 mod float;
 mod indices;
 mod integer;
+mod light;
 mod load;
 mod observe;
 mod operators;

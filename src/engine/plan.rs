@@ -4,16 +4,17 @@ use std::sync::{Arc, PoisonError};
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
-use tract_onnx::tract_hir::infer::InferenceFact;
 
+use super::analysis::Unfit;
 use super::integer::{self, Beside, FusedNode, Scope};
 use super::load::{Weights, load};
 use super::outline::{self, Outline};
 use super::panics::caught;
 use super::run::Engine;
 use super::steps::{self, Regions};
-use super::{EngineError, chain, float, share, typed, values, weights};
+use super::{EngineError, chain, float, share, typed, weights};
 use crate::graph::Model;
+use crate::onnx::schema::NodeProto;
 use crate::tensor::Tensor;
 
 /// A plan for some shapes, and for a quantized model what of it was fused.
@@ -134,12 +135,8 @@ impl Engine {
         let values = Weights::Values {
             kernels: self.kernels,
         };
-        let mut loaded = load(model, &self.watched, values, beside, Some(inputs))?;
+        let loaded = load(model, &self.watched, values, beside, Some(inputs))?;
         let made = || -> TractResult<Arc<TypedSimplePlan>> {
-            for (index, input) in inputs.iter().enumerate() {
-                let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
-                loaded.model.set_input_fact(index, fact)?;
-            }
             let mut typed = typed::typed(loaded.model)?;
             if self.kernels {
                 typed = float::with_kernels(&typed)?;
@@ -148,8 +145,25 @@ impl Engine {
             share::share(&mut typed);
             SimplePlan::new(typed)
         };
-        made().map_err(|error| EngineError::Plan {
-            detail: chain(&error),
-        })
+        made().map_err(|error| refused(model, &error))
+    }
+}
+
+/// Why tract makes no plan of a model: the operator whose shapes don't fit, or its own reasons.
+fn refused(model: &Model, error: &TractError) -> EngineError {
+    let Some(Unfit { node, found }) = error.root_cause().downcast_ref() else {
+        return EngineError::Plan {
+            detail: chain(error),
+        };
+    };
+    let mut names = steps::unique_names(&model.graph).into_iter();
+    let place = names.position(|name| name == *node);
+    let known = place.and_then(|place| model.graph.nodes.get(place));
+    EngineError::Node {
+        operator: known.map_or_else(|| "an operator".to_owned(), NodeProto::operator),
+        node: known.map_or(node.as_str(), NodeProto::title).to_owned(),
+        what: "the shape of its inputs".to_owned(),
+        found: found.clone(),
+        wanted: "such as fit each other and follow from the shapes of the samples".to_owned(),
     }
 }

@@ -38,8 +38,8 @@ pub struct Engine {
     pub(super) integers: bool,
     /// So many graphs are around it.
     depth: usize,
-    /// A model that holds graphs runs in parts.
-    parts: OnceLock<Parts>,
+    /// A model that holds graphs, or whose sizes follow from values, runs in parts.
+    parts: OnceLock<Option<Parts>>,
     pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
 }
 
@@ -95,13 +95,18 @@ impl Engine {
         }
     }
 
-    /// The parts of a model that holds graphs; made once.
-    pub(super) fn parts(&self) -> Result<Option<&Parts>, EngineError> {
-        if !self.model.graph.nodes.iter().any(control::holds_graphs) {
-            return Ok(None);
+    /// The same engine for what is a part already.
+    pub(super) fn whole(self) -> Engine {
+        Engine {
+            parts: OnceLock::from(None),
+            ..self
         }
+    }
+
+    /// The parts of a model that holds graphs, or whose sizes follow from values; made once.
+    pub(super) fn parts(&self) -> Result<Option<&Parts>, EngineError> {
         if let Some(parts) = self.parts.get() {
-            return Ok(Some(parts));
+            return Ok(parts.as_ref());
         }
         let form = Form {
             kernels: self.kernels,
@@ -109,7 +114,7 @@ impl Engine {
             depth: self.depth,
         };
         let made = parts::cut(&self.model, &self.watched, form)?;
-        Ok(Some(self.parts.get_or_init(|| made)))
+        Ok(self.parts.get_or_init(|| made).as_ref())
     }
 
     /// Runs convolutions by our float kernels, or all in tract: not by which is faster here.

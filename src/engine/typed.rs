@@ -9,9 +9,11 @@ use tract_onnx::tract_core::model::translator::Translate;
 use tract_onnx::tract_hir::infer::{InferenceFact, InferenceOp};
 use tract_onnx::tract_hir::internal::*;
 
+use super::analysis;
+
 /// A model whose inputs have types, with types everywhere.
 pub(super) fn typed(mut model: InferenceModel) -> TractResult<TypedModel> {
-    model.analyse(false)?;
+    analysis::whole(&mut model)?;
     Typing.translate_model(&model)
 }
 
@@ -32,7 +34,9 @@ impl Translate<InferenceFact, Box<dyn InferenceOp>, TypedFact, Box<dyn TypedOp>>
         let computed = !InferenceModel::is_source(&node.op)
             && node.op.state(&EvalContext::out_of_plan())?.is_none();
         let Some(values) = values.filter(|_| computed) else {
-            return node.op.to_typed(source, node, target, mapping);
+            let made = node.op.to_typed(source, node, target, mapping)?;
+            analysis::ensure_numbers(source, node, target, &made)?;
+            return Ok(made);
         };
         let constants = values.into_iter().enumerate().map(|(slot, value)| {
             let name = format!("{}.{slot}", node.name);

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tract_onnx::prelude::InferenceModelExt;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
 use super::integer::{self, Beside};
 use super::load::{Loaded, Weights, load};
 use super::panics::caught;
-use super::{EngineError, chain, values};
+use super::{EngineError, analysis};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::DataType;
 use crate::tensor::Tensor;
@@ -29,30 +28,40 @@ pub fn infer_types_of(
     let model = integer::written_out(model);
     caught(|| {
         let beside = Beside::default();
-        let mut loaded = load(&model, &[], Weights::Types, &beside, Some(inputs))?;
-        for (index, input) in inputs.iter().enumerate() {
-            let fact = InferenceFact::dt_shape(values::datum_type(input), input.shape());
-            let set = loaded.model.set_input_fact(index, fact);
-            set.map_err(|error| EngineError::Plan {
-                detail: chain(&error),
-            })?;
-        }
-        found(loaded)
+        found(load(&model, &[], Weights::Types, &beside, Some(inputs))?)
     })
 }
 
 fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {
     // What contradicts itself is left unknown here; building a plan reports it.
-    let _ = loaded.model.analyse(true);
-    let mut types = BTreeMap::new();
+    analysis::as_far_as_known(&mut loaded.model);
+    let known = loaded.types.into_iter();
+    let mut types: BTreeMap<String, TensorType> = known.map(|(name, k)| (name, k.into())).collect();
     for (name, outlet) in &loaded.outlets {
         if let Ok(fact) = loaded.model.outlet_fact(*outlet)
             && let Some(found) = tensor_type(fact)
         {
-            types.insert(name.clone(), found);
+            let known = types.remove(name);
+            types.insert(name.clone(), both(found, known));
         }
     }
     Ok(types)
+}
+
+/// A type as tract knows it, with the names of sizes that our rules know.
+fn both(mut found: TensorType, known: Option<TensorType>) -> TensorType {
+    match (&mut found.shape, known.and_then(|known| known.shape)) {
+        (Some(shape), Some(known)) if shape.len() == known.len() => {
+            for (dim, known) in shape.iter_mut().zip(known) {
+                if *dim == Dim::Unknown {
+                    *dim = known;
+                }
+            }
+        }
+        (None, known) => found.shape = known,
+        _ => {}
+    }
+    found
 }
 
 fn tensor_type(fact: &InferenceFact) -> Option<TensorType> {

@@ -4,6 +4,7 @@ mod edit;
 mod joins;
 mod node;
 mod order;
+mod settled;
 mod slide;
 mod steps;
 
@@ -14,6 +15,7 @@ pub use slide::{Around, Slide};
 pub(crate) use steps::Steps;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use crate::onnx::schema::{
     DataType, DimensionValue, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
@@ -45,7 +47,7 @@ pub enum GraphError {
 }
 
 /// One size of a shape.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Dim {
     /// A number.
     Known(usize),
@@ -53,6 +55,17 @@ pub enum Dim {
     Named(String),
     /// Anything.
     Unknown,
+}
+
+/// As it stands in a shape: `[1, 3, height, ?]`.
+impl fmt::Debug for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::Known(size) => write!(f, "{size}"),
+            Dim::Named(name) => f.write_str(name),
+            Dim::Unknown => f.write_str("?"),
+        }
+    }
 }
 
 /// Element type and, where known, shape of a value.

@@ -2,42 +2,54 @@
 
 use std::collections::HashSet;
 
-use super::shapes::{self, Known};
+use super::shapes::{self, Known, Types};
 use crate::graph::Graph;
 use crate::onnx::schema::{DataType, TensorProto};
-use crate::onnx::tensor::TensorError;
 use crate::tensor::{Tensor, Values};
 
 /// Replaces every node whose results are known. Returns how many.
-pub(super) fn fold(graph: &mut Graph) -> Result<usize, TensorError> {
-    let types = shapes::infer(graph);
-    let outputs: HashSet<String> = graph
-        .outputs
-        .iter()
-        .filter_map(|v| v.name.clone())
-        .collect();
-    let mut gone = HashSet::new();
-    let mut made = Vec::new();
-    for (i, node) in graph.nodes.iter().enumerate() {
+pub(super) fn fold(graph: &mut Graph) -> usize {
+    let found = known(graph, &shapes::infer(graph), |_| false);
+    let count = found.len();
+    put(graph, found);
+    count
+}
+
+/// Puts constants in the place of the nodes that make them.
+pub(crate) fn put(graph: &mut Graph, found: Vec<(usize, Vec<TensorProto>)>) {
+    let gone = found.iter().map(|(node, _)| *node).collect();
+    graph.remove_nodes(&gone);
+    for tensor in found.into_iter().flat_map(|(_, results)| results) {
+        graph.initializers.insert(tensor);
+    }
+}
+
+/// The nodes whose results these types tell, with the results; not those of values that stay.
+pub(crate) fn known(
+    graph: &Graph,
+    types: &Types,
+    stays: impl Fn(&str) -> bool,
+) -> Vec<(usize, Vec<TensorProto>)> {
+    let outputs = graph.outputs.iter().filter_map(|v| v.name.as_deref());
+    let outputs: HashSet<&str> = outputs.collect();
+    let mut found = Vec::new();
+    for (place, node) in graph.nodes.iter().enumerate() {
         // Operators of other domains make values we know nothing of, so they never fold.
         let results: Option<Vec<TensorProto>> = node
             .output
             .iter()
             .filter(|name| !name.is_empty())
             .map(|name| {
-                let known = types.get(name).filter(|_| !outputs.contains(name))?;
+                let named = || !outputs.contains(name.as_str()) && !stays(name);
+                let known = types.get(name).filter(|_| named())?;
                 Some(TensorProto::from_tensor(name, &tensor(known)?))
             })
             .collect();
         if let Some(results) = results.filter(|r| !r.is_empty()) {
-            made.extend(results);
-            gone.insert(i);
+            found.push((place, results));
         }
     }
-    graph.remove_nodes(&gone);
-    made.into_iter()
-        .for_each(|tensor| graph.initializers.insert(tensor));
-    Ok(gone.len())
+    found
 }
 
 fn tensor(known: &Known) -> Option<Tensor> {

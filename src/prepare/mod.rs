@@ -9,7 +9,7 @@ mod affine;
 mod choices;
 mod constants;
 pub mod equalize;
-mod fold;
+pub(crate) mod fold;
 mod functions;
 mod fused;
 mod half;
@@ -115,7 +115,7 @@ impl Written {
             written.sequences += sequences::write_out(&mut model.graph);
             written.constants += constants::nodes(&mut model.graph)?;
             written.fused += fused::write_out(model);
-            written.shapes += fold::fold(&mut model.graph)?;
+            written.shapes += fold::fold(&mut model.graph);
             match choices::write_out(&mut model.graph)? {
                 0 => return Ok(written),
                 choices => written.choices += choices,

@@ -194,7 +194,7 @@ BAD = {
         loop("(int64 i, bool c, float[] v) => (bool c2, float[] v2, float[] k) { v2 = Concat <axis=0> (v, v) k = Neg(v) c2 = Identity(c) }",
              made="l, y"), ("type and shape in all turns",)),
     "an operator that nobody knows": (loop(f"{STEP} {{ v2 = Frobnicate(v) c2 = Identity(c) }}"), ("Frobnicate",)),
-    "shapes that don't fit": (loop(f"{STEP} {{ w = Transpose(v) s = Add(v, w) v2 = Neg(s) c2 = Identity(c) }}"), ("broadcast",)),
+    "shapes that don't fit": (loop(f"{STEP} {{ w = Transpose(v) s = Add(v, w) v2 = Neg(s) c2 = Identity(c) }}"), ("Add", "the shape of its inputs")),
 }
 
 

@@ -70,7 +70,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     let runner = quantized.runner().map_err(named)?;
     let mut comparing = float.begin_comparison(&runner).map_err(named)?;
-    if options.split && !comparing.split(runner.model()) {
+    if options.split && !comparing.split() {
         eprintln!("the error can't be split: no weights are behind DequantizeLinear");
     }
     let samples = Samples::of(&options.samples, options.demo)?;
@@ -234,7 +234,23 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
         }
         writeln!(out)?;
     }
-    let mut worst: Vec<&LayerError> = found.layers.iter().filter(|l| l.harm > 0.0).collect();
+    if let Some(reason) = &found.layers_failed {
+        writeln!(
+            out,
+            "\nonly the outputs were compared, the layers could not be: {reason}"
+        )?;
+    } else {
+        write_layers(&mut out, &found.layers, top)?;
+    }
+    for warning in &found.warnings {
+        writeln!(out, "\n{}", warning.message)?;
+    }
+    Ok(out)
+}
+
+/// The layers that add most, as a table.
+fn write_layers(out: &mut String, layers: &[LayerError], top: usize) -> Result<(), Failure> {
+    let mut worst: Vec<&LayerError> = layers.iter().filter(|l| l.harm > 0.0).collect();
     worst.sort_by(|a, b| b.harm.total_cmp(&a.harm));
     writeln!(
         out,
@@ -255,8 +271,5 @@ fn text(found: &Comparison, top: usize) -> Result<String, Failure> {
             layer.operator
         )?;
     }
-    for warning in &found.warnings {
-        writeln!(out, "\n{}", warning.message)?;
-    }
-    Ok(out)
+    Ok(())
 }

@@ -30,7 +30,10 @@ impl Checked<'_> {
                 ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, wanted)
             }
             // It is flattened in front of an axis, or behind all.
-            "Flatten" => self.one(rank, true),
+            "Flatten" => {
+                let axis = self.node.int("axis").unwrap_or(1);
+                self.axis(axis, rank, true)
+            }
             "Concat" | "Split" | "Softmax" | "LogSoftmax" | "Hardmax" | "Gather"
             | "GatherElements" | "ScatterElements" | "ArgMax" | "ArgMin" | "TopK"
             | "LayerNormalization" | "LpNormalization" | "Compress" => self.one(rank, false),
@@ -39,9 +42,13 @@ impl Checked<'_> {
     }
 
     pub(super) fn one(&self, rank: usize, behind: bool) -> Checking {
-        let Some(axis) = self.node.int("axis") else {
-            return Ok(());
-        };
+        match self.node.int("axis") {
+            Some(axis) => self.axis(axis, rank, behind),
+            None => Ok(()),
+        }
+    }
+
+    fn axis(&self, axis: i64, rank: usize, behind: bool) -> Checking {
         let rank = rank as i64;
         let least = -rank;
         let most = if behind { rank } else { rank - 1 };
@@ -57,8 +64,19 @@ impl Checked<'_> {
         let rank = rank as i64;
         let wanted = format!("from {} to {}", -rank, rank - 1);
         let inside = axes.iter().all(|axis| (-rank..rank).contains(axis))
-            || rank == 0 && axes.iter().all(|axis| matches!(axis, -1 | 0));
+            || rank == 0
+                && !self.node.is("Squeeze")
+                && axes.iter().all(|axis| matches!(axis, -1 | 0));
         ensure(inside, "axes", &axes, wanted)?;
+        if self.node.is("Squeeze") {
+            for &axis in &axes {
+                let along = if axis < 0 { axis + rank } else { axis };
+                if let Some(size) = self.size(0, along as usize) {
+                    let wanted = format!("of axes of 1, and axis {axis} is of {size}");
+                    ensure(size == 1, "axes", &axes, wanted)?;
+                }
+            }
+        }
         // A set is what reductions and Squeeze take; where axes are put in, each is another.
         let mut places: Vec<i64> = axes
             .iter()

@@ -3,6 +3,7 @@
 use super::{Checked, Checking, ensure, refuse};
 use crate::engine::integer::operator::OPERATOR as REGION;
 use crate::graph::Dim;
+use crate::onnx::schema::DataType;
 use crate::prepare::{Known, count, position};
 
 /// Operators that need no first input; a region of constants alone has none.
@@ -55,8 +56,19 @@ impl Checked<'_> {
     pub(super) fn inputs(&self, operator: &str) -> Checking {
         let least = match operator {
             "QLinearConv" => 8,
-            "BiasGelu" | "Conv" | "ConvInteger" | "ConvTranspose" | "Gemm" | "MatMul"
-            | "MatMulInteger" => 2,
+            "GRU" | "LSTM" | "RNN" => 3,
+            "BatchNormalization" => 5,
+            "GroupNormalization"
+            | "InstanceNormalization"
+            | "Range"
+            | "ScatterElements"
+            | "ScatterND"
+            | "Where" => 3,
+            "Add" | "And" | "BiasGelu" | "Conv" | "ConvInteger" | "ConvTranspose" | "Div"
+            | "Equal" | "Expand" | "Gather" | "GatherElements" | "GatherND" | "Gemm"
+            | "Greater" | "GreaterOrEqual" | "LayerNormalization" | "Less" | "LessOrEqual"
+            | "MatMul" | "MatMulInteger" | "Mod" | "Mul" | "NonMaxSuppression" | "Or" | "PRelu"
+            | "Pow" | "Sub" | "Xor" => 2,
             _ => usize::from(!WITHOUT.contains(&operator)),
         };
         for slot in 0..least {
@@ -80,6 +92,8 @@ impl Checked<'_> {
             "Hardmax" | "LayerNormalization" | "LogSoftmax" | "LpNormalization"
             | "RMSNormalization" | "Softmax" => (&[], &[(0, 1)]),
             "MatMul" => (&[], &[(0, 1), (1, 1)]),
+            "GlobalAveragePool" | "GlobalLpPool" | "GlobalMaxPool" => (&[], &[(0, 3)]),
+            "LRN" => (&[], &[(0, 2)]),
             "OneHot" => (&[1], &[]),
             "Pad" => (&[2], &[]),
             "Range" => (&[0, 1, 2], &[]),
@@ -100,6 +114,15 @@ impl Checked<'_> {
                 let wanted = format!("of at least {least} axes");
                 ensure(shape.len() >= least, &what, shape, wanted)?;
             }
+        }
+        if matches!(
+            operator,
+            "Expand" | "Reshape" | "Split" | "Squeeze" | "Tile" | "Unsqueeze"
+        ) && let Some(list) = self.input(1)
+        {
+            let what = "the type of its input 1";
+            let whole = matches!(list.element, DataType::Int64 | DataType::Int32);
+            ensure(whole, what, list.element, "integers of 64 bits")?;
         }
         let divisors = self.input(1).and_then(|known| known.integers.as_ref());
         let by_zero = divisors.is_some_and(|divisors| divisors.contains(&Some(0)));

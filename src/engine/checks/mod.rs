@@ -5,6 +5,7 @@
 
 mod axes;
 mod blocks;
+mod fits;
 mod inputs;
 mod sizes;
 mod windows;
@@ -23,14 +24,15 @@ const MOST: usize = 1 << if usize::BITS < 64 { 29 } else { 32 };
 /// Sizes, strides and pads beyond this are not reckoned with: sums and products of two of them must fit.
 const LARGEST: i64 = 1 << 31;
 
-/// Fails where a node of a model says what no run can do, with inputs of these shapes where they are given.
-pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<(), EngineError> {
+/// Fails where a node of a model says what no run can do, with inputs of these shapes where they are given. Else what is known of each value.
+pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<Types, EngineError> {
     let graph = &model.graph;
     let types = match inputs {
         Some(inputs) => infer_from(graph, &inputs.iter().map(Tensor::shape).collect::<Vec<_>>()),
         None => infer(graph),
     };
-    each(model, &types, true)
+    each(model, &types, true)?;
+    Ok(types)
 }
 
 /// Fails where a node of a model that isn't run here says what makes no sense, as far as that is known without inputs. An operator that
@@ -99,8 +101,16 @@ impl<'a> Checked<'a> {
                 self.windows(operator)?;
                 self.axes(operator)?;
                 self.sizes(operator)?;
+                self.fits(operator)?;
             }
             (Some(MICROSOFT), Some("MatMulNBits")) => self.blocks()?,
+            // tract goes by the name alone.
+            (Some(MICROSOFT), Some(operator)) => {
+                self.inputs(operator)?;
+                self.windows(operator)?;
+                self.axes(operator)?;
+                self.sizes(operator)?;
+            }
             _ => {}
         }
         Ok(())

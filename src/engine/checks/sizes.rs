@@ -1,8 +1,11 @@
 //! Operators that cut, pad, scale or part their input.
 
-use super::{Checked, Checking, LARGEST, ensure, refuse};
+use super::{Checked, Checking, LARGEST, MOST, ensure, refuse};
 use crate::graph::Dim;
 use crate::prepare::{Known, position};
+
+/// Differences of numbers up to here are 64-bit integers.
+const FAR: i64 = 1 << 62;
 
 impl Checked<'_> {
     pub(super) fn sizes(&self, operator: &str) -> Checking {
@@ -19,6 +22,8 @@ impl Checked<'_> {
             }
             "ConstantOfShape" => self.shape_said(0),
             "Expand" | "Tile" => self.shape_said(1),
+            "Range" => self.range(),
+            "TopK" => self.greatest(),
             _ => Ok(()),
         }
     }
@@ -162,6 +167,40 @@ impl Checked<'_> {
         let wanted =
             "a constant, and all of the axis that is transformed: nothing else is run here";
         ensure(whole, "dft_length", length, wanted)
+    }
+
+    fn range(&self) -> Checking {
+        let number = |slot: usize| self.list("", slot)?.first().copied();
+        let delta = number(2);
+        ensure(delta != Some(0), "its delta", 0, "no zero")?;
+        let (Some(start), Some(limit), Some(delta)) = (number(0), number(1), delta) else {
+            return Ok(());
+        };
+        let count = (i128::from(limit) - i128::from(start)) / i128::from(delta);
+        let wanted = format!("over {MOST} numbers at most");
+        ensure(
+            count <= MOST as i128
+                && [start, limit, delta]
+                    .iter()
+                    .all(|n| (-FAR..FAR).contains(n)),
+            "its way",
+            format_args!("from {start} to {limit} by {delta}"),
+            wanted,
+        )
+    }
+
+    fn greatest(&self) -> Checking {
+        let given = match self.node.int("k") {
+            Some(k) => Some(k),
+            None => self.list("", 1).and_then(|k| k.first().copied()),
+        };
+        let Some(k) = given else { return Ok(()) };
+        let axis = self.node.int("axis").unwrap_or(-1);
+        let rank = self.shape(0).map_or(0, <[Dim]>::len);
+        let size = position(axis, rank).and_then(|axis| self.size(0, axis));
+        let most = size.unwrap_or(LARGEST);
+        let wanted = format!("from 0 to {most}");
+        ensure((0..=most).contains(&k), "its k", k, wanted)
     }
 
     /// Sizes that are an input of its own.

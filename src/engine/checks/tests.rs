@@ -330,7 +330,7 @@ fn blocks(attributes: &[(&str, i64)], matrix: usize, scales: usize) -> Result<()
         Floats(&matrix, &numbers[..matrix[0]]),
         Floats(&scales, &numbers[..scales[0]]),
     ];
-    check(&model(product, &[2, 32], &beside), None)
+    check(&model(product, &[2, 32], &beside), None).map(drop)
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! has met.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,6 +46,8 @@ pub(in crate::engine) struct Piece {
     raw: bool,
     /// Whether it is planned with the integers it is given, which may be sizes of what it makes.
     tells: AtomicBool,
+    /// The inputs that do tell sizes, where that is known.
+    telling: Option<BTreeSet<String>>,
     engines: Mutex<Vec<Told>>,
 }
 
@@ -55,9 +58,11 @@ impl Piece {
         model: Model,
         inputs: Vec<String>,
         watched: Vec<Watched>,
+        telling: Option<BTreeSet<String>>,
         form: Form,
     ) -> Piece {
-        Piece::new(model, inputs, watched, form, false)
+        let piece = Piece::new(model, inputs, watched, form, false);
+        Piece { telling, ..piece }
     }
 
     /// The body of a node. It is given a number that counts its turns, so integers are constants only where there is no plan
@@ -97,6 +102,7 @@ impl Piece {
             form,
             raw,
             tells: AtomicBool::new(!raw),
+            telling: None,
             engines: Mutex::default(),
         }
     }
@@ -159,7 +165,8 @@ impl Piece {
     ) -> Result<(Arc<Engine>, Vec<Tensor>), EngineError> {
         let tells = self.tells.load(Ordering::Relaxed);
         let inputs = inputs.into_iter().enumerate();
-        let (known, fed): (Vec<_>, Vec<_>) = inputs.partition(|(_, input)| tells && told(input));
+        let (known, fed): (Vec<_>, Vec<_>) =
+            inputs.partition(|(place, input)| tells && self.tells(*place, input));
         // An engine is only pushed once whole, so a poisoned lock still guards whole engines.
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
         let found = engines.iter().find(|(there, _)| *there == known);
@@ -175,6 +182,14 @@ impl Piece {
             }
         };
         Ok((engine, fed.into_iter().map(|(_, input)| input).collect()))
+    }
+
+    /// Whether an input is a constant of its plans.
+    fn tells(&self, place: usize, input: &Tensor) -> bool {
+        match &self.telling {
+            None => told(input),
+            Some(telling) => short(input) && telling.contains(&self.inputs[place]),
+        }
     }
 
     fn engine_of(
@@ -199,12 +214,17 @@ impl Piece {
             })?;
             model = prepared.model;
         }
-        Ok(Engine::watching(model, self.watched.clone()).in_form(self.form))
+        let engine = Engine::watching(model, self.watched.clone()).in_form(self.form);
+        Ok(if self.raw { engine } else { engine.whole() })
     }
 }
 
 /// Whether a value may be sizes, axes or ends.
 fn told(tensor: &Tensor) -> bool {
     let integers = matches!(tensor.values(), Values::I64(_) | Values::I32(_));
-    integers && tensor.shape().len() < 2 && tensor.values().len() <= TOLD
+    integers && short(tensor)
+}
+
+fn short(tensor: &Tensor) -> bool {
+    tensor.shape().len() < 2 && tensor.values().len() <= TOLD
 }

@@ -239,7 +239,9 @@ fn parts_hand_over_what_others_read_and_nothing_else() {
         integers: false,
         depth: 0,
     };
-    let parts = crate::engine::parts::cut(&model(1), &[], form).unwrap();
+    let parts = crate::engine::parts::cut(&model(1), &[], form)
+        .unwrap()
+        .unwrap();
     let handed: HashMap<usize, (Vec<String>, Vec<String>)> = parts.handed().enumerate().collect();
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(handed[&0], (names(&["x"]), names(&["a", "turns"])));

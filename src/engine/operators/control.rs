@@ -36,6 +36,15 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((Box::new(control), vec![]))
 }
 
+/// A node that selects so many as a run finds.
+pub(super) fn selection(_context: &ParsingContext, node: &NodeProto) -> Built {
+    let control = Control {
+        operator: node.op_type.clone(),
+        types: vec![Some(i64::datum_type())],
+    };
+    Ok((Box::new(control), vec![]))
+}
+
 fn element(value: &ValueInfoProto) -> Option<DatumType> {
     let Value::TensorType(tensor) = value.r#type.as_ref()?.value.as_ref()?;
     let element = tract_onnx::pb::tensor_proto::DataType::try_from(tensor.elem_type).ok()?;

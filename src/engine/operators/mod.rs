@@ -20,8 +20,12 @@ pub(super) use recurrent::in_order;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// Puts ours beside tract's, and in the place of some.
-pub(super) fn register(onnx: &mut Onnx) {
+/// Puts ours beside tract's, and in the place of some. Where only types are asked for, what makes names of sizes has a type alone.
+pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
+    if only_types {
+        onnx.op_register
+            .insert("NonMaxSuppression", control::selection);
+    }
     onnx.op_register.insert("Celu", curves::celu);
     onnx.op_register.insert("ConstantOfShape", filled::build);
     onnx.op_register

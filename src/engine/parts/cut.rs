@@ -5,30 +5,41 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::super::control::{Control, Form, Piece, holds_graphs};
 use super::super::integer::few;
 use super::super::{EngineError, Watched};
+use super::seams::{self, Seams};
 use super::{End, Part, Parts};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{NodeProto, ValueInfoProto};
 
-/// The parts of a prepared model that holds such nodes, with the values that are watched.
+/// The parts of a prepared model, with the values that are watched; `None` where it runs as a whole.
 pub(in crate::engine) fn cut(
     model: &Model,
     watched: &[Watched],
     form: Form,
-) -> Result<Parts, EngineError> {
-    let cut = Cut::new(model, watched);
+) -> Result<Option<Parts>, EngineError> {
+    let uses = model.graph.uses();
+    let seen: HashSet<&str> = watched
+        .iter()
+        .flat_map(all_of)
+        .map(String::as_str)
+        .collect();
+    let seams = Seams::of(&model.graph, &uses, |name| seen.contains(name));
+    if seams.is_none() {
+        return Ok(None);
+    }
+    let cut = Cut::new(model, uses, seams.ends, watched);
     let parts = (0..=cut.ends.len()).map(|place| cut.part(place, form));
     let names = |ports: &[ValueInfoProto]| ports.iter().filter_map(|v| v.name.clone()).collect();
-    Ok(Parts {
+    Ok(Some(Parts {
         parts: parts.collect::<Result<_, _>>()?,
         inputs: names(&model.graph.inputs),
         outputs: names(&model.graph.outputs),
-    })
+    }))
 }
 
 struct Cut<'a> {
     model: &'a Model,
     uses: Uses,
-    /// The nodes that hold graphs, in order: each ends a part.
+    /// The nodes that hold graphs, and those that a seam lies behind, in order: each ends a part.
     ends: Vec<usize>,
     /// The parts that compute each node.
     homes: Vec<BTreeSet<usize>>,
@@ -43,16 +54,11 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(model: &'a Model, watched: &'a [Watched]) -> Cut<'a> {
+    fn new(model: &'a Model, uses: Uses, ends: Vec<usize>, watched: &'a [Watched]) -> Cut<'a> {
         let graph = &model.graph;
-        let nodes = graph.nodes.iter().enumerate();
-        let ends: Vec<usize> = nodes
-            .filter(|(_, n)| holds_graphs(n))
-            .map(|(i, _)| i)
-            .collect();
         let mut cut = Cut {
             model,
-            uses: graph.uses(),
+            uses,
             homes: Vec::new(),
             watched: vec![Vec::new(); ends.len() + 1],
             inputs: Vec::new(),
@@ -141,18 +147,14 @@ impl<'a> Cut<'a> {
                     || self.model.graph.initializers.contains(name)
                     || found.contains(name.as_str())
             };
-            let operator = node.op_type.as_deref().unwrap_or_default();
-            let random = ["Random", "Bernoulli", "Multinomial"]
-                .iter()
-                .any(|start| operator.starts_with(start));
-            if !random && !holds_graphs(node) && node.input.iter().all(known) {
+            if !node.is_random() && !holds_graphs(node) && node.input.iter().all(known) {
                 found.extend(node.output.iter().map(String::as_str));
             }
         }
         found
     }
 
-    /// The part that makes a value, the first of several; what an end makes is there in the next.
+    /// The part that makes a value, the first of several; what an end makes is seen in the next.
     fn made_in(&self, name: &str) -> usize {
         let Some(maker) = self.uses.producer(name) else {
             return 0;
@@ -163,7 +165,8 @@ impl<'a> Cut<'a> {
 
     fn nodes_of(&self, part: usize) -> Vec<usize> {
         let count = self.model.graph.nodes.len();
-        let here = |place: &usize| self.homes[*place].contains(&part) && !self.ends.contains(place);
+        let here =
+            |place: &usize| self.homes[*place].contains(&part) && !holds_graphs(self.node(*place));
         (0..count).filter(here).collect()
     }
 
@@ -186,9 +189,12 @@ impl<'a> Cut<'a> {
         given.into_iter().cloned().collect()
     }
 
-    /// The inputs of a node and what its graphs take; they have the constants themselves.
+    /// The inputs of a node that holds graphs and what these take; they have the constants themselves.
     fn reads_of(&self, end: usize) -> Vec<String> {
         let node = self.node(end);
+        if !holds_graphs(node) {
+            return Vec::new();
+        }
         let inputs = node.input.iter().filter(|name| !name.is_empty()).cloned();
         let constant = |name: &String| self.model.graph.initializers.contains(name);
         let captured = node.captured().into_iter().filter(|name| !constant(name));
@@ -208,6 +214,8 @@ impl<'a> Cut<'a> {
         let goes_out: BTreeSet<&String> = goes_out.collect();
         let mut wanted: BTreeSet<&String> = self.inputs[part + 1..].iter().flatten().collect();
         wanted.extend(self.reads[part.min(self.ends.len())..].iter().flatten());
+        let later = self.watched[part + 1..].iter().flatten();
+        wanted.extend(later.flat_map(|(_, one)| all_of(one)));
         wanted.extend(&goes_out);
         // Constants are handed over where they are wanted as such.
         let own = self.reads.get(part).into_iter().flatten();
@@ -220,6 +228,17 @@ impl<'a> Cut<'a> {
             .filter(|&name| made.contains(name.as_str()) || (own.contains(name) && constant(name)))
             .cloned()
             .collect()
+    }
+
+    /// The inputs of a part that are constants of its plans where they are short: in a model that holds graphs all integers.
+    fn telling(&self, nodes: &[usize], part: usize) -> Option<BTreeSet<String>> {
+        if self.ends.iter().any(|&end| holds_graphs(self.node(end))) {
+            return None;
+        }
+        let telling = seams::telling(nodes.iter().map(|&place| self.node(place)));
+        let inputs = self.inputs[part].iter();
+        let told = inputs.filter(|name| telling.contains(name.as_str()));
+        Some(told.cloned().collect())
     }
 
     fn part(&self, part: usize, form: Form) -> Result<Part, EngineError> {
@@ -253,10 +272,9 @@ impl<'a> Cut<'a> {
         let (inside, before): (Vec<_>, Vec<_>) =
             watched.partition(|(_, one)| is_inside(one, &made));
         let here = |(_, one): &&(usize, &Watched)| (*one).clone();
-        let end = self
-            .ends
-            .get(part)
-            .map(|&place| -> Result<End, EngineError> {
+        let end = self.ends.get(part);
+        let end = end.filter(|&&place| holds_graphs(self.node(place))).map(
+            |&place| -> Result<End, EngineError> {
                 let node = self.node(place);
                 Ok(End {
                     place,
@@ -265,13 +283,15 @@ impl<'a> Cut<'a> {
                     control: Control::new(self.model, node, form)?,
                     reads: self.reads[part].clone(),
                 })
-            });
+            },
+        );
         let freed = self.last.iter().filter(|&(_, &last)| last == part);
         Ok(Part {
             piece: Piece::prepared(
                 model,
                 self.inputs[part].clone(),
                 inside.iter().map(here).collect(),
+                self.telling(&nodes, part),
                 form,
             ),
             nodes,

@@ -1,10 +1,11 @@
-//! A model in parts, cut at the nodes that hold graphs of their own (If, Loop, Scan).
+//! A model in parts, cut at the nodes that hold graphs of their own (If, Loop, Scan) and where sizes follow from values.
 //!
 //! What such a node makes may have any shape, known when it was made. So a part ends at each of them, and the next is planned with
 //! the shapes that came out; a part keeps its plans, which serve as long as shapes stay as they are. What doesn't lead to such a
 //! node waits for the last part, so that little is handed over.
 
 mod cut;
+mod seams;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::{EngineError, Watched};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::tensor::Tensor;
 pub(super) use cut::cut;
+pub(super) use seams::telling;
 
 /// Why a node that holds graphs doesn't run on integers.
 const REASON: &str = "it holds graphs of its own, which are computed by themselves";
@@ -38,7 +40,7 @@ struct Part {
     slots: Vec<usize>,
     /// What is watched of which everything is there before this part begins.
     seen: Vec<(usize, Watched)>,
-    /// The node that it ends with.
+    /// The node that it ends with, if that holds graphs.
     end: Option<End>,
     /// What nobody reads behind it.
     freed: Vec<String>,
@@ -140,12 +142,13 @@ impl Parts {
                 steps += plan.steps();
                 fused += plan.fused.len();
             }
-            let Some(end) = &part.end else { continue };
-            let made = end.run(&held, steps, &mut run)?;
-            steps += 1;
-            fused += usize::from(end.integers);
-            let names = end.node.output.iter().cloned();
-            held.extend(names.zip(made).filter(|(name, _)| !name.is_empty()));
+            if let Some(end) = &part.end {
+                let made = end.run(&held, steps, &mut run)?;
+                steps += 1;
+                fused += usize::from(end.integers);
+                let names = end.node.output.iter().cloned();
+                held.extend(names.zip(made).filter(|(name, _)| !name.is_empty()));
+            }
             for name in &part.freed {
                 held.remove(name);
             }

@@ -65,6 +65,15 @@ impl Known {
     }
 }
 
+impl From<Known> for TensorType {
+    fn from(known: Known) -> TensorType {
+        TensorType {
+            element: known.element,
+            shape: known.shape,
+        }
+    }
+}
+
 fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
     shape
         .iter()

@@ -142,7 +142,10 @@ pub(super) fn elementwise(node: &NodeProto, inputs: &[&Known], mut result: Known
 
 fn integer(operator: &str, node: &NodeProto, row: &[Option<i64>]) -> Option<i64> {
     if operator == "Where" {
-        return if row[0]? != 0 { row[1] } else { row[2] };
+        let &[condition, yes, no] = row else {
+            return None;
+        };
+        return if condition? != 0 { yes } else { no };
     }
     let row: Vec<i64> = row.iter().copied().collect::<Option<_>>()?;
     let (&first, second) = (row.first()?, row.get(1).copied());

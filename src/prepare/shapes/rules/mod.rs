@@ -122,6 +122,16 @@ impl Context<'_> {
             "Concat" => self.concat(),
             "Slice" => self.slice(),
             "Gather" => self.gather(),
+            "GatherND" => self.gather_nd(),
+            "NonMaxSuppression" => {
+                let shape = vec![Dim::Unknown, Dim::Known(3)];
+                Some(Known::new(DataType::Int64, Some(shape)))
+            }
+            "NonZero" => {
+                let rank = self.input(0)?.shape.as_ref().map(Vec::len);
+                let rank = rank.map_or(Dim::Unknown, Dim::Known);
+                Some(Known::new(DataType::Int64, Some(vec![rank, Dim::Unknown])))
+            }
             "GatherElements" => Some(Known::new(
                 self.input(0)?.element,
                 self.input(1)?.shape.clone(),

@@ -155,6 +155,24 @@ impl Context<'_> {
         Some(result.picked(input, &places))
     }
 
+    pub(super) fn gather_nd(&self) -> Option<Known> {
+        let (input, indices) = (self.input(0)?, self.input(1)?);
+        let unknown = Some(Known::new(input.element, None));
+        let (Some(shape), Some([places @ .., Dim::Known(depth)])) =
+            (input.shape.as_deref(), indices.shape.as_deref())
+        else {
+            return unknown;
+        };
+        let batch = usize::try_from(self.node.int("batch_dims").unwrap_or(0)).ok()?;
+        match shape.get(batch.saturating_add(*depth)..) {
+            Some(rest) => {
+                let dims = [places, rest].concat();
+                Some(Known::new(input.element, Some(dims)))
+            }
+            None => unknown,
+        }
+    }
+
     pub(super) fn one_hot(&self) -> Option<Known> {
         let (indices, places) = (self.input(0)?, self.input(1)?.all_integers());
         let places = places.and_then(|places| usize::try_from(*places.first()?).ok());

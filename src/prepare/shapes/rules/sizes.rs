@@ -67,6 +67,9 @@ impl Context<'_> {
         let element = self.input(0).or(self.input(1)).or(self.input(2))?.element;
         let mut result = Known::new(element, Some(vec![Dim::Unknown]));
         let (Some(start), Some(limit), Some(delta)) = (number(0), number(1), number(2)) else {
+            result.shape = self
+                .range_of_floats()
+                .map_or(result.shape, |count| known(&[count]));
             return Some(result);
         };
         let mut numbers = Vec::new();
@@ -84,6 +87,14 @@ impl Context<'_> {
         result.shape = known(&[numbers.len()]);
         result.integers = Some(numbers);
         Some(result)
+    }
+
+    /// How long a Range of floats is, where these are known.
+    fn range_of_floats(&self) -> Option<usize> {
+        let number = |slot: usize| self.input(slot)?.floats.as_ref()?.first().copied();
+        let (start, limit, delta) = (number(0)?, number(1)?, number(2)?);
+        let count = ((limit - start) / delta).ceil();
+        (count.is_finite() && count < (1 << 24) as f32).then_some(count.max(0.0) as usize)
     }
 
     pub(super) fn expand(&self) -> Option<Known> {

@@ -6,6 +6,7 @@ use prost::Message;
 use crate::graphs::Random;
 use crate::sound::Said::{self, Float, Int, Ints, Text};
 use crate::sound::{OPERATORS, attribute, port};
+use crate::wiring::rewire;
 
 /// Names that operators know, to be said where they mean something else or nothing.
 const NAMES: &[&str] = &[
@@ -58,7 +59,7 @@ const SAID: &[Said] = &[
     Int(1 << 40),
     Int(i64::MAX),
     Int(i64::MIN),
-    Int(1 << 20),
+    Int(1 << 10),
     Ints(&[]),
     Ints(&[0]),
     Ints(&[1]),
@@ -98,7 +99,7 @@ const NUMBERS: [i64; 14] = [
     5,
     7,
     100,
-    1 << 20,
+    1 << 10,
     1 << 31,
     1 << 40,
     i64::MAX,
@@ -106,8 +107,9 @@ const NUMBERS: [i64; 14] = [
     -7,
 ];
 
-/// A file of that model with one to three things of it changed.
-pub fn damaged(mut model: ModelProto, random: &mut Random) -> Vec<u8> {
+/// A file of that model with one to three things of it changed, and these in words.
+pub fn damaged(mut model: ModelProto, random: &mut Random) -> (Vec<u8>, String) {
+    let sound = model.clone();
     for _ in 0..1 + random.below(3) {
         let header = (random.below(40), random.below(30) as i64);
         match header {
@@ -115,23 +117,91 @@ pub fn damaged(mut model: ModelProto, random: &mut Random) -> Vec<u8> {
             (1, version) => model.opset_import[0].version = Some(version),
             _ => {
                 if let Some(graph) = &mut model.graph {
-                    damage(graph, random);
+                    damage_within(graph, random);
                 }
             }
         }
     }
+    let mut said = changes(&sound, &model);
     let mut file = model.encode_to_vec();
     match random.below(20) {
-        0 => file.truncate(random.below(file.len())),
+        0 => {
+            file.truncate(random.below(file.len()));
+            said.push(format!("cut off at {}", file.len()));
+        }
         1 => {
             for _ in 0..1 + random.below(8) {
                 let place = random.below(file.len());
                 file[place] = random.below(256) as u8;
+                said.push(format!("byte {place} is {}", file[place]));
             }
         }
         _ => {}
     }
-    file
+    (file, said.join("; "))
+}
+
+/// What of a model is another than before: nodes, constants, inputs, outputs, versions.
+fn changes(before: &ModelProto, after: &ModelProto) -> Vec<String> {
+    let mut said = Vec::new();
+    if (before.ir_version, &before.opset_import) != (after.ir_version, &after.opset_import) {
+        said.push(format!(
+            "IR {:?}, {:?}",
+            after.ir_version, after.opset_import
+        ));
+    }
+    if let (Some(before), Some(after)) = (&before.graph, &after.graph) {
+        let nodes = after.node.iter().filter(|node| !before.node.contains(node));
+        said.extend(nodes.map(in_words));
+        let gone = |node: &&NodeProto| !after.node.iter().any(|other| other.name == node.name);
+        let gone = before.node.iter().filter(gone);
+        said.extend(gone.map(|node| format!("without node {:?}", node.name)));
+        if before.node.len() != after.node.len() {
+            said.push(format!("{} nodes", after.node.len()));
+        }
+        let constants = &before.initializer;
+        let others = after.initializer.iter().filter(|t| !constants.contains(t));
+        said.extend(
+            others.map(|t| format!("constant {:?} {:?} {:?}", t.name, t.dims, t.data_type)),
+        );
+        let ports = [&before.input, &before.output, &before.value_info];
+        for (old, new) in ports
+            .into_iter()
+            .zip([&after.input, &after.output, &after.value_info])
+        {
+            let others = new.iter().filter(|port| !old.contains(port));
+            said.extend(others.map(|port| format!("port {port:?}")));
+        }
+    }
+    said
+}
+
+/// A node as a call, with what its attributes say.
+fn in_words(node: &NodeProto) -> String {
+    let said = node.attribute.iter().map(|one| {
+        let name = one.name.as_deref().unwrap_or_default();
+        match (one.i, one.f, &one.s, &one.g) {
+            (Some(i), ..) => format!("{name}={i}"),
+            (_, Some(f), ..) => format!("{name}={f}"),
+            (_, _, Some(s), _) => format!("{name}={s:?}"),
+            (.., Some(_)) => format!("{name}=a graph"),
+            _ => format!("{name}={:?}", one.ints),
+        }
+    });
+    let said = said.collect::<Vec<_>>().join(", ");
+    let operator = node.op_type.as_deref().unwrap_or_default();
+    format!("{operator}({:?}; {said}) -> {:?}", node.input, node.output)
+}
+
+/// Damages a graph, or one that a node of it holds.
+fn damage_within(graph: &mut GraphProto, random: &mut Random) {
+    let held = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
+    let mut held: Vec<&mut GraphProto> = held.filter_map(|said| said.g.as_mut()).collect();
+    match held.len() {
+        0 => damage(graph, random),
+        _ if random.below(2) == 0 => damage(graph, random),
+        count => damage(held.swap_remove(random.below(count)), random),
+    }
 }
 
 fn damage(graph: &mut GraphProto, random: &mut Random) {
@@ -150,7 +220,7 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
     }
     let place = random.below(graph.node.len());
     let tensor = random.below(graph.initializer.len());
-    match random.below(24) {
+    match random.below(36) {
         0..=3 => said_otherwise(&mut graph.node[place], random),
         4 | 5 => graph.node[place]
             .attribute
@@ -184,7 +254,10 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
                 DataType::Uint8,
                 DataType::Double,
             ]);
-            graph.input[0] = port("x", element, &dims);
+            if let Some(input) = graph.input.first_mut() {
+                let name = input.name.clone().unwrap_or_default();
+                *input = port(&name, element, &dims);
+            }
         }
         17 => graph
             .value_info
@@ -198,7 +271,8 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
             graph.node.push(again);
         }
         22 => drop(graph.initializer.remove(tensor)),
-        _ => drop(graph.node.remove(place)),
+        23 => drop(graph.node.remove(place)),
+        _ => rewire(graph, place, random),
     }
 }
 

@@ -1,0 +1,66 @@
+use super::*;
+use crate::graph::{Dim, TensorType};
+use crate::onnx::schema::{DataType, GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use crate::tensor::Values;
+
+#[test]
+fn what_rounds_to_an_end_is_not_outside() {
+    // The ends of a range are an integer times a scale, which is a little off: all white is no outlier.
+    let outside = outside((-0.99999994, 0.99999));
+    let found = [-1.0, 1.0, -0.9, 1.001, f32::INFINITY].map(outside);
+    assert_eq!(found, [false, false, false, true, true]);
+}
+
+/// One operator on four floats.
+fn model(operator: &str) -> Model {
+    let floats = TensorType {
+        element: DataType::Float,
+        shape: Some(vec![Dim::Known(1), Dim::Known(4)]),
+    };
+    let port = |name: &str| ValueInfoProto::of(name, &floats);
+    let graph = GraphProto {
+        node: vec![NodeProto::new(operator, "n", &["x"], &["y"])],
+        input: vec![port("x")],
+        output: vec![port("y")],
+        ..Default::default()
+    };
+    Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
+}
+
+fn sample(first: f32) -> Tensor {
+    Tensor::new(vec![1, 4], Values::F32(vec![first, 1.0, -2.0, 3.0])).unwrap()
+}
+
+#[test]
+fn where_layers_fail_the_outputs_are_compared_and_the_reason_is_told() {
+    let mut comparing = Comparing::new(model("Relu"), model("Relu")).unwrap();
+    comparing.feed(&[sample(0.5)], None, || false).unwrap();
+    // As if the model of both could not be planned for the second sample.
+    if let Ok(layers) = &mut comparing.layers {
+        layers.engine = Engine::new(model("Frobnicate"), Vec::new());
+    }
+    comparing.feed(&[sample(0.25)], None, || false).unwrap();
+    comparing.feed(&[sample(0.125)], None, || false).unwrap();
+    let found = comparing.finish();
+    let reason = found.layers_failed.unwrap();
+    assert!(reason.contains("Frobnicate"), "{reason}");
+    assert!(found.layers.is_empty() && found.worst.is_empty());
+    assert_eq!(found.samples, 3);
+    assert_eq!(found.outputs[0].top1, Some(1.0));
+}
+
+#[test]
+fn what_neither_model_can_run_is_an_error_and_no_comparison() {
+    let mut comparing = Comparing::new(model("Relu"), model("Relu")).unwrap();
+    let short = Tensor::new(vec![1, 4], Values::I64(vec![1; 4])).unwrap();
+    let failed = comparing.feed(&[short.clone(), short], None, || false);
+    assert!(matches!(failed, Err(CompareError::Engine(_))));
+    let stopped = comparing.feed(&[sample(0.5)], None, || true);
+    assert!(matches!(
+        stopped,
+        Err(CompareError::Engine(EngineError::Stopped))
+    ));
+    // Neither was the end of it.
+    comparing.feed(&[sample(0.5)], None, || false).unwrap();
+    assert_eq!(comparing.finish().layers_failed, None);
+}

@@ -1,0 +1,114 @@
+//! Where a model is cut: behind nodes whose results have as many elements as a run finds, and behind what computes sizes from values.
+//!
+//! tract would go on with names for such sizes. Behind a seam they are numbers.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::super::control::holds_graphs;
+use crate::graph::{Graph, Uses};
+use crate::onnx::schema::NodeProto;
+
+/// Where a graph is cut.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Seams {
+    /// Nodes that end a part: those that hold graphs, and those that a seam lies behind.
+    pub(super) ends: Vec<usize>,
+    /// Whether an input of the model tells a size by its values.
+    pub(super) told: bool,
+}
+
+impl Seams {
+    /// Those of a prepared graph, some of whose values are seen by others than its nodes.
+    pub(super) fn of(graph: &Graph, uses: &Uses, is_seen: impl Fn(&str) -> bool) -> Seams {
+        let mut ends = BTreeSet::new();
+        let mut told = false;
+        // What follows from constants and shapes, or is known where the next part begins.
+        let mut settled: HashSet<&str> = HashSet::new();
+        let constants = graph.initializers.iter();
+        settled.extend(constants.map(|tensor| tensor.title()));
+        for (place, node) in graph.nodes.iter().enumerate() {
+            let asked = asked(node).iter();
+            for name in asked.filter_map(|&slot| node.input_at(slot)) {
+                if settled.contains(name) {
+                    continue;
+                }
+                match uses.producer(name) {
+                    Some(maker) => {
+                        ends.insert(maker);
+                        let outputs = &graph.nodes[maker].output;
+                        settled.extend(outputs.iter().map(String::as_str));
+                    }
+                    None => {
+                        told = true;
+                        settled.insert(name);
+                    }
+                }
+            }
+            let read = |name: &String| !uses.consumers(name).is_empty() || is_seen(name);
+            let control = holds_graphs(node);
+            if control || (counts(node) && node.output.iter().any(read)) {
+                ends.insert(place);
+            }
+            if control || node.is_settled(&settled) {
+                settled.extend(node.output.iter().map(String::as_str));
+            }
+        }
+        Seams {
+            ends: ends.into_iter().collect(),
+            told,
+        }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.ends.is_empty() && !self.told
+    }
+}
+
+/// Whether the values that a node reads tell how many elements it makes.
+fn counts(node: &NodeProto) -> bool {
+    ["Compress", "NonMaxSuppression", "NonZero"]
+        .iter()
+        .any(|one| node.is(one))
+}
+
+/// The inputs of a node whose values tell the shape of what it makes.
+fn asked(node: &NodeProto) -> &'static [usize] {
+    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+        return &[];
+    }
+    match node.op_type.as_deref().unwrap_or_default() {
+        "ConstantOfShape" => &[0],
+        "AffineGrid" | "CenterCropPad" | "Expand" | "OneHot" | "Reshape" | "Split" | "Squeeze"
+        | "Tile" | "TopK" | "Unsqueeze" | "Upsample" => &[1],
+        "Col2Im" => &[1, 2],
+        "MaxUnpool" => &[2],
+        "Pad" => &[1, 3],
+        "Range" => &[0, 1, 2],
+        // Without sizes, scales.
+        "Resize" => &[2, 3],
+        "Slice" => &[1, 2, 3, 4],
+        operator if operator.starts_with("Reduce") => &[1],
+        _ => &[],
+    }
+}
+
+/// The values that tell sizes, or that such follow from.
+pub(in crate::engine) fn telling<'a>(
+    nodes: impl DoubleEndedIterator<Item = &'a NodeProto>,
+) -> HashSet<&'a str> {
+    let mut wanted: HashSet<&str> = HashSet::new();
+    // Readers stand behind makers.
+    for node in nodes.rev() {
+        let tells = node
+            .output
+            .iter()
+            .any(|name| wanted.contains(name.as_str()));
+        let of_shapes = ["Shape", "Size"].iter().any(|one| node.is(one));
+        let asked = asked(node).iter().filter_map(|&slot| node.input_at(slot));
+        wanted.extend(asked);
+        if tells && !of_shapes {
+            wanted.extend(node.input.iter().map(String::as_str));
+        }
+    }
+    wanted
+}

@@ -1,0 +1,112 @@
+//! Networks whose way, length or sizes follow from values.
+
+use octet::onnx::schema::*;
+
+use super::{Network, network, port};
+
+fn held(name: &str, graph: GraphProto) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        r#type: Some(AttributeType::Graph as i32),
+        g: Some(graph),
+        ..Default::default()
+    }
+}
+
+/// A convolution, then one of two ways by its sum.
+pub fn choices(sizes: &[&str]) -> ModelProto {
+    let mut net = network(sizes);
+    net.conv("x", "c", [4, 3, 3, 3], 2, 1);
+    net.node(
+        "ReduceSum",
+        &["c"],
+        &["sum"],
+        vec![AttributeProto::int("keepdims", 0)],
+    );
+    net.number("zero", 0.0);
+    net.plain("Greater", &["sum", "zero"], "more");
+    let branch = |operator: &str| {
+        let mut inner = Network::default();
+        inner.weight("inner.w", &[4, 4, 1, 1]);
+        inner.plain("Conv", &["c", "inner.w"], "i");
+        inner.plain(operator, &["i"], "taken");
+        inner.output("taken");
+        inner.graph()
+    };
+    let said = vec![
+        held("then_branch", branch("Relu")),
+        held("else_branch", branch("Tanh")),
+    ];
+    net.node("If", &["more"], &["either"], said);
+    net.plain("GlobalAveragePool", &["either"], "y");
+    net.output("y");
+    net.model()
+}
+
+/// A convolution whose result goes through a product several times.
+pub fn loops(sizes: &[&str]) -> ModelProto {
+    let mut net = network(sizes);
+    net.conv("x", "c", [4, 3, 3, 3], 2, 1);
+    net.plain("GlobalAveragePool", &["c"], "g");
+    net.node("Flatten", &["g"], &["state"], vec![]);
+    net.place("turns", 3);
+    net.constant(TensorProto::from_raw(
+        "yes",
+        DataType::Bool,
+        &[],
+        vec![1u8].into(),
+    ));
+    let mut body = Network::default();
+    body.input("turn", DataType::Int64, &[]);
+    body.input("on", DataType::Bool, &[]);
+    body.inputs
+        .push(port("before", DataType::Float, &["", "4"]));
+    body.linear("before", "made", 4, 4);
+    body.plain("Tanh", &["made"], "after");
+    body.plain("Identity", &["on"], "still");
+    body.plain("Identity", &["after"], "kept");
+    for name in ["still", "after", "kept"] {
+        body.output(name);
+    }
+    let said = vec![held("body", body.graph())];
+    net.node("Loop", &["turns", "yes", "state"], &["last", "all"], said);
+    net.linear("last", "y", 4, 3);
+    net.output("y");
+    net.output("all");
+    net.model()
+}
+
+/// What is above a bound is looked up, counted, and as many numbers are taken elsewhere.
+pub fn counted(sizes: &[&str]) -> ModelProto {
+    let mut net = network(sizes);
+    net.conv("x", "c", [4, 3, 3, 3], 2, 1);
+    net.list("flat", &[4, -1]);
+    net.plain("Reshape", &["c", "flat"], "rows");
+    net.number("bound", 0.0);
+    net.plain("Greater", &["rows", "bound"], "above");
+    net.plain("NonZero", &["above"], "places");
+    let said = vec![AttributeProto::ints("perm", &[1, 0])];
+    net.node("Transpose", &["places"], &["pairs"], said);
+    net.plain("GatherND", &["rows", "pairs"], "values");
+    net.size("values", 0, "count");
+    net.list("ten", &[10]);
+    net.plain("Min", &["count", "ten"], "k");
+    net.plain("TopK", &["values", "k"], "unused");
+    let top = net.nodes.last_mut();
+    if let Some(top) = top {
+        top.output = vec!["greatest".into(), "where".into()];
+    }
+    net.place("zero", 0);
+    net.place("one", 1);
+    net.list("front", &[0]);
+    net.plain("Squeeze", &["k", "front"], "number");
+    net.plain("Range", &["zero", "number", "one"], "range");
+    let said = vec![AttributeProto::int("to", DataType::Float as i64)];
+    net.node("Cast", &["range"], &["steps"], said);
+    net.plain("Mul", &["greatest", "steps"], "weighted");
+    net.list("column", &[-1, 1]);
+    net.plain("Reshape", &["weighted", "column"], "columns");
+    net.linear("columns", "y", 1, 3);
+    net.output("y");
+    net.model()
+}
