@@ -6,6 +6,8 @@
 mod graphs;
 #[path = "cli/models.rs"]
 mod models;
+#[path = "cli/photos.rs"]
+mod photos;
 #[path = "cli/profile.rs"]
 mod profile;
 #[path = "cli/refusals.rs"]

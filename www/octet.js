@@ -17,7 +17,7 @@ import { detect } from './capabilities.js';
 import { needsSamples } from './document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -243,6 +243,19 @@ export class Model {
   async preview(samples, settings = {}, options = {}) {
     const engine = await this.reach(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
+  }
+
+  /**
+   * Looks at samples before a run: which can't be used as they are read, and why. It reads no more of them than it must.
+   *
+   * @param {(File | NamedFile)[]} samples
+   * @param {SampleSettings} [settings]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Misfit[]>}
+   */
+  async check(samples, settings = {}, options = {}) {
+    const engine = await this.reach(options);
+    return engine.call('check', { key: this.#key, files: samples.map(namedFile), settings }, options);
   }
 
   /**

@@ -4,14 +4,16 @@
  * program could not.
  */
 
-import { baseName, isModel, isPicture } from './files.js';
+import { baseName, isModel } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
-import { aborted, fail, problem, say, sentence } from './messages.js';
+import { look } from './looking.js';
+import { fail, problem, say } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
+import { asChosen } from './pictures.js';
 import { batch } from './signals.js';
 import {
-  comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, timing, tried, undoable,
+  comparison, done, engine, misfits, model, modelChanged, noSamples, opening, presets, preview, randomData, run, samples, selected, settings, timing, tried, undoable,
 } from './state.js';
 
 /** @import { NamedFile, SampleRef } from './types.js' */
@@ -98,6 +100,8 @@ export async function open({ path, blob }) {
     batch(() => {
       model.value = opened;
       modelChanged.value += 1;
+      const proposed = opened.card.pictures;
+      if (proposed) settings.value = { ...settings.peek(), ...asChosen(proposed) };
       done.value = null;
       opening.value = null;
       forget();
@@ -175,7 +179,7 @@ export async function addSamples(files, about) {
     if (unread.length > 0) await octet.group([...others, ...unread].map((file) => file.path));
     problem.value = null;
     samples.value = {
-      ...noSamples, files: others, refs, labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
+      ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
     };
     say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
     await look();
@@ -224,40 +228,20 @@ export async function removeSample(name) {
   await look();
 }
 
+/** Takes samples back that were left out. @param {Samples['skipped']} which */
+export function useAgain(which) {
+  return addSamples(which.flatMap((one) => one.files));
+}
+
 export function clearSamples() {
   samples.value = noSamples;
+  misfits.value = [];
   preview.value = null;
   say('Samples removed.');
 }
 
 /** How many random samples are made: enough to see a run, and soon done. */
 const randomSamples = 8;
-
-/** Each look replaces the one before. */
-let looks = 0;
-
-/** Decodes the first sample with the settings of now. */
-async function look() {
-  const mine = ++looks;
-  const open = model.peek();
-  const { files, refs } = samples.peek();
-  const first = refs[0];
-  if (!open || !first || open.wanted.length > 0) {
-    preview.value = null;
-    return;
-  }
-  const parts = files.filter((file) => first.parts.includes(file.path));
-  const picture = parts.find(isPicture)?.blob ?? null;
-  try {
-    const decoded = await open.preview(parts, { image: imageSettings() });
-    if (mine === looks) preview.value = { decoded, failure: '', picture, name: first.name };
-  } catch (error) {
-    if (mine !== looks || aborted(error)) return;
-    const failure = sentence(/** @type {Error} */ (error).message);
-    preview.value = { decoded: null, failure, picture, name: first.name };
-    say(failure);
-  }
-}
 
 /** How pictures are read: the preset, and what the person changed of it. */
 export function imageSettings() {

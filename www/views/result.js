@@ -11,6 +11,7 @@ import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
 import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
+import { leftOut } from './misfits.js';
 import { fact, table } from './model.js';
 import { readingView } from './reading.js';
 
@@ -27,13 +28,15 @@ export function resultPanel(done) {
   const stem = done.name.replace(/\.onnx$/i, '');
   const memory = done.memory;
   const guarded = summary.guarded ?? 0;
-  const { samples: seen = 0, given = seen } = done.calibration ?? {};
+  const { samples: seen = 0, skipped = [], given: all = seen } = done.calibration ?? {};
+  const given = all - skipped.length;
   const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title' },
     h('h2', { id: 'done-title', tabindex: -1, 'data-focus': 'done' }, 'The quantized model is ready'),
     h('p', { class: 'callout fair', id: 'changed', hidden: () => canonical(done.document) === canonical(settings.value.document) },
       () => `The settings have changed since. Quantize again to apply them; ${needsSamples(settings.value.document) && !held(settings.value.document) ? 'the samples are run again for it' : 'the ranges are kept, so it takes a moment only'}.`),
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
+    leftOut(skipped),
     ...headlines(done),
     h('div', { class: 'row downloads' },
       download(done.result.file, 'application/octet-stream', `${stem}.int8.onnx`, 'Download model', 'primary'),

@@ -13,7 +13,7 @@ use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
-use super::samples::Samples;
+use super::samples::{BadSampleOptions, Samples, left_out};
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
@@ -46,6 +46,8 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
+    bad: BadSampleOptions,
+    #[command(flatten)]
     images: ImageOptions,
 }
 
@@ -55,9 +57,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     threads::start(options.threads)?;
     let settings = samples::Settings {
         demo: options.demo.is_some(),
+        bad_samples: options.bad.setting(),
         ..options.images.settings()?
     };
     let mut float = open::open(&options.float)?;
+    let (mut settings, proposed) = options.images.proposed(&float, None, settings)?;
     let quantized = open::open(&options.quantized)?;
     let named = |error| Failure(format!("{}: {error}", options.quantized.display()));
     let labels = match &options.labels {
@@ -71,6 +75,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return Err(Failure(
             "no samples were given: name some with --data".into(),
         ));
+    }
+    if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
+        eprintln!("octet: note: {proposed}");
+    }
+    let samples = samples.checked(&mut float, &mut settings)?;
+    if let Some(said) = left_out(&settings.skipped, samples.count()) {
+        eprintln!("octet: note: {said}");
     }
     let mut first = None;
     let mut used = 0;

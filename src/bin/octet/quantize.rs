@@ -10,7 +10,7 @@ use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
-use super::samples::Samples;
+use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::{Failure, files, open, ranges, threads};
 
@@ -71,6 +71,8 @@ pub struct Options {
     #[arg(long, value_name = "PREPARED.onnx")]
     save_prepared: Option<PathBuf>,
     #[command(flatten)]
+    bad: BadSampleOptions,
+    #[command(flatten)]
     images: ImageOptions,
 }
 
@@ -88,6 +90,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let image_settings = samples::Settings {
         demo: options.demo.is_some(),
+        bad_samples: options.bad.setting(),
         ..options.images.settings()?
     };
     for (target, option) in targets(options) {
@@ -103,6 +106,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let samples = Samples::of(&options.calib, options.demo)?;
 
     let mut session = open::open(&options.model)?;
+    let (mut image_settings, proposed) = options.images.proposed(&session, settings.images.as_ref(), image_settings)?;
+    let pictures = samples.have_pictures();
+    let samples = samples.checked(&mut session, &mut image_settings)?;
     let named = |error| about(options, error);
     session.checkpoint_layers(options.layer_checkpoints);
     options
@@ -111,6 +117,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .for_each(|message| session.begin_scope(message));
     let before = session.card().bytes;
     let progress = Progress::new(samples.count());
+    if let Some(proposed) = proposed.filter(|_| pictures) {
+        progress.note(&proposed);
+    }
     let forecast = forecast(
         &mut session,
         options,
@@ -152,7 +161,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             progress.stage("Calibrating");
             if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
                 let first = first?;
-                for seen in session.preview(&first, &image_settings)? {
+                // A bad one is told of when it runs.
+                for seen in session.preview(&first, &image_settings).unwrap_or_default() {
                     seen.notes
                         .iter()
                         .for_each(|note| progress.note(&format!("{}: {note}", first.name)));
@@ -174,7 +184,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 progress.stage("Counting");
                 pass(&mut session)?;
             }
-            session.finish_calibration(method).map_err(named)?;
+            let done = session.finish_calibration(method).map_err(named)?;
+            let skipped = [image_settings.skipped.as_slice(), &done.skipped].concat();
+            if let Some(said) = left_out(&skipped, done.samples) {
+                progress.note(&said);
+            }
         }
     }
     report_so_far(&session, options)?;
@@ -218,9 +232,6 @@ fn forecast(
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let Some(first) = samples.each(session).next().transpose()? else {
-        return Ok(None);
-    };
     let job = Job {
         samples: samples.count(),
         ahead: read_ahead(threads),
@@ -228,8 +239,19 @@ fn forecast(
         method: settings.method.unwrap_or_default(),
         settings,
     };
-    let found = session.forecast(first, reading, &job, &());
-    Ok(Some(found.map_err(|error| about(options, error))?))
+    let mut failed = None;
+    for index in 0..samples.count() {
+        let sample = samples.get(session, index)?;
+        match session.forecast(sample, reading, &job, &()) {
+            Ok(found) => return Ok(Some(found)),
+            // Another sample may tell it; if none does, the first says why.
+            Err(error) if options.bad.goes_on(&error) => {
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(about(options, error)),
+        }
+    }
+    failed.map_or(Ok(None), |error| Err(about(options, error)))
 }
 
 /// A forecast in a line.
