@@ -62,12 +62,8 @@ fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
 fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usize), Problem> {
     let header = header(file, beginning)?;
     let (code, each) = element(&header.descr).ok_or_else(|| {
-        let next = "save it as float32, an integer type or bool";
-        Problem::broken(
-            file,
-            format!("its element type {:?} is not read", header.descr),
-            next,
-        )
+        let why = format!("its element type {:?} is not read", header.descr);
+        Problem::broken(file, why, "save it as float32, an integer type or bool")
     })?;
     let count = header
         .shape

@@ -22,7 +22,7 @@ export function misfitList() {
   const sized = bad.some((one) => one.asksForSize) && hasPictures.value;
   return h('div', { class: 'callout bad gap', id: 'misfits' },
     h('p', {}, h('strong', {}, all ? (bad.length === 1 ? 'This sample can’t be used' : `None of the ${count(bad.length)} samples can be used`) : `${count(bad.length)} of ${plural(samples.value.refs.length, 'sample')} can’t be used`), ' as they are read now',
-      !all && '. A run leaves them out and says so'), 
+      all ? '.' : '. A run leaves out what can’t be used, and says so.'),
     h('ul', { class: 'misfits', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
       h('button', { type: 'button', class: 'small', 'aria-label': `Skip ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
