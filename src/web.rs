@@ -28,7 +28,7 @@ pub use wasm_bindgen_rayon::init_thread_pool;
 
 use border::{error, failure, from_js, settings_from_js, to_js};
 use control::Shared;
-use files::{Sample, glimpses, parts, read_with_checksum};
+use files::{Sample, parts, read_with_checksum};
 
 /// Which of these paths make which sample.
 #[wasm_bindgen]
@@ -97,19 +97,6 @@ impl Session {
             read_files.insert(path, bytes);
         }
         self.inner.attach(&read_files).map_err(error)
-    }
-
-    /// Looks at a sample before a run, an array of `{ path, blob }`s: `null`, or what is wrong with it.
-    #[wasm_bindgen(js_name = checkSample)]
-    pub async fn check_sample(
-        &mut self,
-        name: String,
-        files: Array,
-        settings: JsValue,
-    ) -> Result<JsValue, JsValue> {
-        let settings: samples::Settings = from_js(settings, "sample settings")?;
-        let parts = glimpses(&files).await?;
-        to_js(&self.inner.check(&name, &parts, &settings).err())
     }
 
     /// One sample, decoded: a description of each input, and the values of the first where they are float.

@@ -182,7 +182,9 @@ fn a_further_pass_passes_over_what_the_first_left_out() {
 fn where_no_sample_could_be_run_the_first_says_why() {
     let mut calibration = calibration();
     let bad = with_bad_ones().into_iter();
-    let bad = bad.filter(|sample| sample.name.starts_with("bad")).collect();
+    let bad = bad
+        .filter(|sample| sample.name.starts_with("bad"))
+        .collect();
     calibration.feed(bad, |_, _| {}, || false).unwrap();
     let why = calibration.nothing().expect("something was bad");
     assert!(why.to_string().contains("bad 2"), "{why}");

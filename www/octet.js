@@ -233,14 +233,7 @@ export class Model {
     this.#attached = named;
   }
 
-  /**
-   * The first sample, decoded as the model will see it.
-   *
-   * @param {(File | NamedFile)[]} samples
-   * @param {SampleSettings} [settings]
-   * @param {CallOptions} [options]
-   * @returns {Promise<Decoded>}
-   */
+  /** The first sample, decoded as the model will see it. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @param {CallOptions} [options] @returns {Promise<Decoded>} */
   async preview(samples, settings = {}, options = {}) {
     const engine = await this.reach(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);

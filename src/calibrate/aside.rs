@@ -74,7 +74,10 @@ impl Aside {
         source: EngineError,
     ) -> FeedError {
         // A run that failed may go well with other values.
-        if !matches!(source, EngineError::Run { .. } | EngineError::Endless { .. }) {
+        if !matches!(
+            source,
+            EngineError::Run { .. } | EngineError::Endless { .. }
+        ) {
             let mut found = self.found();
             found.shapes.insert(shapes.to_vec(), source.clone());
         }

@@ -63,11 +63,13 @@ pub fn check(
         sample: name.into(),
         problem,
     };
-    if let [Glimpse {
-        path,
-        beginning,
-        size,
-    }] = parts
+    if let [
+        Glimpse {
+            path,
+            beginning,
+            size,
+        },
+    ] = parts
     {
         match kind(path) {
             Some(Kind::Image) if beginning.len() as u64 == *size => {
@@ -82,16 +84,26 @@ pub fn check(
             _ => {}
         }
     }
-    if parts.iter().any(|part| (part.beginning.len() as u64) < part.size) {
+    if parts
+        .iter()
+        .any(|part| (part.beginning.len() as u64) < part.size)
+    {
         return Ok(None);
     }
-    let whole = parts.iter().map(|part| (part.path.clone(), part.beginning.clone()));
+    let whole = parts
+        .iter()
+        .map(|part| (part.path.clone(), part.beginning.clone()));
     let sample = Encoded {
         name: name.into(),
         parts: whole.collect(),
     };
     let tensors = decode(&sample, inputs, settings)?;
-    Ok(Some(tensors.iter().map(|tensor| tensor.shape().to_vec()).collect()))
+    Ok(Some(
+        tensors
+            .iter()
+            .map(|tensor| tensor.shape().to_vec())
+            .collect(),
+    ))
 }
 
 fn picture_shape(
@@ -170,12 +182,23 @@ mod tests {
 
     #[test]
     fn the_shape_that_is_told_of_a_picture_is_the_one_that_is_decoded() {
-        let ways = [Resize::None, Resize::Exact, Resize::Shorter, Resize::Letterbox];
-        for (resize, format) in ways.into_iter().zip([ImageFormat::Png, ImageFormat::Jpeg].into_iter().cycle()) {
+        let ways = [
+            Resize::None,
+            Resize::Exact,
+            Resize::Shorter,
+            Resize::Letterbox,
+        ];
+        for (resize, format) in ways
+            .into_iter()
+            .zip([ImageFormat::Png, ImageFormat::Jpeg].into_iter().cycle())
+        {
             let (name, settings) = ("a.png", reading(resize, Some(40)));
             let bytes = picture(30, 50, format);
             let told = check(name, &[file(name, bytes.clone())], &open(), &settings);
-            let sample = Encoded { name: name.into(), parts: vec![(name.into(), bytes.into())] };
+            let sample = Encoded {
+                name: name.into(),
+                parts: vec![(name.into(), bytes.into())],
+            };
             let shape = match decode(&sample, &open(), &settings) {
                 Ok(tensors) => Ok(Some(vec![tensors[0].shape().to_vec()])),
                 Err(error) => Err(error),
@@ -221,7 +244,11 @@ mod tests {
     #[test]
     fn what_is_too_large_to_be_read_twice_is_left_to_the_run() {
         assert_eq!(glimpsed("a.npz", 1 << 40), 0);
-        let far = Glimpse { path: "a.npz".into(), beginning: Bytes::new(), size: 1 << 40 };
+        let far = Glimpse {
+            path: "a.npz".into(),
+            beginning: Bytes::new(),
+            size: 1 << 40,
+        };
         assert_eq!(check("a", &[far], &open(), &Settings::default()), Ok(None));
     }
 }

@@ -13,7 +13,8 @@ pub(super) fn to_size(
     settings: &ImageSettings,
 ) -> Result<Picture, Problem> {
     let (height, width) = size(file, (picture.height, picture.width), wanted, settings)?;
-    let (inner_height, inner_width) = inner((picture.height, picture.width), (height, width), settings);
+    let (inner_height, inner_width) =
+        inner((picture.height, picture.width), (height, width), settings);
     Ok(match settings.resize {
         Resize::None => picture,
         Resize::Exact => resize(&picture, width, height),

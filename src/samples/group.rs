@@ -22,7 +22,9 @@ pub struct SampleRef {
 impl SampleRef {
     /// Whether it is a picture.
     pub fn is_picture(&self) -> bool {
-        self.parts.iter().any(|path| kind(path) == Some(Kind::Image))
+        self.parts
+            .iter()
+            .any(|path| kind(path) == Some(Kind::Image))
     }
 }
 

@@ -163,7 +163,10 @@ impl ImageChanges {
         let mut image = proposed.clone();
         if let Some(name) = &self.preset {
             let preset = ImageSettings::preset(name).ok_or_else(|| {
-                format!("the preset {name:?} is not known: choose {}", ImageSettings::PRESETS.join(", "))
+                format!(
+                    "the preset {name:?} is not known: choose {}",
+                    ImageSettings::PRESETS.join(", ")
+                )
             })?;
             image.take_values(&preset);
         }
@@ -222,10 +225,18 @@ mod tests {
         assert_eq!(read("{}").over(&proposed), Ok(proposed.clone()));
         let said = read(r#"{"preset": "signed", "width": 320, "pad": 0, "mean": [1, 2, 3]}"#);
         let image = said.over(&proposed).unwrap();
-        assert_eq!((image.height, image.width, image.pad), (Some(640), Some(320), 0));
+        assert_eq!(
+            (image.height, image.width, image.pad),
+            (Some(640), Some(320), 0)
+        );
         assert_eq!((image.resize, image.scale), (Resize::Letterbox, 1.0));
         assert_eq!((image.mean, image.std), ([1.0, 2.0, 3.0], [127.5; 3]));
-        assert!(read(r#"{"preset": "x"}"#).over(&proposed).unwrap_err().contains("imagenet"));
+        assert!(
+            read(r#"{"preset": "x"}"#)
+                .over(&proposed)
+                .unwrap_err()
+                .contains("imagenet")
+        );
         assert!(serde_json::from_str::<ImageChanges>(r#"{"sise": 1}"#).is_err());
     }
 }

@@ -27,7 +27,9 @@ const AGAIN: &str = "save it again as PNG or JPEG, or leave it out";
 /// Decodes a picture.
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
     let decoded = reader(file, bytes)?.decode();
-    let picture = decoded.map_err(|e| broken(file, &e.to_string()))?.into_rgb8();
+    let picture = decoded
+        .map_err(|e| broken(file, &e.to_string()))?
+        .into_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let pixels = picture.into_raw().as_chunks().0.to_vec();
     Ok(Picture {
@@ -78,7 +80,9 @@ fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]
 /// Whether its chunks go on to the last one.
 fn png_is_whole(bytes: &[u8]) -> bool {
     let mut at = 8;
-    while let Some(Some([a, b, c, d, kind @ ..])) = bytes.get(at..at + 8).map(|b| b.first_chunk::<8>()) {
+    while let Some(Some([a, b, c, d, kind @ ..])) =
+        bytes.get(at..at + 8).map(|b| b.first_chunk::<8>())
+    {
         let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
         let Some(end) = at.checked_add(length).and_then(|end| end.checked_add(12)) else {
             return false;

@@ -100,7 +100,11 @@ pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
 }
 
 /// How a picture lies in the tensor of an input, or why none can.
-pub(super) fn place(file: &str, input: &InputSpec, settings: &ImageSettings) -> Result<Place, Problem> {
+pub(super) fn place(
+    file: &str,
+    input: &InputSpec,
+    settings: &ImageSettings,
+) -> Result<Place, Problem> {
     let refused = |why: String, next| {
         Err(Problem::NoPicture {
             file: file.into(),

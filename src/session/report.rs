@@ -6,8 +6,8 @@ use super::running::Kept;
 use super::{Forecast, Summary};
 use crate::calibrate::{Method, Observations};
 use crate::compare::Comparison;
-use crate::samples::Skipped;
 use crate::profile::{LayerTable, Profiler, Section, environment};
+use crate::samples::Skipped;
 use crate::{quantize, samples};
 
 /// What has been learned of a run so far.

@@ -33,12 +33,17 @@ fn detector(metadata: &[(&str, &str)]) -> ModelProto {
         let element = DataType::Float;
         ValueInfoProto::of(name, &TensorType { element, shape })
     };
-    let weights: Vec<f32> = (0..81).map(|i| ((i * 11) % 23) as f32 / 40.0 - 0.25).collect();
+    let weights: Vec<f32> = (0..81)
+        .map(|i| ((i * 11) % 23) as f32 / 40.0 - 0.25)
+        .collect();
     let mut node: Vec<NodeProto> = (1..=5).map(halve).collect();
     node.push(
         NodeProto::new("Resize", "up", &["c5", "", "twice"], &["u"])
             .with(AttributeProto::text("mode", "nearest"))
-            .with(AttributeProto::text("coordinate_transformation_mode", "asymmetric"))
+            .with(AttributeProto::text(
+                "coordinate_transformation_mode",
+                "asymmetric",
+            ))
             .with(AttributeProto::text("nearest_mode", "floor")),
     );
     node.push(
@@ -77,7 +82,9 @@ const TOLD: [(&str, &str); 4] = [
 
 fn picture(path: &Path, width: u32, height: u32) {
     let pixel = |x: u32, y: u32| image::Rgb([(x * 3) as u8, (y * 5) as u8, (x * y) as u8]);
-    image::RgbImage::from_fn(width, height, pixel).save(path).unwrap();
+    image::RgbImage::from_fn(width, height, pixel)
+        .save(path)
+        .unwrap();
 }
 
 /// `m.onnx`, and in `photos` two whose sides are multiples of 32, two whose sides are not, and one that is cut.
@@ -122,13 +129,20 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
     let folder = prepared("photos-proposed", &TOLD);
     let (said, report) = done(&folder, &[]);
     for words in [
-        "64 high and 96 wide", "imgsz", "with grey 114 around", "\"unit\"", "--image-size",
+        "64 high and 96 wide",
+        "imgsz",
+        "with grey 114 around",
+        "\"unit\"",
+        "--image-size",
         "1 of 5 samples were left out: photos/broken.jpg: can't be read: it is cut short",
     ] {
         assert!(said.contains(words), "{words:?} is not in: {said}");
     }
     let image = &report["samples"]["image"];
-    assert_eq!((&image["resize"], &image["height"]), (&"letterbox".into(), &64.into()));
+    assert_eq!(
+        (&image["resize"], &image["height"]),
+        (&"letterbox".into(), &64.into())
+    );
     assert_eq!(report["calibration"]["samples"], 4);
     assert_eq!(skipped(&report), ["photos/broken.jpg"]);
 }
@@ -136,11 +150,31 @@ fn size_fit_and_values_are_proposed_and_the_broken_photo_is_left_out() {
 #[test]
 fn options_and_the_document_count_over_what_is_proposed() {
     let folder = prepared("photos-said", &TOLD);
-    fs::write(folder.join("s.yaml"), "images: {preset: signed, resize: exact, pad: 7}\n").unwrap();
-    let (_, report) = done(&folder, &["--config", "s.yaml", "--image-size", "96x32", "--pad", "9"]);
+    fs::write(
+        folder.join("s.yaml"),
+        "images: {preset: signed, resize: exact, pad: 7}\n",
+    )
+    .unwrap();
+    let (_, report) = done(
+        &folder,
+        &["--config", "s.yaml", "--image-size", "96x32", "--pad", "9"],
+    );
     let image = &report["samples"]["image"];
-    let found = [&image["resize"], &image["height"], &image["width"], &image["pad"]];
-    assert_eq!(found, [&"exact".into(), &96.into(), &32.into(), &serde_json::json!(9)]);
+    let found = [
+        &image["resize"],
+        &image["height"],
+        &image["width"],
+        &image["pad"],
+    ];
+    assert_eq!(
+        found,
+        [
+            &"exact".into(),
+            &96.into(),
+            &32.into(),
+            &serde_json::json!(9)
+        ]
+    );
     assert_eq!(image["std"], serde_json::json!([127.5, 127.5, 127.5]));
 }
 
@@ -149,8 +183,15 @@ fn photos_left_as_they_are_run_where_the_model_takes_them() {
     let folder = prepared("photos-none", &[]);
     let (said, report) = done(&folder, &["--resize", "none"]);
     assert_eq!(report["calibration"]["samples"], 2);
-    assert_eq!(skipped(&report), ["photos/broken.jpg", "photos/c.png", "photos/d.png"]);
-    for words in ["3 of 5 samples were left out", "[1, 3, 100, 90]", "Concat (node `join`)"] {
+    assert_eq!(
+        skipped(&report),
+        ["photos/broken.jpg", "photos/c.png", "photos/d.png"]
+    );
+    for words in [
+        "3 of 5 samples were left out",
+        "[1, 3, 100, 90]",
+        "Concat (node `join`)",
+    ] {
         assert!(said.contains(words), "{words:?} is not in: {said}");
     }
 }

@@ -91,8 +91,16 @@ impl ImageOptions {
             layout: named("--layout", self.layout.as_deref(), &LAYOUTS)?,
             order: named("--channels", self.channels.as_deref(), &ORDERS)?,
             scale: self.scale,
-            mean: self.mean.as_deref().map(|text| three("--mean", text)).transpose()?,
-            std: self.std.as_deref().map(|text| three("--std", text)).transpose()?,
+            mean: self
+                .mean
+                .as_deref()
+                .map(|text| three("--mean", text))
+                .transpose()?,
+            std: self
+                .std
+                .as_deref()
+                .map(|text| three("--std", text))
+                .transpose()?,
         })
     }
 }

@@ -67,9 +67,7 @@ impl<'a> Clues<'a> {
             .iter()
             .find_map(|key| metadata(self.model, key))?;
         let numbers = text.trim_matches(['[', ']', '(', ')', ' ']).split(',');
-        let numbers: Option<Vec<u32>> = numbers
-            .map(|number| number.trim().parse().ok())
-            .collect();
+        let numbers: Option<Vec<u32>> = numbers.map(|number| number.trim().parse().ok()).collect();
         match numbers?.as_slice() {
             [side] if *side > 0 => Some((*side, *side)),
             [height, width] if *height > 0 && *width > 0 => Some((*height, *width)),
@@ -90,7 +88,9 @@ impl<'a> Clues<'a> {
             let side = |text: &str| text.parse().ok().filter(|side| SIDES.contains(side));
             let size = |part: &str| match part.split_once('x') {
                 Some((height, width)) => Some((side(height)?, side(width)?)),
-                None => side(part).filter(|side| side % 8 == 0 || *side == 299).map(|s| (s, s)),
+                None => side(part)
+                    .filter(|side| side % 8 == 0 || *side == 299)
+                    .map(|s| (s, s)),
             };
             let mut sizes = parts.filter_map(size);
             Some((sizes.next_back()?, name.as_str()))
@@ -154,7 +154,9 @@ impl<'a> Clues<'a> {
         };
         match first.op_type.as_deref()? {
             "Div" if constant >= 60.0 => said("raw", format!("divides by {constant}")),
-            "Div" if (0.1..1.0).contains(&constant) => said("unit", format!("divides by {constant}")),
+            "Div" if (0.1..1.0).contains(&constant) => {
+                said("unit", format!("divides by {constant}"))
+            }
             "Mul" if constant > 0.0 && constant <= 0.05 => {
                 said("raw", format!("multiplies by {constant}"))
             }
@@ -174,7 +176,10 @@ impl<'a> Clues<'a> {
         }
         let name = node.input_at(1)?;
         let made = || {
-            let maker = graph.nodes.iter().find(|n| n.output.iter().any(|o| o == name))?;
+            let maker = graph
+                .nodes
+                .iter()
+                .find(|n| n.output.iter().any(|o| o == name))?;
             (maker.op_type.as_deref() == Some("Constant")).then(|| maker.tensor("value"))?
         };
         let tensor = graph.initializers.get(name).or_else(made)?;

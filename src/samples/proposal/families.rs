@@ -49,7 +49,10 @@ pub(super) struct Family {
 impl Family {
     /// That the family mostly has something.
     pub(super) fn said(&self, what: &str) -> String {
-        format!("the name is that of a family ({}) with {what}", self.words[0])
+        format!(
+            "the name is that of a family ({}) with {what}",
+            self.words[0]
+        )
     }
 }
 
@@ -98,12 +101,30 @@ const FAMILIES: &[Family] = &[
     family(&["blip"], Other, "clip", Exact, 384),
     family(&["depthanything"], Dense, "imagenet", Exact, 518),
     family(&["midas", "dpt"], Dense, "imagenet", Exact, 384),
-    family(&["segformer", "deeplab", "lraspp", "bisenet", "pspnet"], Dense, "imagenet", Exact, 512),
+    family(
+        &["segformer", "deeplab", "lraspp", "bisenet", "pspnet"],
+        Dense,
+        "imagenet",
+        Exact,
+        512,
+    ),
     family(&["u2net"], Dense, "imagenet", Exact, 320),
     family(&["modnet"], Dense, "signed", Exact, 512),
-    family(&["esrgan", "superres", "swinir"], Dense, "unit", Shorter, 256),
+    family(
+        &["esrgan", "superres", "swinir"],
+        Dense,
+        "unit",
+        Shorter,
+        256,
+    ),
     family(&["sam"], Dense, "imagenet", Exact, 1024),
-    family(&["inception", "xception", "nasnet"], Classifier, "signed", Shorter, 299),
+    family(
+        &["inception", "xception", "nasnet"],
+        Classifier,
+        "signed",
+        Shorter,
+        299,
+    ),
     Family {
         bgr: true,
         ..family(&["mobilevit"], Classifier, "unit", Shorter, 256)
@@ -111,8 +132,24 @@ const FAMILIES: &[Family] = &[
     family(&["beit"], Classifier, "signed", Exact, 224),
     family(
         &[
-            "resnet", "mobilenet", "efficientnet", "densenet", "convnext", "regnet", "squeezenet", "shufflenet",
-            "mnasnet", "alexnet", "googlenet", "ghostnet", "vgg", "deit", "swin", "dino", "levit", "resnext",
+            "resnet",
+            "mobilenet",
+            "efficientnet",
+            "densenet",
+            "convnext",
+            "regnet",
+            "squeezenet",
+            "shufflenet",
+            "mnasnet",
+            "alexnet",
+            "googlenet",
+            "ghostnet",
+            "vgg",
+            "deit",
+            "swin",
+            "dino",
+            "levit",
+            "resnext",
         ],
         Classifier,
         "imagenet",
@@ -125,9 +162,7 @@ const FAMILIES: &[Family] = &[
 /// The family of which one of these names is.
 pub(super) fn named(names: &[String]) -> Option<&'static Family> {
     let has = |word: &&str| names.iter().any(|name| is_named(name, word));
-    FAMILIES
-        .iter()
-        .find(|family| family.words.iter().any(has))
+    FAMILIES.iter().find(|family| family.words.iter().any(has))
 }
 
 fn is_named(name: &str, word: &str) -> bool {

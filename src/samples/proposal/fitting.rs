@@ -173,7 +173,9 @@ impl<'a> Trial<'a> {
             // Odd multiples, from about 96 on: what halves must not be a whole number by chance.
             let odd = (96 / multiple) | 1;
             let sides = [odd, odd + 2, odd + 4].map(|times| times * multiple);
-            sides.iter().all(|&side| self.refusal((side, side)).is_none())
+            sides
+                .iter()
+                .all(|&side| self.refusal((side, side)).is_none())
         })
     }
 
@@ -182,7 +184,9 @@ impl<'a> Trial<'a> {
         if !self.possible {
             return None;
         }
-        let mut taken = USUAL.iter().filter(|&&side| self.refusal((side, side)).is_none());
+        let mut taken = USUAL
+            .iter()
+            .filter(|&&side| self.refusal((side, side)).is_none());
         let only = *taken.next()?;
         taken.next().is_none().then_some(only)
     }

@@ -13,8 +13,8 @@ use serde::Serialize;
 pub use fitting::Refusal;
 use fitting::Trial;
 
-use super::image_settings::{ImageSettings, Layout, Order, Resize};
 use super::InputSpec;
+use super::image_settings::{ImageSettings, Layout, Order, Resize};
 use super::place::axes;
 use crate::graph::{Dim, Model};
 use clues::Clues;
@@ -164,7 +164,10 @@ impl Proposal {
         let of_values = (image.scale, image.mean, image.std) == (mine.scale, mine.mean, mine.std);
         format!(
             "pictures {size}{}, {way}{}, with the values of {}{}",
-            why(Part::Size, sized && self.open && image.resize != Resize::None),
+            why(
+                Part::Size,
+                sized && self.open && image.resize != Resize::None
+            ),
             why(Part::Resize, image.resize == mine.resize),
             values.map_or("your own".into(), |name| format!("{name:?}")),
             why(Part::Values, of_values),
@@ -192,7 +195,11 @@ fn values(
         return (preset, Certainty::Likely, why);
     }
     if let Some(family) = family {
-        return (family.preset, Certainty::Likely, family.said("these values"));
+        return (
+            family.preset,
+            Certainty::Likely,
+            family.said("these values"),
+        );
     }
     if detector {
         let why = "its output has the shape of a YOLO's, which take 0 to 1".to_string();
@@ -225,7 +232,11 @@ fn size(
     };
     let fits = |size: &(u32, u32)| trial.refusal(both(*size)).is_none();
     if let Some(size) = clues.imgsz().filter(fits) {
-        return (both(size), Certainty::Sure, "the file's metadata say so: imgsz".into());
+        return (
+            both(size),
+            Certainty::Sure,
+            "the file's metadata say so: imgsz".into(),
+        );
     }
     if let (Some(side), _) | (None, Some(side)) = fixed {
         // A line of text is some seven times as wide as high.
@@ -241,7 +252,9 @@ fn size(
         return (both(size), Certainty::Likely, format!("{name:?} says so"));
     }
     let kind = family.map_or_else(|| clues.kind(detector), |family| family.kind);
-    let usual = family.and_then(|family| family.size).unwrap_or(kind.usual_size());
+    let usual = family
+        .and_then(|family| family.size)
+        .unwrap_or(kind.usual_size());
     let (certainty, why) = match family {
         Some(family) => (Certainty::Likely, family.said("this size")),
         None if detector => (Certainty::Likely, "it is usual for detectors".into()),
@@ -272,7 +285,11 @@ fn fit(
         };
     }
     if let Some(family) = family {
-        return (family.resize, Certainty::Likely, family.said("pictures sized so"));
+        return (
+            family.resize,
+            Certainty::Likely,
+            family.said("pictures sized so"),
+        );
     }
     match clues.kind(detector) {
         Kind::Detector => (

@@ -1,9 +1,9 @@
 use super::*;
+use crate::graph::TensorType;
 use crate::onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, StringStringEntryProto,
     TensorProto, ValueInfoProto,
 };
-use crate::graph::TensorType;
 
 type Shape<'a> = &'a [i64];
 
@@ -50,7 +50,11 @@ fn proposed(file: &str, model: &Model) -> Option<Proposal> {
 }
 
 fn of(proposal: &Proposal, part: Part) -> &Reason {
-    proposal.reasons.iter().find(|reason| reason.of == part).unwrap()
+    proposal
+        .reasons
+        .iter()
+        .find(|reason| reason.of == part)
+        .unwrap()
 }
 
 const OPEN: Shape<'static> = &[-1, 3, -1, -1];
@@ -96,12 +100,27 @@ fn the_metadata_of_an_ultralytics_export_decide() {
         ("names", "{0: 'a'}"),
     ];
     let found = proposed("best.onnx", &model(graph.clone(), &metadata)).unwrap();
-    assert_eq!((found.preset, found.multiple, found.open), ("unit", 32, true));
+    assert_eq!(
+        (found.preset, found.multiple, found.open),
+        ("unit", 32, true)
+    );
     assert_eq!(found.image.resize, Resize::Letterbox);
-    assert_eq!((found.image.height, found.image.width), (Some(480), Some(640)));
+    assert_eq!(
+        (found.image.height, found.image.width),
+        (Some(480), Some(640))
+    );
     assert_eq!(found.image.pad, 114);
-    assert!(found.reasons.iter().all(|reason| reason.certainty == Certainty::Sure));
-    let classify = [("author", "Ultralytics"), ("imgsz", "[224, 224]"), ("task", "classify")];
+    assert!(
+        found
+            .reasons
+            .iter()
+            .all(|reason| reason.certainty == Certainty::Sure)
+    );
+    let classify = [
+        ("author", "Ultralytics"),
+        ("imgsz", "[224, 224]"),
+        ("task", "classify"),
+    ];
     let found = proposed("best.onnx", &model(graph, &classify)).unwrap();
     assert_eq!(found.image.resize, Resize::Shorter);
     assert_eq!(found.image.shorter_side, Some(224));
@@ -112,8 +131,14 @@ fn a_detector_without_metadata_is_known_by_its_output() {
     for output in [&[-1, 84, 8400][..], &[1, 25200, 85], &[-1, 84, -1]] {
         let graph = plain(("images", DataType::Float, OPEN), output);
         let found = proposed("best.onnx", &model(graph, &[])).unwrap();
-        assert_eq!((found.preset, found.image.resize), ("unit", Resize::Letterbox));
-        assert_eq!((found.image.height, found.image.width), (Some(640), Some(640)));
+        assert_eq!(
+            (found.preset, found.image.resize),
+            ("unit", Resize::Letterbox)
+        );
+        assert_eq!(
+            (found.image.height, found.image.width),
+            (Some(640), Some(640))
+        );
         assert_eq!(of(&found, Part::Size).certainty, Certainty::Likely);
     }
 }
@@ -145,7 +170,11 @@ fn names_tell_family_and_size() {
         let found = proposed(file, &model(graph, &[])).unwrap();
         let image = &found.image;
         assert_eq!((found.preset, image.resize), (preset, resize), "{file}");
-        assert_eq!((image.height, image.width), (Some(size), Some(size)), "{file}");
+        assert_eq!(
+            (image.height, image.width),
+            (Some(size), Some(size)),
+            "{file}"
+        );
     }
     let bgr = plain(("images", DataType::Float, OPEN), classes);
     let found = proposed("yolox_s.onnx", &model(bgr, &[])).unwrap();
@@ -179,7 +208,10 @@ fn what_takes_no_pictures_has_no_proposal() {
 fn bytes_are_taken_as_they_are_and_channels_last_are_seen() {
     let graph = plain(("x", DataType::Uint8, &[1, -1, -1, 3]), &[1, 10]);
     let found = proposed("m.onnx", &model(graph, &[])).unwrap();
-    assert_eq!((found.preset, of(&found, Part::Values).certainty), ("raw", Certainty::Sure));
+    assert_eq!(
+        (found.preset, of(&found, Part::Values).certainty),
+        ("raw", Certainty::Sure)
+    );
     assert_eq!(found.image.layout, None);
     let open = plain(("x", DataType::Float, &[-1, -1, -1, -1]), &[1, 10]);
     let found = proposed("m.onnx", &model(open, &[])).unwrap();
@@ -209,7 +241,10 @@ fn sides_are_multiples_of_what_the_graph_halves_and_joins() {
     let graph = model(pyramid(), &[]).graph;
     assert_eq!(Refusal::of(&graph, &[&[1, 3, 96, 160]]), None);
     let refusal = Refusal::of(&graph, &[&[1, 3, 427, 640]]).unwrap();
-    assert_eq!((refusal.operator.as_str(), refusal.node.as_str()), ("Concat", "join"));
+    assert_eq!(
+        (refusal.operator.as_str(), refusal.node.as_str()),
+        ("Concat", "join")
+    );
     assert_eq!(refusal.shapes, [vec![1, 3, 28, 40], vec![1, 3, 27, 40]]);
     let found = proposed("m.onnx", &model(pyramid(), &[])).unwrap();
     assert_eq!(found.multiple, 32);
@@ -224,7 +259,10 @@ fn the_only_size_that_a_model_can_run_is_found() {
     let conv = NodeProto::new("Conv", "patch", &["pixel_values", "w"], &["p"])
         .with(AttributeProto::ints("strides", &[16, 16]));
     let graph = GraphProto {
-        node: vec![conv, NodeProto::new("Add", "add", &["p", "table"], &["out"])],
+        node: vec![
+            conv,
+            NodeProto::new("Add", "add", &["p", "table"], &["out"]),
+        ],
         input: vec![port("pixel_values", DataType::Float, OPEN)],
         output: vec![port("out", DataType::Float, &[-1, 2, 24, 24])],
         initializer: vec![
@@ -234,7 +272,10 @@ fn the_only_size_that_a_model_can_run_is_found() {
         ..GraphProto::default()
     };
     let found = proposed("m.onnx", &model(graph, &[])).unwrap();
-    assert_eq!((found.image.height, found.image.width), (Some(384), Some(384)));
+    assert_eq!(
+        (found.image.height, found.image.width),
+        (Some(384), Some(384))
+    );
     assert_eq!(of(&found, Part::Size).certainty, Certainty::Sure);
 }
 
@@ -242,16 +283,31 @@ fn the_only_size_that_a_model_can_run_is_found() {
 fn a_line_of_text_stays_a_line() {
     let graph = plain(("x", DataType::Float, &[-1, 3, 48, -1]), &[-1, -1, 97]);
     let found = proposed("reader.onnx", &model(graph, &[])).unwrap();
-    assert_eq!((found.image.height, found.image.width), (Some(48), Some(320)));
+    assert_eq!(
+        (found.image.height, found.image.width),
+        (Some(48), Some(320))
+    );
 }
 
 #[test]
 fn it_is_said_in_a_sentence() {
     let graph = plain(("images", DataType::Float, OPEN), &[-1, 84, -1]);
-    let metadata = [("author", "Ultralytics"), ("imgsz", "[640, 640]"), ("task", "detect")];
+    let metadata = [
+        ("author", "Ultralytics"),
+        ("imgsz", "[640, 640]"),
+        ("task", "detect"),
+    ];
     let found = proposed("best.onnx", &model(graph, &metadata)).unwrap();
     let said = found.said(&found.image);
-    assert!(said.contains("640 high and 640 wide") && said.contains("imgsz") && said.contains("grey 114"), "{said}");
-    let own = ImageSettings { resize: Resize::None, ..found.image.clone() };
+    assert!(
+        said.contains("640 high and 640 wide")
+            && said.contains("imgsz")
+            && said.contains("grey 114"),
+        "{said}"
+    );
+    let own = ImageSettings {
+        resize: Resize::None,
+        ..found.image.clone()
+    };
     assert!(found.said(&own).contains("stay as large as they are"));
 }
