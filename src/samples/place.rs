@@ -72,7 +72,9 @@ pub(super) fn axes(input: &InputSpec) -> Option<Axes<'_>> {
         sides if sides.len() == 3 => (false, sides),
         _ => return None,
     };
-    if !takes_pixels(input.element) {
+    // A sound has one long axis.
+    let long = |dim: &Dim| matches!(dim, Dim::Known(size) if *size > LONGEST_SIDE as usize);
+    if !takes_pixels(input.element) || sides.iter().any(long) {
         return None;
     }
     let few = |dim: &Dim| match dim {

@@ -1,7 +1,7 @@
 //! What a file tells of the pictures it wants, apart from its shapes.
 
 use super::super::InputSpec;
-use super::families::{Family, Kind, named};
+use super::families::{Kind, Known, named};
 use crate::graph::{Dim, Model, tensor_type_of};
 use crate::onnx::schema::NodeProto;
 
@@ -38,7 +38,7 @@ impl<'a> Clues<'a> {
     }
 
     /// The family whose name is in one of the names.
-    pub(super) fn family(&self) -> Option<&'static Family> {
+    pub(super) fn family(&self) -> Option<Known> {
         named(&self.names)
     }
 
@@ -57,7 +57,7 @@ impl<'a> Clues<'a> {
     }
 
     /// Whether the shorter side becomes the input's own, so that a crop takes off of the longer only.
-    pub(super) fn crops_nothing(&self, family: Option<&Family>) -> bool {
+    pub(super) fn crops_nothing(&self, family: Option<&Known>) -> bool {
         self.is_ultralytics() || family.is_some_and(|family| family.whole)
     }
 
@@ -100,9 +100,11 @@ impl<'a> Clues<'a> {
     /// Whether an output is a table of boxes as YOLO's: `[N, 4 + classes, cells]` or `[N, cells, 5 + classes]`.
     pub(super) fn is_detector(&self) -> bool {
         let few = |dim: &Dim| matches!(dim, Dim::Known(5..=600));
+        // An open count of cells may be one of letters, too.
+        let open = self.input.name == "images";
         let many = |dim: &Dim| match dim {
             Dim::Known(count) => *count > 600,
-            _ => true,
+            _ => open,
         };
         self.outputs.iter().any(|shape| match shape.as_slice() {
             [_, a, b] => (few(a) && many(b)) || (many(a) && few(b)),

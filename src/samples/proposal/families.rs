@@ -1,5 +1,7 @@
 //! Families of models that are known by name, with what their authors trained them with.
 
+use std::ops::Deref;
+
 use super::super::image_settings::Resize;
 
 /// What a model is for, as far as sizes depend on it.
@@ -35,24 +37,36 @@ impl Kind {
 /// Models known by a word in a name.
 #[derive(Debug)]
 pub(super) struct Family {
-    /// Of six letters and more anywhere in a name without its separators, shorter ones as a part of it.
+    /// Of six letters and more anywhere in a name without its separators, shorter ones as a part of it; with a `+` both.
     words: &'static [&'static str],
     pub(super) kind: Kind,
     pub(super) preset: &'static str,
     pub(super) bgr: bool,
     pub(super) resize: Resize,
-    pub(super) size: Option<u32>,
+    /// Height and width.
+    pub(super) size: Option<(u32, u32)>,
     /// Whether the shorter side becomes the input's, so that only the longer is cropped.
     pub(super) whole: bool,
 }
 
-impl Family {
-    /// That the family mostly has something.
+/// A family with the word by which it was known.
+pub(super) struct Known {
+    family: &'static Family,
+    word: &'static str,
+}
+
+impl Deref for Known {
+    type Target = Family;
+
+    fn deref(&self) -> &Family {
+        self.family
+    }
+}
+
+impl Known {
+    /// That models of this name mostly have something.
     pub(super) fn said(&self, what: &str) -> String {
-        format!(
-            "the name is that of a family ({}) with {what}",
-            self.words[0]
-        )
+        format!("models named {:?} mostly have {what}", self.word)
     }
 }
 
@@ -64,7 +78,7 @@ const fn family(
     size: u32,
 ) -> Family {
     let (bgr, whole) = (false, false);
-    let size = if size == 0 { None } else { Some(size) };
+    let size = if size == 0 { None } else { Some((size, size)) };
     Family {
         words,
         kind,
@@ -85,6 +99,15 @@ const FAMILIES: &[Family] = &[
         bgr: true,
         ..family(&["yolox"], Detector, "raw", Letterbox, 640)
     },
+    Family {
+        size: Some((48, 192)),
+        ..family(&["ppocr+cls", "ppocrcls"], Other, "signed", Exact, 0)
+    },
+    Family {
+        size: Some((48, 320)),
+        ..family(&["ppocr+rec", "ppocrrec"], Other, "signed", Exact, 0)
+    },
+    family(&["ppocr+det", "ppocrdet"], Dense, "imagenet", Exact, 960),
     family(&["ppyolo", "picodet"], Detector, "imagenet", Exact, 640),
     family(&["yolos"], Detector, "imagenet", Exact, 640),
     family(&["rtdetr", "dfine"], Detector, "unit", Exact, 640),
@@ -160,9 +183,15 @@ const FAMILIES: &[Family] = &[
 ];
 
 /// The family of which one of these names is.
-pub(super) fn named(names: &[String]) -> Option<&'static Family> {
-    let has = |word: &&str| names.iter().any(|name| is_named(name, word));
-    FAMILIES.iter().find(|family| family.words.iter().any(has))
+pub(super) fn named(names: &[String]) -> Option<Known> {
+    let has = |word: &str| {
+        let mut parts = word.split('+');
+        parts.all(|part| names.iter().any(|name| is_named(name, part)))
+    };
+    FAMILIES.iter().find_map(|family| {
+        let word = family.words.iter().find(|word| has(word))?;
+        Some(Known { family, word })
+    })
 }
 
 fn is_named(name: &str, word: &str) -> bool {

@@ -18,7 +18,7 @@ use super::image_settings::{ImageSettings, Layout, Order, Resize};
 use super::place::axes;
 use crate::graph::{Dim, Model};
 use clues::Clues;
-use families::{Family, Kind};
+use families::{Kind, Known};
 
 /// How pictures are probably to be read for a model, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,6 +80,7 @@ impl Proposal {
         let place = axes(input)?;
         let clues = Clues::of(file, model, input);
         let family = clues.family();
+        let family = family.as_ref();
         let detector = clues.is_detector();
         let mut reasons = Vec::new();
         let mut note = |of, certainty, why: String| reasons.push(Reason { of, certainty, why });
@@ -178,7 +179,7 @@ impl Proposal {
 /// The preset of the values.
 fn values(
     clues: &Clues<'_>,
-    family: Option<&Family>,
+    family: Option<&Known>,
     detector: bool,
     layout: Layout,
     input: &InputSpec,
@@ -216,7 +217,7 @@ fn values(
 /// Height and width where the model leaves one of them open.
 fn size(
     clues: &Clues<'_>,
-    family: Option<&Family>,
+    family: Option<&Known>,
     detector: bool,
     fixed: (Option<u32>, Option<u32>),
     trial: &Trial<'_>,
@@ -238,35 +239,38 @@ fn size(
             "the file's metadata say so: imgsz".into(),
         );
     }
-    if let (Some(side), _) | (None, Some(side)) = fixed {
-        // A line of text is some seven times as wide as high.
-        let other = if side <= 64 { side * 20 / 3 } else { side };
-        let why = "one side is fixed and the other open".to_string();
-        return (both((other, other)), Certainty::Guess, why);
-    }
-    if let Some(only) = trial.only_size() {
+    let none = fixed == (None, None);
+    if let Some(only) = none.then(|| trial.only_size()).flatten() {
         let why = "of the usual sizes the model takes this one only".to_string();
         return (both((only, only)), Certainty::Sure, why);
     }
     if let Some((size, name)) = clues.size_in_names().filter(|(size, _)| fits(size)) {
         return (both(size), Certainty::Likely, format!("{name:?} says so"));
     }
+    let one = fixed.0.or(fixed.1).filter(|_| family.is_none());
+    if let Some(side) = one {
+        // A line of text is some seven times as wide as high.
+        let other = if side <= 64 { side * 20 / 3 } else { side };
+        let why = "one side is fixed and the other open".to_string();
+        return (both((other, other)), Certainty::Guess, why);
+    }
     let kind = family.map_or_else(|| clues.kind(detector), |family| family.kind);
+    let usual = kind.usual_size();
     let usual = family
         .and_then(|family| family.size)
-        .unwrap_or(kind.usual_size());
+        .unwrap_or((usual, usual));
     let (certainty, why) = match family {
         Some(family) => (Certainty::Likely, family.said("this size")),
         None if detector => (Certainty::Likely, "it is usual for detectors".into()),
         None => (Certainty::Guess, format!("it is usual for {}", kind.name())),
     };
-    (both((usual, usual)), certainty, why)
+    (both(usual), certainty, why)
 }
 
 /// How a picture gets the size.
 fn fit(
     clues: &Clues<'_>,
-    family: Option<&Family>,
+    family: Option<&Known>,
     detector: bool,
     (height, width): (u32, u32),
 ) -> Told<Resize> {
@@ -288,7 +292,7 @@ fn fit(
         return (
             family.resize,
             Certainty::Likely,
-            family.said("pictures sized so"),
+            family.said("pictures fitted so"),
         );
     }
     match clues.kind(detector) {

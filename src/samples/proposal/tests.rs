@@ -280,6 +280,31 @@ fn the_only_size_that_a_model_can_run_is_found() {
 }
 
 #[test]
+fn letters_are_no_boxes_and_a_sound_is_no_picture() {
+    let reader = plain(("image", DataType::Float, &[-1, 3, 60, 160]), &[40, -1, 37]);
+    let found = proposed("reader.onnx", &model(reader, &[])).unwrap();
+    assert_ne!(found.image.resize, Resize::Letterbox);
+    let sound = plain(("x", DataType::Float, &[-1, 43_844, 1]), &[-1, 172, 88]);
+    assert_eq!(proposed("sound.onnx", &model(sound, &[])), None);
+}
+
+#[test]
+fn a_family_may_be_named_by_two_words() {
+    let line = plain(("x", DataType::Float, &[-1, 3, -1, -1]), &[-1, 2]);
+    let found = proposed("ch_ppocr_mobile_v2.0_cls.onnx", &model(line, &[])).unwrap();
+    let image = &found.image;
+    assert_eq!((image.height, image.width), (Some(48), Some(192)));
+    let text = plain(("x", DataType::Float, &[-1, 3, 48, -1]), &[-1, -1, 97]);
+    let found = proposed("ppocr_rec.onnx", &model(text, &[])).unwrap();
+    assert_eq!((found.preset, found.image.width), ("signed", Some(320)));
+    assert!(
+        of(&found, Part::Values).why.contains("ppocr+rec"),
+        "{:?}",
+        found.reasons
+    );
+}
+
+#[test]
 fn a_line_of_text_stays_a_line() {
     let graph = plain(("x", DataType::Float, &[-1, 3, 48, -1]), &[-1, -1, 97]);
     let found = proposed("reader.onnx", &model(graph, &[])).unwrap();
