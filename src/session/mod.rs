@@ -130,7 +130,11 @@ impl Session {
         profiler.begin("Model Loading");
         let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
-        let card = Card::new(&file, Model::from_proto(header.clone())?, &input_specs(&header));
+        let card = Card::new(
+            &file,
+            Model::from_proto(header.clone())?,
+            &input_specs(&header),
+        );
         profiler.end();
         Ok(Session {
             file,

@@ -199,7 +199,10 @@ fn photos_left_as_they_are_run_where_the_model_takes_them() {
 #[test]
 fn a_size_that_the_model_refuses_ends_the_run_with_the_reason() {
     let folder = prepared("photos-size", &TOLD);
-    let output = octet(&folder, &[&QUANTIZE[..], &["--image-size", "100x96"]].concat());
+    let output = octet(
+        &folder,
+        &[&QUANTIZE[..], &["--image-size", "100x96"]].concat(),
+    );
     let said = refusal(&output);
     for words in ["photos/a.png", "[1, 3, 100, 96]", "join", "choose a size"] {
         assert!(said.contains(words), "{words:?} is not in: {said}");
@@ -210,6 +213,9 @@ fn a_size_that_the_model_refuses_ends_the_run_with_the_reason() {
 #[test]
 fn a_bad_photo_ends_the_run_where_that_is_wanted() {
     let folder = prepared("photos-stop", &TOLD);
-    let output = octet(&folder, &[&QUANTIZE[..], &["--bad-samples", "stop"]].concat());
+    let output = octet(
+        &folder,
+        &[&QUANTIZE[..], &["--bad-samples", "stop"]].concat(),
+    );
     assert!(refusal(&output).contains("photos/broken.jpg"));
 }

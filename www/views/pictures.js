@@ -31,7 +31,10 @@ const busy = () => run.value !== null;
 /** The value a field has now: the person's own over the preset's. @param {string} key */
 const image = (key) => settings.value.image[key] ?? presets.value[settings.value.preset]?.[key];
 /** @param {Record<string, unknown>} change */
-const setImage = (change) => set({ image: { ...settings.peek().image, ...change } });
+const setImage = (change) => {
+  const all = Object.entries({ ...settings.peek().image, ...change });
+  set({ image: Object.fromEntries(all.filter(([, value]) => value !== undefined)) });
+};
 
 /** How images are read; shown beside the picture that it changes. */
 export function pictureSettings() {

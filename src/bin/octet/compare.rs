@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use octet::compare::{Comparison, LayerError, slower};
 use octet::profile::Repeats;
-use octet::samples;
+use octet::samples::{self, Skipped};
 use octet::session::{Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
@@ -80,19 +80,36 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         eprintln!("octet: note: {proposed}");
     }
     let samples = samples.checked(&mut float, &mut settings)?;
-    if let Some(said) = left_out(&settings.skipped, samples.count()) {
-        eprintln!("octet: note: {said}");
-    }
+    let already = settings.skipped.len();
     let mut first = None;
+    let mut failed = None;
     let mut used = 0;
     for sample in samples.each(&float) {
         let sample = sample?;
-        let inputs = float.decode(&sample, &settings)?;
+        let inputs = match float.decode(&sample, &settings) {
+            Ok(inputs) => inputs,
+            Err(error) if options.bad.goes_on(&error) => {
+                settings.skipped.push(Skipped {
+                    sample: sample.name,
+                    reason: error.to_string(),
+                });
+                failed.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let label = label_of(&labels, &sample.name);
         used += usize::from(label.is_some());
         compare_sample(&mut comparing, &inputs, label, &())
             .map_err(|error| Failure(format!("sample `{}`: {error}", sample.name)))?;
         first.get_or_insert(inputs);
+    }
+    if let (None, Some(error)) = (&first, failed) {
+        return Err(error.into());
+    }
+    let compared = samples.count() + already - settings.skipped.len();
+    if let Some(said) = left_out(&settings.skipped, compared) {
+        eprintln!("octet: note: {said}");
     }
     if !labels.is_empty() && used == 0 {
         return Err(Failure(format!(

@@ -121,7 +121,9 @@ fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, 
     {
         return Err(one_of("--image-preset", name, &ImageSettings::PRESETS));
     }
-    changes.over(image).map_err(|why| Failure(format!("--{why}")))
+    changes
+        .over(image)
+        .map_err(|why| Failure(format!("--{why}")))
 }
 
 fn named<T: Copy>(

@@ -106,7 +106,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let samples = Samples::of(&options.calib, options.demo)?;
 
     let mut session = open::open(&options.model)?;
-    let (mut image_settings, proposed) = options.images.proposed(&session, settings.images.as_ref(), image_settings)?;
+    let (mut image_settings, proposed) =
+        options
+            .images
+            .proposed(&session, settings.images.as_ref(), image_settings)?;
     let pictures = samples.have_pictures();
     let samples = samples.checked(&mut session, &mut image_settings)?;
     let named = |error| about(options, error);
