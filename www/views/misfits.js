@@ -25,7 +25,7 @@ export function misfitList() {
       all ? '.' : '. A run leaves out what can’t be used, and says so.'),
     h('ul', { class: 'misfits', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
-      h('button', { type: 'button', class: 'small', 'aria-label': `Skip ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
+      h('button', { type: 'button', class: 'small', 'aria-label': `Skip this one: ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
     bad.length > shown && h('p', { class: 'note' }, `and ${count(bad.length - shown)} more`),
     h('div', { class: 'row' },
       sized && h('button', { type: 'button', class: 'small', id: 'choose-size', disabled: busy, onclick: chooseSize }, 'Change how images are read'),
@@ -47,7 +47,7 @@ export function skippedList() {
     h('summary', {}, `${plural(skipped.length, 'sample')} left out`),
     h('ul', { class: 'misfits' }, ...skipped.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
-      h('button', { type: 'button', class: 'small', 'aria-label': `Use ${one.sample} again`, disabled: busy, onclick: () => void useAgain([one]) }, 'Use again')))),
+      h('button', { type: 'button', class: 'small', 'aria-label': `Use again: ${one.sample}`, disabled: busy, onclick: () => void useAgain([one]) }, 'Use again')))),
     skipped.length > 1 && h('button', { type: 'button', class: 'small', disabled: busy, onclick: () => void useAgain(skipped) }, 'Use all again'));
 }
 
