@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use octet::calibrate::Observations;
-use octet::calibrate::run::{Calibration, FeedError, Watched};
+use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
+use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::Dim;
 use octet::onnx::schema::DataType;
-use octet::samples::{self, Encoded, InputSpec};
+use octet::samples::{self, BadSamples, Encoded, InputSpec};
 
 mod graphs;
 
@@ -26,6 +26,10 @@ fn input() -> InputSpec {
 }
 
 fn calibration() -> Calibration {
+    reading(BadSamples::Skip)
+}
+
+fn reading(bad_samples: BadSamples) -> Calibration {
     let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
@@ -38,7 +42,10 @@ fn calibration() -> Calibration {
         reach: axis,
         spread: axis,
     });
-    let settings = samples::Settings::default();
+    let settings = samples::Settings {
+        bad_samples,
+        ..samples::Settings::default()
+    };
     Calibration::new(
         engine,
         watched.collect(),
@@ -121,15 +128,73 @@ fn any_number_of_threads_gives_what_feeding_gives() {
     }
 }
 
+/// The samples with the third and the fifth damaged.
+fn with_bad_ones() -> Vec<Encoded> {
+    let mut samples = encoded();
+    for bad in [2, 4] {
+        samples[bad].name = format!("bad {bad}");
+        samples[bad].parts[0].1 = b"not an array".as_slice().into();
+    }
+    samples
+}
+
+#[test]
+fn bad_samples_are_left_out_by_name_and_the_others_give_what_they_give_alone() {
+    let good: Vec<Encoded> = with_bad_ones()
+        .into_iter()
+        .filter(|sample| !sample.name.starts_with("bad"))
+        .collect();
+    let mut alone = calibration();
+    alone.feed(good, |_, _| {}, || false).unwrap();
+    let alone = alone.finish().unwrap();
+    for threads in [1, 3] {
+        let mut calibration = calibration();
+        let begun = begin_all(&mut calibration, with_bad_ones(), threads);
+        calibration.settle().unwrap();
+        assert_eq!((begun, calibration.done()), (SAMPLES, SAMPLES - 2));
+        let skipped = calibration.skipped();
+        let names: Vec<&str> = skipped.iter().map(|one| one.sample.as_str()).collect();
+        assert_eq!(names, ["bad 2", "bad 4"]);
+        assert!(skipped[0].reason.contains("no tensor"), "{skipped:?}");
+        assert_eq!(calibration.finish().unwrap(), alone, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_further_pass_passes_over_what_the_first_left_out() {
+    let mut calibration = calibration();
+    let feed = |calibration: &mut Calibration| {
+        let (first, second) = (with_bad_ones(), with_bad_ones().split_off(3));
+        let first = first.into_iter().take(3).collect();
+        calibration.feed(first, |_, _| {}, || false).unwrap();
+        calibration.feed(second, |_, _| {}, || false).unwrap();
+    };
+    feed(&mut calibration);
+    let layout = "ort-percentile".parse::<Method>().unwrap().second_pass();
+    let further = Further::Histograms(layout.expect("it counts"));
+    calibration.begin_pass(further).unwrap();
+    feed(&mut calibration);
+    assert_eq!(calibration.skipped().len(), 2);
+    assert!(calibration.finish().is_ok());
+}
+
+#[test]
+fn where_no_sample_could_be_run_the_first_says_why() {
+    let mut calibration = calibration();
+    let bad = with_bad_ones().into_iter();
+    let bad = bad
+        .filter(|sample| sample.name.starts_with("bad"))
+        .collect();
+    calibration.feed(bad, |_, _| {}, || false).unwrap();
+    let why = calibration.nothing().expect("something was bad");
+    assert!(why.to_string().contains("bad 2"), "{why}");
+}
+
 #[test]
 fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
     for threads in [1, 3] {
-        let mut samples = encoded();
-        for bad in [2, 4] {
-            samples[bad].name = format!("bad {bad}");
-            samples[bad].parts[0].1 = b"not an array".as_slice().into();
-        }
-        let mut calibration = calibration();
+        let samples = with_bad_ones();
+        let mut calibration = reading(BadSamples::Stop);
         let begun = begin_all(&mut calibration, samples, threads);
         let error = calibration.settle().unwrap_err();
         assert!(matches!(error, FeedError::Sample(_)), "{error}");

@@ -10,6 +10,8 @@ mod graphs;
 mod models;
 #[path = "cli/notes.rs"]
 mod notes;
+#[path = "cli/photos.rs"]
+mod photos;
 #[path = "cli/profile.rs"]
 mod profile;
 #[path = "cli/refusals.rs"]

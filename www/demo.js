@@ -45,11 +45,12 @@ export async function openDemo(about) {
     const files = await Promise.all(
       about.samples.map(async ({ file }) => ({ path: baseName(file), blob: await get(file) })),
     );
-    const preset = about.settings?.preset;
-    set({ ...(preset ? { preset } : {}), image: about.settings?.image ?? {} });
     clearSamples();
     await open({ path: baseName(about.model.file), blob });
     if (model.peek()) {
+      const preset = about.settings?.preset;
+      // What the demo's makers know counts over what is proposed.
+      if (about.settings) set({ ...(preset ? { preset } : {}), image: about.settings.image ?? {} });
       const labels = new Map(about.samples.flatMap(({ file, label }) => (label ? [[baseName(file), label]] : [])));
       const characters = about.characters ? charactersOf(await (await get(about.characters)).text()) : [];
       await addSamples(files, { source: `Demo data: ${about.source ?? about.name}`, labels, characters });

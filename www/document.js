@@ -94,14 +94,13 @@ export function inWords(document) {
  *
  * @param {string} model
  * @param {QuantizeSettings} document
- * @param {{ random?: number, image?: Record<string, unknown> | null }} [samples] how many random ones, or how the pictures are read
+ * @param {{ random?: number }} [samples] how many random ones, in place of files
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */
-export function commandLine(model, document, { random = 0, image = null } = {}) {
+export function commandLine(model, document, { random = 0 } = {}) {
   const parts = ['octet quantize', quoted(model.startsWith('-') ? `./${model}` : model)];
   if (needsSamples(document)) {
     parts.push(...(random > 0 ? ['--demo', String(random)] : ['--samples', 'SAMPLES']));
-    if (image && random === 0) parts.push('--image-settings', quoted(JSON.stringify(image, (_, value) => (typeof value === 'number' ? single(value) : value))));
   }
   const { method, scheme, format, ...rest } = document;
   if (Object.keys(rest).length > 0) {
@@ -112,15 +111,6 @@ export function commandLine(model, document, { random = 0, image = null } = {}) 
     if (format) parts.push('--format', format);
   }
   return parts.join(' ');
-}
-
-/** A single-precision number with no more digits than tell it. @param {number} value */
-function single(value) {
-  for (let digits = 1; digits < 9; digits += 1) {
-    const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === Math.fround(value)) return short;
-  }
-  return value;
 }
 
 /** @param {string} text as a shell takes it */

@@ -42,6 +42,9 @@ async function walk(entry, folder, found) {
   }
 }
 
+/** @param {File | NamedFile} file @returns {NamedFile} */
+export const namedFile = (file) => (file instanceof File ? named([file])[0] : file);
+
 /** @param {NamedFile} file */
 export const isModel = ({ path }) => /\.(onnx|ort|pb)$/i.test(path) && !/(^|\/)(in|out)put_\d+\.pb$/i.test(path);
 

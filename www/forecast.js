@@ -7,7 +7,7 @@
 import { needsSamples } from './document.js';
 import { sentence, aborted } from './messages.js';
 import { effect, untracked } from './signals.js';
-import { done, engine, forecast, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
+import { done, engine, forecast, misfits, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
 import { imageSettings } from './studio.js';
 
 /** How long nothing must have changed, in milliseconds: who is still choosing is not interrupted. */
@@ -22,7 +22,11 @@ function ready() {
   if (!open || opening.value || run.value || done.value || engine.value.state !== 'ready') return null;
   if (open.wanted.length > 0 || open.card.alreadyQuantized || refs.length === 0 || !preview.value?.decoded) return null;
   if (!needsSamples(document)) return null;
-  return { open, files, key: JSON.stringify([document, preset, image, threads]) };
+  // What can't be used tells nothing.
+  const bad = new Set(misfits.value.flatMap((one) => refs.find((ref) => ref.name === one.sample)?.parts ?? []));
+  const good = files.filter((file) => !bad.has(file.path));
+  if (good.length === 0) return null;
+  return { open, files, good, key: JSON.stringify([document, preset, image, threads, [...bad]]) };
 }
 
 /** Keeps the forecast in step with what is chosen. */
@@ -46,10 +50,10 @@ export function keepForecast() {
 }
 
 /** @param {NonNullable<ReturnType<typeof ready>>} what @param {() => boolean} still */
-async function ask({ open, files }, still) {
+async function ask({ open, good }, still) {
   const { document } = settings.peek();
   try {
-    const told = await open.forecast(files, { method: document.method, samples: { image: imageSettings() }, settings: document });
+    const told = await open.forecast(good, { method: document.method, samples: { image: imageSettings() }, settings: document });
     if (still()) forecast.value = { told, failure: '' };
   } catch (error) {
     if (still() && !aborted(error)) forecast.value = { told: null, failure: sentence(/** @type {Error} */ (error).message) };

@@ -82,7 +82,9 @@ export async function remember() {
     if (begun()) keep('settings', { document, preset, image });
   });
   effect(() => {
-    const { files, source, labels, names, labelFiles, characters } = samples.value;
+    const { files: used, skipped, source, labels, names, labelFiles, characters } = samples.value;
+    // Those that were left out are looked at again.
+    const files = [...used, ...skipped.flatMap((one) => one.files)];
     if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
   });
   effect(() => {

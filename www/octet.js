@@ -16,8 +16,9 @@
 import { detect } from './capabilities.js';
 import { needsSamples } from './document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
+import { namedFile } from './files.js';
 
-/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, CalibrationSummary, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -222,17 +223,15 @@ export class Model {
     this.#attached = named;
   }
 
-  /**
-   * The first sample, decoded as the model will see it.
-   *
-   * @param {(File | NamedFile)[]} samples
-   * @param {SampleSettings} [settings]
-   * @param {CallOptions} [options]
-   * @returns {Promise<Decoded>}
-   */
+  /** The first sample, decoded as the model will see it. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @param {CallOptions} [options] @returns {Promise<Decoded>} */
   async preview(samples, settings = {}, options = {}) {
     const engine = await this.reach(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
+  }
+
+  /** Looks at samples before a run: which can't be used, and why. @param {(File | NamedFile)[]} samples @param {SampleSettings} [settings] @returns {Promise<Misfit[]>} */
+  async check(samples, settings = {}) {
+    return (await this.reach()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
   }
 
   /**
@@ -383,11 +382,6 @@ export class Model {
     this.#home = null;
     if (home?.alive) await home.call('close', { key: this.#key });
   }
-}
-
-/** @param {File | NamedFile} file @returns {NamedFile} */
-function namedFile(file) {
-  return file instanceof File ? { path: file.webkitRelativePath || file.name, blob: file } : file;
 }
 
 /** @param {number} count @param {number} most */

@@ -10,6 +10,7 @@ import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch, effect } from './signals.js';
 import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, tried } from './state.js';
+import { setAside } from './looking.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */
@@ -123,8 +124,9 @@ let calibration = null;
 export function held(document, quick = false) {
   if (!calibration) return false;
   const { model: of, files, reading: read, summary } = calibration;
+  const all = summary.samples + summary.skipped.length === summary.given;
   const same = of === model.peek() && of.calibrated && files === samples.peek().files && read === reading();
-  return same && (quick || summary.samples === summary.given) && !runsAgain(document, calibration.document);
+  return same && (quick || all) && !runsAgain(document, calibration.document);
 }
 
 /**
@@ -169,8 +171,11 @@ export async function quantize({ quick = false } = {}) {
     const told = runs ? (forecast.peek()?.told ?? null) : null;
     if (runs) {
       enough = new AbortController();
-      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo }, signal, enough: enough.signal }, onProgress);
-      calibration = { model: open, files, reading: reading(), document, summary };
+      const skipped = samples.peek().skipped.map(({ sample, reason }) => ({ sample, reason }));
+      const summary = await open.calibrate(files, { method: passOf(document), rounding: needsMoments(document) ? 'gptq' : 'nearest', equalize: equalizes(document), samples: { image, demo, skipped }, signal, enough: enough.signal }, onProgress);
+      // What could not be run is in nobody's way any more: a comparison has the samples that were run.
+      const left = setAside(summary.skipped);
+      calibration = { model: open, files: left, reading: JSON.stringify(image), document, summary };
     }
     const summary = needed && calibration ? calibration.summary : null;
     const { model: _, ...result } = await open.quantize(inFull(document), { signal, onProgress });

@@ -8,7 +8,7 @@ import { detect } from './capabilities.js';
 import { needsSamples } from './document.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
+/** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -79,15 +79,18 @@ export const modelChanged = signal(0);
  * @property {string} labelSource where the labels are from
  * @property {string} labelFailure why labels that were given are not used
  * @property {NamedFile[]} labelFiles what they were read from
+ * @property {{ sample: string, reason: string, files: NamedFile[] }[]} skipped those that are left out, each with its reason; they can be taken back
  * @property {string[]} characters what the model's scores stand for, where it reads text; empty where it does not, or nobody knows
  */
 /** @type {Samples} */
-export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], characters: [] };
+export const noSamples = { files: [], refs: [], source: '', labels: new Map(), names: new Map(), labelSource: '', labelFailure: '', labelFiles: [], skipped: [], characters: [] };
 export const samples = signal(noSamples);
 /** The source of samples that are random. */
 export const randomData = 'Random demo data: good to try Octet out, worth nothing for real use.';
 /** @type {import('./signals.js').Signal<{ decoded: Decoded | null, failure: string, picture: Blob | null, name: string } | null>} */
 export const preview = signal(/** @type {any} */ (null));
+/** The samples that can't be used as they are read now, as far as they were looked at. @type {import('./signals.js').Signal<Misfit[]>} */
+export const misfits = signal(/** @type {Misfit[]} */ ([]));
 /** @type {import('./signals.js').Signal<Settings>} */
 export const settings = signal({
   document: /** @type {QuantizeSettings} */ ({}),
@@ -137,6 +140,7 @@ export const blocked = computed(() => {
   if (!needsSamples(settings.value.document)) return '';
   if (samples.value.refs.length === 0) return 'Add at least one sample, so that the ranges can be seen.';
   if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
-  if (preview.value?.failure) return 'The first sample cannot be used; what is wrong with it is said below its name. Mend the file and add it again, or remove all and add others.';
+  const [bad] = misfits.value;
+  if (bad && misfits.value.length >= samples.value.refs.length) return `None of the samples can be used as they are read now. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
   return '';
 });

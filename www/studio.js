@@ -5,14 +5,16 @@
  */
 
 import { stopMeasuring } from './aside.js';
-import { baseName, isModel, isPicture } from './files.js';
+import { baseName, isModel } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
-import { aborted, fail, problem, say, sentence } from './messages.js';
+import { look } from './looking.js';
+import { fail, problem, say } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
+import { asChosen } from './pictures.js';
 import { batch } from './signals.js';
 import {
-  chosenOutput, comparison, done, engine, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
+  chosenOutput, comparison, done, engine, misfits, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
   tried, undoable, unmeasured,
 } from './state.js';
 
@@ -101,6 +103,8 @@ export async function open({ path, blob }) {
     batch(() => {
       model.value = opened;
       modelChanged.value += 1;
+      const proposed = opened.card.pictures;
+      if (proposed) settings.value = { ...settings.peek(), ...asChosen(proposed) };
       done.value = null;
       opening.value = null;
       forget();
@@ -182,7 +186,7 @@ export async function addSamples(files, about) {
     problem.value = null;
     stopMeasuring();
     samples.value = {
-      ...noSamples, files: others, refs, labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
+      ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
     };
     say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
     await look();
@@ -232,41 +236,21 @@ export async function removeSample(name) {
   await look();
 }
 
+/** Takes samples back that were left out. @param {Samples['skipped']} which */
+export function useAgain(which) {
+  return addSamples(which.flatMap((one) => one.files));
+}
+
 export function clearSamples() {
   stopMeasuring();
   samples.value = noSamples;
+  misfits.value = [];
   preview.value = null;
   say('Samples removed.');
 }
 
 /** How many random samples are made: enough to see a run, and soon done. */
 const randomSamples = 8;
-
-/** Each look replaces the one before. */
-let looks = 0;
-
-/** Decodes the first sample with the settings of now. */
-async function look() {
-  const mine = ++looks;
-  const open = model.peek();
-  const { files, refs } = samples.peek();
-  const first = refs[0];
-  if (!open || !first || open.wanted.length > 0) {
-    preview.value = null;
-    return;
-  }
-  const parts = files.filter((file) => first.parts.includes(file.path));
-  const picture = parts.find(isPicture)?.blob ?? null;
-  try {
-    const decoded = await open.preview(parts, { image: imageSettings() });
-    if (mine === looks) preview.value = { decoded, failure: '', picture, name: first.name };
-  } catch (error) {
-    if (mine !== looks || aborted(error)) return;
-    const failure = sentence(/** @type {Error} */ (error).message);
-    preview.value = { decoded: null, failure, picture, name: first.name };
-    say(failure);
-  }
-}
 
 /** How pictures are read: the preset, and what the person changed of it. */
 export function imageSettings() {

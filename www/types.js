@@ -25,9 +25,25 @@
  * @property {[string, number][]} operators
  * @property {number} quantizable
  * @property {{ operator: string, count: number, reason: string }[]} float
+ * @property {Proposal | null} pictures how pictures are probably to be read for it; `null` where they can't be its samples
  * @property {boolean} alreadyQuantized
  * @property {string[]} warnings
  */
+
+/** @typedef {{ of: 'size' | 'resize' | 'values' | 'layout', certainty: 'sure' | 'likely' | 'guess', why: string }} Reason */
+
+/**
+ * @typedef {object} Proposal how pictures are probably to be read
+ * @property {Record<string, any>} image the settings
+ * @property {string} preset whose values they have
+ * @property {boolean} open whether the model leaves height or width open
+ * @property {number} multiple height and width must be multiples of this
+ * @property {Reason[]} reasons what speaks for each part
+ */
+
+/** @typedef {{ sample: string, reason: string }} Skipped a sample that was left out */
+
+/** @typedef {{ sample: string, reason: string, asksForSize: boolean }} Misfit a sample that can't be used as it is read; `asksForSize`: another size may mend it */
 
 /**
  * @typedef {object} Preview one input of a sample, decoded
@@ -116,7 +132,7 @@
 
 /** @typedef {{ axis: number, min: number[], max: number[] }} Channels the ends of each channel of a weight */
 
-/** @typedef {{ image?: Record<string, unknown>, demo?: boolean }} SampleSettings how samples are read; `demo` says in the report that they are random */
+/** @typedef {{ image?: Record<string, unknown>, demo?: boolean, badSamples?: 'skip' | 'stop', skipped?: Skipped[] }} SampleSettings how samples are read; `demo` says in the report that they are random, `skipped` which were left out before; a bad one is left out of a run, or stops it */
 
 /**
  * @typedef {object} CalibrateOptions
@@ -153,7 +169,7 @@
  * @property {AbortSignal} [signal]
  */
 
-/** @typedef {{ samples: number, given: number, values: number, prepared: string[] }} CalibrationSummary `samples` were run of those `given` */
+/** @typedef {{ samples: number, given: number, skipped: Skipped[], values: number, prepared: string[] }} CalibrationSummary `samples` were run of those `given`, and those `skipped` could not be */
 
 /**
  * @typedef {object} Memory in bytes; `pages` only grows, `live` is what is in use

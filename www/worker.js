@@ -94,6 +94,16 @@ const calls = {
     return await session(key).preview(sample.name, sample.files, settings);
   },
 
+  /** @param {{ key: number, files: NamedFile[], settings: SampleSettings }} given */
+  async check({ key, files, settings }) {
+    const found = [];
+    for (const { name, files: parts } of samplesOf(files)) {
+      const misfit = await session(key).checkSample(name, parts, settings);
+      if (misfit) found.push(misfit);
+    }
+    return found;
+  },
+
   /** @param {{ key: number, count: number, seed: number }} wanted @returns {NamedFile[]} */
   demoSamples({ key, count, seed }) {
     /** @type {{ path: string, bytes: Uint8Array<ArrayBuffer> }[]} */

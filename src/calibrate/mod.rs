@@ -1,5 +1,6 @@
 //! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
 
+mod aside;
 mod bulk;
 mod channels;
 mod distribution;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::aside::Aside;
 use super::further::Counted;
 use super::run::{FeedError, Looked, Watched};
 use super::{NumpyHistogram, Observation};
@@ -16,6 +17,8 @@ pub(super) struct Task {
     pub(super) settings: samples::Settings,
     pub(super) looked: Looked,
     pub(super) watched: Vec<Watched>,
+    /// The samples that are left out.
+    pub(super) aside: Aside,
 }
 
 /// What the threads share that run the samples of a calibration.
@@ -27,6 +30,8 @@ pub(super) struct Pass {
     pub(super) under_way: AtomicUsize,
     /// Whether a sample left off in the middle of a pass that adds samples as they run.
     pub(super) spoilt: AtomicBool,
+    /// Whether bad samples are set aside here; a further pass must not lose any that the first one ran.
+    pub(super) skips: AtomicBool,
     /// The first of the samples begun that failed, by its place.
     pub(super) failed: Mutex<Option<(usize, FeedError)>>,
 }
@@ -51,6 +56,7 @@ impl Pass {
             done: AtomicUsize::new(0),
             under_way: AtomicUsize::new(0),
             spoilt: AtomicBool::new(false),
+            skips: AtomicBool::new(false),
             failed: Mutex::default(),
         }
     }
@@ -63,8 +69,29 @@ impl Pass {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Runs a sample, or sets it aside where it is bad and the settings don't say that this ends the run.
+    pub(super) fn take(
+        &self,
+        place: usize,
+        sample: Encoded,
+        finished: impl Fn(&str, usize),
+        stop: impl Fn() -> bool,
+    ) -> Result<(), FeedError> {
+        let aside = &self.task.aside;
+        if aside.has(place) {
+            return Ok(());
+        }
+        let name = sample.name.clone();
+        let failed = match self.run(sample, finished, stop) {
+            Err(cause) if self.skips.load(Ordering::Relaxed) && cause.is_of_sample() => cause,
+            other => return other,
+        };
+        aside.put(place, name, failed);
+        Ok(())
+    }
+
     /// Runs one sample, and takes in what was seen of it once it ran to its end.
-    pub(super) fn run(
+    fn run(
         &self,
         sample: Encoded,
         finished: impl Fn(&str, usize),
@@ -74,6 +101,10 @@ impl Pass {
             return Err(FeedError::Stopped);
         }
         let tensors = samples::decode(&sample, &self.task.inputs, &self.task.settings)?;
+        let shapes: Vec<Vec<usize>> = tensors.iter().map(|t| t.shape().to_vec()).collect();
+        if let Some(cause) = self.task.aside.known(&sample.name, &shapes) {
+            return Err(cause);
+        }
         // Its files are not needed while it runs.
         let Encoded { name, parts } = sample;
         drop(parts);
@@ -101,7 +132,7 @@ impl Pass {
                         seen[slot].observe_spread(values, shape, axis);
                     }
                 };
-                self.watch(&name, tensors, look, &stop)?;
+                self.watch(&name, &shapes, tensors, look, &stop)?;
                 for (all, one) in self.found().seen.iter_mut().zip(&mut seen) {
                     one.end_sample();
                     all.merge(one);
@@ -111,7 +142,7 @@ impl Pass {
                 let mut counted: Vec<_> = counted.iter().map(NumpyHistogram::emptied).collect();
                 drop(found);
                 let look = |slot: usize, values: &[f32], _: &[usize]| counted[slot].count(values);
-                self.watch(&name, tensors, look, &stop)?;
+                self.watch(&name, &shapes, tensors, look, &stop)?;
                 if let Counted::Histograms(all) = &mut self.found().counted {
                     for (all, one) in all.iter_mut().zip(&counted) {
                         all.merge(one);
@@ -127,7 +158,7 @@ impl Pass {
                         moments.observe(values, shape);
                     }
                 };
-                let watched = self.watch(&name, tensors, look, &stop);
+                let watched = self.watch(&name, &shapes, tensors, look, &stop);
                 self.spoilt.fetch_or(watched.is_err(), Ordering::Relaxed);
                 watched?;
             }
@@ -139,6 +170,7 @@ impl Pass {
     fn watch(
         &self,
         sample: &str,
+        shapes: &[Vec<usize>],
         tensors: Vec<Tensor>,
         mut look: impl FnMut(usize, &[f32], &[usize]),
         stop: &impl Fn() -> bool,
@@ -150,10 +182,7 @@ impl Pass {
         match self.engine.run_shaped(tensors, look, stop) {
             Ok(_) => Ok(()),
             Err(EngineError::Stopped) => Err(FeedError::Stopped),
-            Err(source) => Err(FeedError::Run {
-                sample: sample.to_string(),
-                source,
-            }),
+            Err(source) => Err(self.task.aside.refused(sample, shapes, source)),
         }
     }
 }

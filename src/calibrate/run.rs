@@ -10,12 +10,14 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
+use super::aside::Aside;
+pub use super::aside::Explain;
 use super::further::Counted;
 pub use super::further::Further;
 use super::pass::{Found, Pass, Task};
 use super::{Layout, Observation, Observations, Range, Reach};
 use crate::engine::{Engine, EngineError};
-use crate::samples::{self, Encoded, InputSpec, SampleError};
+use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
 
 /// Why a sample could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +45,13 @@ pub enum FeedError {
          calibrate anew where one of them failed"
     )]
     OtherCount { first: usize, again: usize },
+}
+
+impl FeedError {
+    /// Whether other samples may go well all the same.
+    pub(super) fn is_of_sample(&self) -> bool {
+        matches!(self, FeedError::Sample(_) | FeedError::Run { .. })
+    }
 }
 
 /// Hears of a sample's name and the place of a watched value once that was looked at, from any thread.
@@ -85,15 +94,19 @@ impl Calibration {
         looked: Looked,
     ) -> Calibration {
         let names = watched.iter().map(|one| one.name.clone()).collect();
+        let skips = settings.bad_samples == BadSamples::Skip;
         let task = Task {
             inputs,
             settings,
             looked,
             watched,
+            aside: Aside::default(),
         };
+        let pass = Pass::new(engine, Arc::new(task));
+        pass.skips.store(skips, Ordering::Relaxed);
         Calibration {
             watched: names,
-            pass: Arc::new(Pass::new(engine, Arc::new(task))),
+            pass: Arc::new(pass),
             begun: 0,
             first: None,
             layout: None,
@@ -101,9 +114,25 @@ impl Calibration {
         }
     }
 
+    /// The same, and `explain` is asked why a sample can't be run.
+    pub fn explaining(self, explain: Explain) -> Calibration {
+        self.pass.task.aside.explain(explain);
+        self
+    }
+
     /// How many samples were run, in this pass.
     pub fn done(&self) -> usize {
         self.pass.done.load(Ordering::Relaxed)
+    }
+
+    /// The samples that were left out, in the order they were fed, each with its reason.
+    pub fn skipped(&self) -> Vec<Skipped> {
+        self.pass.task.aside.list()
+    }
+
+    /// Why there is nothing where no sample was run: what was wrong with the first.
+    pub fn nothing(&self) -> Option<FeedError> {
+        self.pass.task.aside.first()
     }
 
     /// The least and the greatest value of each watched value in the samples that have ended, where there was any.
@@ -137,6 +166,7 @@ impl Calibration {
         found.counted = Counted::nothing(further, &self.watched, &found.seen);
         drop(found);
         self.pass.done.store(0, Ordering::Relaxed);
+        self.pass.skips.store(false, Ordering::Relaxed);
         self.begun = 0;
         Ok(())
     }
@@ -177,7 +207,8 @@ impl Calibration {
     }
 
     /// Decodes and runs some samples, each of which is given up once it is decoded, and waits for them. A sample counts whole or not at all: where this fails or
-    /// is stopped, what was seen of the samples before stays. Of several bad samples the first is named.
+    /// is stopped, what was seen of the samples before stays. A bad sample is left out, or ends this where the settings say so; of
+    /// several the first is named.
     ///
     /// `finished` is called with each sample's name and how many are done, from any thread.
     pub fn feed(
@@ -186,13 +217,16 @@ impl Calibration {
         finished: impl Fn(&str, usize) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<(), FeedError> {
-        let run = |sample| self.pass.run(sample, &finished, &stop);
-        let results: Vec<Result<(), FeedError>> = encoded.into_par_iter().map(run).collect();
+        let begun = self.begun;
+        self.begun += encoded.len();
+        let run = |(at, sample)| self.pass.take(begun + at, sample, &finished, &stop);
+        let samples = encoded.into_par_iter().enumerate();
+        let results: Vec<Result<(), FeedError>> = samples.map(run).collect();
         results.into_iter().collect()
     }
 
     /// Begins to run a sample, and comes back at once if there are threads for it. [`Calibration::settle`] tells how
-    /// it went. Once a sample has failed no other begins, and the answer is no.
+    /// it went. Once a sample has failed and was not left out no other begins, and the answer is no.
     ///
     /// `finished` is called as in [`Calibration::feed`], and `ended` when the sample is under way no longer, well
     /// or not.
@@ -211,7 +245,7 @@ impl Calibration {
         let pass = Arc::clone(&self.pass);
         pass.under_way.fetch_add(1, Ordering::AcqRel);
         let run = move || {
-            if let Err(cause) = pass.run(sample, finished, stop) {
+            if let Err(cause) = pass.take(place, sample, finished, stop) {
                 let mut failed = pass.failed();
                 if failed.as_ref().is_none_or(|&(first, _)| place < first) {
                     *failed = Some((place, cause));

@@ -56,7 +56,7 @@ impl From<String> for Watched {
 }
 
 /// Why a model can't be run.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// Operators nobody implements.
     #[error(

@@ -277,6 +277,11 @@ impl Uses {
 }
 
 impl Graph {
+    /// What its maker called it.
+    pub fn name(&self) -> Option<&str> {
+        self.rest.name.as_deref()
+    }
+
     /// Takes nodes in place of its own, checked and put in order.
     pub(crate) fn set_nodes(&mut self, mut nodes: Vec<NodeProto>) -> Result<(), GraphError> {
         for node in &mut nodes {

@@ -1,5 +1,6 @@
 //! What can be wrong with a sample, each said as what, where, why and what to do next.
 
+use super::Refusal;
 use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 
@@ -110,9 +111,39 @@ pub enum Problem {
         why: String,
         next: &'static str,
     },
+    #[error("the model doesn't take the shape {shape}: {why}; {next}")]
+    Refused {
+        shape: String,
+        why: String,
+        next: String,
+    },
 }
 
 impl Problem {
+    /// Where a model can't go on with inputs of these shapes.
+    pub(crate) fn of_shapes(shapes: &[Vec<usize>], refusal: &Refusal) -> Problem {
+        let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+        Problem::Refused {
+            shape: shapes.join(", "),
+            why: refusal.to_string(),
+            next: "choose a size that it takes, or skip the sample".into(),
+        }
+    }
+
+    /// The problem beside the sample's name, which is not said twice.
+    pub fn of_sample(&self, name: &str) -> String {
+        let said = self.to_string();
+        match said.strip_prefix(name) {
+            Some(rest) if rest.starts_with(' ') => rest.trim_start().into(),
+            _ => said,
+        }
+    }
+
+    /// Whether another size or way of resizing may mend it.
+    pub fn asks_for_size(&self) -> bool {
+        matches!(self, Problem::NoPicture { .. } | Problem::Refused { .. })
+    }
+
     pub(super) fn broken(file: &str, why: impl Into<String>, next: &str) -> Problem {
         Problem::Broken {
             file: file.into(),

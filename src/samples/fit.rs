@@ -15,7 +15,7 @@ pub(super) fn to_inputs(arrays: Vec<Array>, inputs: &[InputSpec]) -> Result<Deco
     let mut arrays = arrange(arrays, inputs, &mut notes)?;
     let mut sizes = BTreeMap::new();
     for ((array, input), notes) in arrays.iter_mut().zip(inputs).zip(&mut notes) {
-        shape_fits(array, input, &mut sizes)?;
+        shape_fits(&array.name, array.tensor.shape(), input, &mut sizes)?;
         convert(array, input, notes)?;
         finite(array)?;
     }
@@ -119,15 +119,15 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Every known size must be met, and one named size be the same wherever it stands in the sample.
-fn shape_fits<'a>(
-    array: &Array,
+pub(super) fn shape_fits<'a>(
+    array: &str,
+    given: &[usize],
     input: &'a InputSpec,
     sizes: &mut BTreeMap<&'a str, usize>,
 ) -> Result<(), Problem> {
-    let given = array.tensor.shape();
     let wanted = &input.shape;
     let wrong = |next: String| Problem::Shape {
-        array: array.name.clone(),
+        array: array.into(),
         given: format!("{given:?}"),
         input: input.name.clone(),
         wanted: shape_text(wanted),

@@ -5,26 +5,68 @@ use super::image_settings::{ImageSettings, Resize};
 use super::picture::{LONGEST_SIDE, Picture};
 use super::resize::resize;
 
-/// The grey around a letterboxed picture, as detectors are trained with it.
-const LETTERBOX_GREY: u8 = 114;
-
 /// The picture as the settings bring it to a height and width; `None` is the picture's own.
 pub(super) fn to_size(
     file: &str,
     picture: Picture,
-    (height, width): (Option<usize>, Option<usize>),
+    wanted: (Option<usize>, Option<usize>),
     settings: &ImageSettings,
 ) -> Result<Picture, Problem> {
-    let (from_width, from_height) = (picture.width, picture.height);
-    let (width, height) = (width.unwrap_or(from_width), height.unwrap_or(from_height));
-    match settings.resize {
-        Resize::None if (width, height) == (from_width, from_height) => Ok(picture),
-        Resize::None => Err(Problem::NoPicture {
+    let (height, width) = size(file, (picture.height, picture.width), wanted, settings)?;
+    let (inner_height, inner_width) =
+        inner((picture.height, picture.width), (height, width), settings);
+    Ok(match settings.resize {
+        Resize::None => picture,
+        Resize::Exact => resize(&picture, width, height),
+        Resize::Shorter => crop(&resize(&picture, inner_width, inner_height), width, height),
+        Resize::Letterbox => {
+            let inner = resize(&picture, inner_width, inner_height);
+            letterbox(&inner, width, height, settings.pad)
+        }
+    })
+}
+
+/// The height and width that a picture of this size will have.
+pub(super) fn size(
+    file: &str,
+    from: (usize, usize),
+    (height, width): (Option<usize>, Option<usize>),
+    settings: &ImageSettings,
+) -> Result<(usize, usize), Problem> {
+    let wanted = (height.unwrap_or(from.0), width.unwrap_or(from.1));
+    let refused = |why, next| {
+        Err(Problem::NoPicture {
             file: file.into(),
-            why: format!("it is {from_height}x{from_width} and the input wants {height}x{width}"),
-            next: "choose a way to resize it",
-        }),
-        Resize::Exact => Ok(resize(&picture, width, height)),
+            why,
+            next,
+        })
+    };
+    if settings.resize == Resize::None && wanted != from {
+        let why = format!(
+            "it is {} x {} (height x width) and the input wants {} x {}",
+            from.0, from.1, wanted.0, wanted.1
+        );
+        return refused(why, "choose a way to resize it");
+    }
+    let inner = inner(from, wanted, settings);
+    if inner.0.max(inner.1) > LONGEST_SIDE as usize {
+        let why = format!(
+            "at {} x {} (height x width) it is too long and narrow to be cropped",
+            from.0, from.1
+        );
+        return refused(why, "leave it out, or resize exactly");
+    }
+    Ok(wanted)
+}
+
+/// The size to which the picture itself is brought, before it is cropped or something is put around it.
+fn inner(
+    (from_height, from_width): (usize, usize),
+    (height, width): (usize, usize),
+    settings: &ImageSettings,
+) -> (usize, usize) {
+    match settings.resize {
+        Resize::None | Resize::Exact => (height, width),
         Resize::Shorter => {
             let short = width.min(height);
             let target = match settings.shorter_side {
@@ -37,21 +79,7 @@ pub(super) fn to_size(
             } else {
                 (cover_width, from_height * cover_width / from_width)
             };
-            if w.max(h) > LONGEST_SIDE as usize {
-                let why = format!(
-                    "at {from_height}x{from_width} it is too long and narrow to be cropped"
-                );
-                return Err(Problem::NoPicture {
-                    file: file.into(),
-                    why,
-                    next: "leave it out, or resize exactly",
-                });
-            }
-            Ok(crop(
-                &resize(&picture, w.max(width), h.max(height)),
-                width,
-                height,
-            ))
+            (h.max(height), w.max(width))
         }
         Resize::Letterbox => {
             let (w, h) = if from_height * width <= from_width * height {
@@ -59,11 +87,7 @@ pub(super) fn to_size(
             } else {
                 (nearest(from_width * height, from_height), height)
             };
-            Ok(letterbox(
-                &resize(&picture, w.max(1), h.max(1)),
-                width,
-                height,
-            ))
+            (h.max(1), w.max(1))
         }
     }
 }
@@ -92,8 +116,8 @@ fn crop(picture: &Picture, width: usize, height: usize) -> Picture {
     }
 }
 
-fn letterbox(picture: &Picture, width: usize, height: usize) -> Picture {
-    let mut pixels = vec![[LETTERBOX_GREY; 3]; width * height];
+fn letterbox(picture: &Picture, width: usize, height: usize, grey: u8) -> Picture {
+    let mut pixels = vec![[grey; 3]; width * height];
     let (left, top) = ((width - picture.width) / 2, (height - picture.height) / 2);
     let lines = picture.pixels.chunks_exact(picture.width);
     for (line, out) in lines.zip(pixels.chunks_exact_mut(width).skip(top)) {

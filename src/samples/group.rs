@@ -19,6 +19,15 @@ pub struct SampleRef {
     pub parts: Vec<String>,
 }
 
+impl SampleRef {
+    /// Whether it is a picture.
+    pub fn is_picture(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|path| kind(path) == Some(Kind::Image))
+    }
+}
+
 /// What a file is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {

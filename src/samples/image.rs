@@ -4,24 +4,12 @@
 //! A picture for a float input is `(pixel · scale − mean) / std`; for
 //! an integer input the pixels are taken as they are.
 
-use super::error::{shape_text, type_name};
 use super::frame::to_size;
-use super::image_settings::{ImageSettings, Layout, Order, Resize};
-use super::picture::{LONGEST_SIDE, decode};
+use super::image_settings::{ImageSettings, Layout, Order};
+use super::picture::decode;
+use super::place::{Place, place};
 use super::{Array, InputSpec, Problem};
-use crate::graph::Dim;
-use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
-
-/// How the picture lies in the tensor.
-struct Place {
-    layout: Layout,
-    channels: usize,
-    /// Whether there is a leading batch axis.
-    batch: bool,
-    height: Option<usize>,
-    width: Option<usize>,
-}
 
 /// The one input a picture can be for.
 pub(super) fn only_input<'a>(
@@ -48,7 +36,10 @@ pub(super) fn read(
     let place = place(file, input, settings)?;
     let picture = decode(file, bytes)?;
     let picture = to_size(file, picture, (place.height, place.width), settings)?;
-    let (width, height, channels) = (picture.width, picture.height, place.channels);
+    let Place {
+        channels, layout, ..
+    } = place;
+    let (width, height) = (picture.width, picture.height);
     let mut pixels = picture.pixels;
     if channels == 1 {
         pixels.iter_mut().for_each(|p| *p = [luma(*p); 3]);
@@ -63,20 +54,15 @@ pub(super) fn read(
             let value = |c: usize, p: &[u8; 3]| (f32::from(p[c]) * scale - mean[c]) / std[c];
             (
                 "float32",
-                Values::F32(lay(&pixels, channels, place.layout, value)),
+                Values::F32(lay(&pixels, channels, layout, value)),
             )
         }
         _ => (
             "uint8",
-            Values::U8(lay(&pixels, channels, place.layout, |c, p| p[c])),
+            Values::U8(lay(&pixels, channels, layout, |c, p| p[c])),
         ),
     };
-    let mut shape = if place.batch { vec![1] } else { vec![] };
-    shape.extend(match place.layout {
-        Layout::Nchw => [channels, height, width],
-        Layout::Nhwc => [height, width, channels],
-    });
-    Tensor::new(shape, values)
+    Tensor::new(place.shape(height, width), values)
         .map(|tensor| Array {
             name: file.into(),
             named: false,
@@ -111,102 +97,16 @@ fn luma([red, green, blue]: [u8; 3]) -> u8 {
         as u8
 }
 
-fn place(file: &str, input: &InputSpec, settings: &ImageSettings) -> Result<Place, Problem> {
-    let refused = |why: String, next| {
-        Err(Problem::NoPicture {
-            file: file.into(),
-            why,
-            next,
-        })
-    };
-    let wants = || {
-        format!(
-            "the model's input {:?} wants {}",
-            input.name,
-            shape_text(&input.shape)
-        )
-    };
-    let whole = [DataType::Uint8, DataType::Int32, DataType::Int64];
-    if !input.element.is_float() && !whole.contains(&input.element) {
-        let why = format!(
-            "the model's input {:?} wants {}",
-            input.name,
-            type_name(input.element)
-        );
-        return refused(why, "give .npy or .npz files");
-    }
-    let (batch, axes) = match input.shape.as_slice() {
-        [batch, axes @ ..] if axes.len() == 3 => (Some(batch), axes),
-        axes if axes.len() == 3 => (None, axes),
-        _ => return refused(wants(), "give .npy or .npz files of that shape"),
-    };
-    if matches!(batch, Some(Dim::Known(n)) if *n != 1) {
-        return refused(wants(), "give .npy or .npz files that hold a whole batch");
-    }
-    let colour = |d: &Dim| matches!(d, Dim::Known(1 | 3));
-    let layout = match settings.layout {
-        Some(layout) => layout,
-        None if colour(&axes[0]) => Layout::Nchw,
-        None if colour(&axes[2]) => Layout::Nhwc,
-        None if matches!(axes[0], Dim::Known(_)) && matches!(axes[2], Dim::Known(_)) => {
-            return refused(
-                wants(),
-                "only 1 or 3 channels can be filled; give .npy or .npz files",
-            );
-        }
-        None => {
-            return refused(
-                wants(),
-                "say where the channels are: set the layout to nchw or nhwc",
-            );
-        }
-    };
-    let (channel, height, width) = match layout {
-        Layout::Nchw => (&axes[0], &axes[1], &axes[2]),
-        Layout::Nhwc => (&axes[2], &axes[0], &axes[1]),
-    };
-    let channels = match channel {
-        Dim::Known(n @ (1 | 3)) => *n,
-        Dim::Known(_) => {
-            return refused(
-                wants(),
-                "only 1 or 3 channels can be filled; check the layout or give .npy files",
-            );
-        }
-        _ => 3,
-    };
-    let side = |dim: &Dim, set: Option<u32>| match dim {
-        Dim::Known(n) => Some(*n),
-        _ => set.map(|n| n as usize),
-    };
-    let (height, width) = (side(height, settings.height), side(width, settings.width));
-    if settings.resize != Resize::None && (height.is_none() || width.is_none()) {
-        let next = "set the image height and width (--image-size HxW on the command line), or do not resize";
-        return refused(format!("{} and leaves its size open", wants()), next);
-    }
-    if [height, width]
-        .iter()
-        .flatten()
-        .any(|&n| n == 0 || n > LONGEST_SIDE as usize)
-    {
-        return refused(wants(), "set an image size between 1 and 16384");
-    }
-    Ok(Place {
-        layout,
-        channels,
-        batch: batch.is_some(),
-        height,
-        width,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
 
     use image::ImageFormat;
 
+    use super::super::image_settings::Resize;
     use super::*;
+    use crate::graph::Dim;
+    use crate::onnx::schema::DataType;
 
     fn png(width: u32, height: u32, pixel: impl Fn(u32, u32) -> [u8; 3]) -> Vec<u8> {
         let buffer = image::RgbImage::from_fn(width, height, |x, y| image::Rgb(pixel(x, y)));
@@ -351,6 +251,7 @@ mod tests {
             ("imagenet", 2.248_908_3),
             ("unit", 1.0),
             ("signed", 1.0),
+            ("clip", 1.930_336_1),
             ("lite", 1.0),
             ("caffe", 151.0),
             ("raw", 255.0),

@@ -6,6 +6,7 @@
 //! and the array. One sample is held at a time: nothing here keeps data between calls. The same files
 //! give the same tensors natively and in wasm, bit for bit.
 
+mod check;
 mod convert;
 mod error;
 mod fit;
@@ -16,7 +17,9 @@ mod image_settings;
 mod npy;
 mod npz;
 mod picture;
+mod place;
 mod preview;
+mod proposal;
 mod resize;
 mod synthetic;
 mod tensor_file;
@@ -27,10 +30,12 @@ use bytes::Bytes;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
+pub use check::{Glimpse, Skipped, check, glimpsed};
 pub use error::{Problem, SampleError, shape_text, type_name};
 pub use group::{SampleRef, group};
-pub use image_settings::{ImageSettings, Layout, Order, Resize};
+pub use image_settings::{ImageChanges, ImageSettings, Layout, Order, Resize};
 pub use preview::{Preview, describe};
+pub use proposal::{Certainty, Part, Proposal, Reason, Refusal};
 pub use synthetic::synthetic;
 
 use crate::graph::Dim;
@@ -68,6 +73,23 @@ pub struct Settings {
     pub image: ImageSettings,
     /// Whether the samples are random demo data; then the report says so.
     pub demo: bool,
+    /// What becomes of a sample that can't be read or run.
+    #[serde(rename = "badSamples")]
+    pub bad_samples: BadSamples,
+    /// Samples that are left out before a run, for the report.
+    #[serde(skip_serializing)]
+    pub skipped: Vec<Skipped>,
+}
+
+/// What becomes of a sample that can't be read or run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BadSamples {
+    /// It is left out, with its reason, and the run goes on.
+    #[default]
+    Skip,
+    /// It ends the run.
+    Stop,
 }
 
 /// One array of a sample before it is held against an input.

@@ -18,23 +18,59 @@ struct Header {
     start: usize,
 }
 
+/// What the beginning of a `.npy` file says of its values.
+pub(super) struct Glance {
+    pub(super) shape: Vec<usize>,
+    /// An array of the file's type without a value.
+    pub(super) empty: Array,
+}
+
+/// Reads the header, of a file of so many bytes.
+pub(super) fn glance(file: &str, beginning: &[u8], size: u64) -> Result<Glance, Problem> {
+    let (header, code, each) = announced(file, beginning, size)?;
+    let (stored, values) = values(code, each, &[]);
+    let tensor = Tensor::new(vec![0], values);
+    let empty = tensor.map(|tensor| array(file, stored, tensor));
+    Ok(Glance {
+        shape: header.shape,
+        empty: empty.ok_or_else(|| Problem::broken(file, "its type is not read", CUT))?,
+    })
+}
+
 /// Reads a `.npy` file.
 pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
-    let header = header(file, bytes)?;
-    let (code, size) = element(&header.descr).ok_or_else(|| {
-        let next = "save it as float32, an integer type or bool";
-        Problem::broken(
-            file,
-            format!("its element type {:?} is not read", header.descr),
-            next,
-        )
+    let (header, code, each) = announced(file, bytes, bytes.len() as u64)?;
+    let data = bytes.get(header.start..).unwrap_or_default();
+    let little = little_endian_rows(data, each, &header);
+    let (stored, values) = values(code, each, &little);
+    Tensor::new(header.shape, values)
+        .map(|tensor| array(file, stored, tensor))
+        .ok_or_else(|| Problem::broken(file, "its shape and values disagree", CUT))
+}
+
+fn array(file: &str, stored: &'static str, tensor: Tensor) -> Array {
+    Array {
+        name: file.into(),
+        named: false,
+        position: None,
+        stored,
+        tensor,
+    }
+}
+
+/// The header with kind letter and byte count of an element, where a file of so many bytes holds what it announces.
+fn announced(file: &str, beginning: &[u8], size: u64) -> Result<(Header, u8, usize), Problem> {
+    let header = header(file, beginning)?;
+    let (code, each) = element(&header.descr).ok_or_else(|| {
+        let why = format!("its element type {:?} is not read", header.descr);
+        Problem::broken(file, why, "save it as float32, an integer type or bool")
     })?;
     let count = header
         .shape
         .iter()
         .try_fold(1u64, |n, &d| n.checked_mul(d as u64));
     let wanted = count
-        .and_then(|n| n.checked_mul(size as u64))
+        .and_then(|n| n.checked_mul(each as u64))
         .unwrap_or(u64::MAX);
     if wanted > LARGEST_ARRAY {
         return Err(Problem::TooLarge {
@@ -43,25 +79,12 @@ pub(super) fn read(file: &str, bytes: &[u8]) -> Result<Array, Problem> {
             limit: LARGEST_ARRAY,
         });
     }
-    let data = bytes.get(header.start..).unwrap_or_default();
-    if data.len() as u64 != wanted {
-        let why = format!(
-            "its header announces {wanted} bytes of values, {} follow",
-            data.len()
-        );
+    let follow = size.saturating_sub(header.start as u64);
+    if follow != wanted {
+        let why = format!("its header announces {wanted} bytes of values, {follow} follow");
         return Err(Problem::broken(file, why, CUT));
     }
-    let little = little_endian_rows(data, size, &header);
-    let (stored, values) = values(code, size, &little);
-    Tensor::new(header.shape, values)
-        .map(|tensor| Array {
-            name: file.into(),
-            named: false,
-            position: None,
-            stored,
-            tensor,
-        })
-        .ok_or_else(|| Problem::broken(file, "its shape and values disagree", CUT))
+    Ok((header, code, each))
 }
 
 fn header(file: &str, bytes: &[u8]) -> Result<Header, Problem> {

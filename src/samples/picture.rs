@@ -22,30 +22,13 @@ pub(super) struct Picture {
     pub pixels: Vec<[u8; 3]>,
 }
 
+const AGAIN: &str = "save it again as PNG or JPEG, or leave it out";
+
 /// Decodes a picture.
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
-    let broken =
-        |why: &str| Problem::broken(file, why, "save it again as PNG or JPEG, or leave it out");
-    if bytes.is_empty() {
-        return Err(broken("it is empty"));
-    }
-    let mut reader = ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .map_err(|e| broken(&e.to_string()))?;
-    match reader.format() {
-        Some(ImageFormat::Png) => {}
-        Some(ImageFormat::Jpeg) if jpeg_is_whole(bytes) => {}
-        Some(ImageFormat::Jpeg) => return Err(broken("it is cut short")),
-        _ => return Err(broken("it is neither PNG nor JPEG")),
-    }
-    let mut limits = image::Limits::default();
-    limits.max_image_width = Some(LONGEST_SIDE);
-    limits.max_image_height = Some(LONGEST_SIDE);
-    limits.max_alloc = Some(DECODING_LIMIT);
-    reader.limits(limits);
-    let picture = reader
-        .decode()
-        .map_err(|e| broken(&e.to_string()))?
+    let decoded = reader(file, bytes)?.decode();
+    let picture = decoded
+        .map_err(|e| broken(file, &e.to_string()))?
         .into_rgb8();
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let pixels = picture.into_raw().as_chunks().0.to_vec();
@@ -54,6 +37,62 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<Picture, Problem> {
         height,
         pixels,
     })
+}
+
+/// Height and width, from the file's header.
+pub(super) fn size(file: &str, bytes: &[u8]) -> Result<(usize, usize), Problem> {
+    let sides = reader(file, bytes)?.into_dimensions();
+    let (width, height) = sides.map_err(|e| broken(file, &e.to_string()))?;
+    if width.max(height) > LONGEST_SIDE {
+        let why = format!("it is {height} x {width}, and {LONGEST_SIDE} is the most for a side");
+        return Err(broken(file, &why));
+    }
+    Ok((height as usize, width as usize))
+}
+
+fn broken(file: &str, why: &str) -> Problem {
+    Problem::broken(file, why, AGAIN)
+}
+
+/// What decodes a file that is whole as far as its marks tell.
+fn reader<'a>(file: &str, bytes: &'a [u8]) -> Result<ImageReader<Cursor<&'a [u8]>>, Problem> {
+    let broken = |why: &str| broken(file, why);
+    if bytes.is_empty() {
+        return Err(broken("it is empty"));
+    }
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|e| broken(&e.to_string()))?;
+    match reader.format() {
+        Some(ImageFormat::Png) if png_is_whole(bytes) => {}
+        Some(ImageFormat::Jpeg) if jpeg_is_whole(bytes) => {}
+        Some(ImageFormat::Png | ImageFormat::Jpeg) => return Err(broken("it is cut short")),
+        _ => return Err(broken("it is neither PNG nor JPEG")),
+    }
+    let mut limits = image::Limits::default();
+    limits.max_image_width = Some(LONGEST_SIDE);
+    limits.max_image_height = Some(LONGEST_SIDE);
+    limits.max_alloc = Some(DECODING_LIMIT);
+    reader.limits(limits);
+    Ok(reader)
+}
+
+/// Whether its chunks go on to the last one.
+fn png_is_whole(bytes: &[u8]) -> bool {
+    let mut at = 8;
+    while let Some(Some([a, b, c, d, kind @ ..])) =
+        bytes.get(at..at + 8).map(|b| b.first_chunk::<8>())
+    {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        let Some(end) = at.checked_add(length).and_then(|end| end.checked_add(12)) else {
+            return false;
+        };
+        if kind == b"IEND" {
+            return end <= bytes.len();
+        }
+        at = end;
+    }
+    false
 }
 
 /// Whether the end mark follows the first scan. The decoder fills what is missing with grey, and grey

@@ -11,7 +11,7 @@ use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
-use crate::samples::{self, Encoded};
+use crate::samples::{self, Encoded, Refusal, Skipped};
 
 /// What a calibration saw.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +19,8 @@ use crate::samples::{self, Encoded};
 pub struct CalibrationSummary {
     /// How many samples were run.
     pub samples: usize,
+    /// The samples that were fed and left out, each with its reason.
+    pub skipped: Vec<Skipped>,
     /// How many values have a range.
     pub values: usize,
     /// What `prepare` changed, a sentence each.
@@ -88,8 +90,10 @@ impl Session {
             name,
         };
         let watched = watched.into_iter().map(watch).collect();
+        let graph = ready.model.graph.clone();
+        let explain = move |shapes: &[&[usize]]| Refusal::of(&graph, shapes);
         let begun = Calibration::new(engine, watched, inputs, samples, looked);
-        self.calibration = Some(begun);
+        self.calibration = Some(begun.explaining(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -185,8 +189,9 @@ impl Session {
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
+            let why = calibration.nothing().map_or(Error::NoSamples, Error::from);
             self.calibration = Some(calibration);
-            return Err(Error::NoSamples);
+            return Err(why);
         }
         if let Some(layout) = method.second_pass()
             && calibration.layout() != Some(layout)
@@ -195,12 +200,14 @@ impl Session {
             self.calibration = Some(calibration);
             return Err(Error::SecondPass(SecondPassMissing(method)));
         }
+        let skipped = calibration.skipped();
         let observations = calibration.finish()?;
         self.planned = None;
         memory::give_back();
         self.profiler.end();
         let values = observations.len();
-        self.report.calibrated(method, samples, &observations);
+        self.report
+            .calibrated(method, samples, &skipped, &observations);
         self.found = Some(Found::Seen(observations, method, self.equalized.take()));
         let prepared = self
             .prepared
@@ -209,6 +216,7 @@ impl Session {
             .unwrap_or_default();
         Ok(CalibrationSummary {
             samples,
+            skipped,
             values,
             prepared,
         })

@@ -9,6 +9,7 @@ use crate::graph::{Dim, Model, TensorType, tensor_type_of};
 use crate::onnx::schema::{NodeProto, TensorProto, ValueInfoProto};
 use crate::prepare::{Functions, is_fused};
 use crate::quantize;
+use crate::samples::{InputSpec, Proposal};
 
 /// A model's identity and contents.
 #[derive(Clone, Debug, Serialize)]
@@ -32,6 +33,8 @@ pub struct Card {
     pub inputs: Vec<Port>,
     /// What comes out.
     pub outputs: Vec<Port>,
+    /// How pictures are probably to be read for it, where they can be its samples.
+    pub pictures: Option<Proposal>,
     /// Elements of all constants together: initializers, Constant nodes, and those of the graphs that nodes hold.
     pub parameters: u64,
     /// How many nodes of each operator, the most first.
@@ -120,7 +123,8 @@ impl Card {
     }
 
     /// Operators are those that its functions hold, where these can be written out.
-    pub(super) fn new(file: &Source, mut model: Model) -> Card {
+    pub(super) fn new(file: &Source, mut model: Model, inputs: &[InputSpec]) -> Card {
+        let pictures = Proposal::of(&file.name, &model, inputs);
         let functions = Functions::write_out(&mut model);
         let model = &model;
         let graph = &model.graph;
@@ -191,6 +195,7 @@ impl Card {
                 .to_string(),
             inputs: fed.map(Port::of).collect(),
             outputs: graph.outputs.iter().map(Port::of).collect(),
+            pictures,
             parameters: sum(graph.initializers.iter().map(elements))
                 .saturating_add(sum(graph.nodes.iter().map(held))),
             operators,

@@ -34,7 +34,7 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(Error::NoSamples);
+            return Err(calibration.nothing().map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
         let reaches = calibration.reaches();

@@ -15,6 +15,7 @@ mod export;
 mod forecast;
 mod look;
 mod page;
+mod pictures;
 mod ready;
 mod release;
 mod report;
@@ -23,7 +24,7 @@ mod source;
 mod warm_up;
 mod watch;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -37,6 +38,8 @@ pub use error::Error;
 pub use export::Export;
 pub use forecast::{Forecast, Job};
 pub use look::{Channels, Distribution, GraphView, NodeView, ValueView};
+pub use pictures::Misfit;
+use pictures::input_specs;
 use ready::Ready;
 use release::{release, release_halves};
 use report::Report;
@@ -48,12 +51,12 @@ pub use watch::{Event, Watch};
 use crate::calibrate::run::Calibration;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
-use crate::graph::{Graph, Model, tensor_type_of};
+use crate::graph::{Graph, Model};
 use crate::onnx;
 use crate::onnx::schema::ValueInfoProto;
 use crate::profile::{Profiler, Record, Section, SystemClock, memory};
 use crate::quantize::{self, NodeChoice, QuantizedTensor, Scheme};
-use crate::samples::{self, Encoded, InputSpec, Preview};
+use crate::samples::Refusal;
 
 /// Range of each value, by name.
 pub type Ranges = BTreeMap<String, Range>;
@@ -74,6 +77,8 @@ pub struct Session {
     card: Card,
     /// The bytes of all constants, as the model came.
     constants: usize,
+    /// Where the model can't go on with inputs of some shapes, as far as that was asked.
+    refusals: HashMap<Vec<Vec<usize>>, Option<Refusal>>,
     prepared: Option<Ready>,
     /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
     planned: Option<forecast::Planned>,
@@ -139,7 +144,11 @@ impl Session {
         profiler.begin("Model Loading");
         let header = onnx::read(file.bytes.clone())?;
         let wanted_files = onnx::external::files(&header);
-        let card = Card::new(&file, Model::from_proto(header.clone())?);
+        let card = Card::new(
+            &file,
+            Model::from_proto(header.clone())?,
+            &input_specs(&header),
+        );
         let constants = advice::constants(&header);
         profiler.end();
         Ok(Session {
@@ -148,6 +157,7 @@ impl Session {
             header,
             card,
             constants,
+            refusals: HashMap::new(),
             prepared: None,
             planned: None,
             calibration: None,
@@ -175,7 +185,8 @@ impl Session {
         onnx::external::attach(&mut self.header, files)?;
         let attached = std::mem::take(&mut self.wanted_files);
         self.wanted_files = onnx::external::files(&self.header);
-        self.card = Card::new(&self.file, Model::from_proto(self.header.clone())?);
+        let model = Model::from_proto(self.header.clone())?;
+        self.card = Card::new(&self.file, model, &input_specs(&self.header));
         let attached = attached.into_iter().filter_map(|name| {
             let bytes = onnx::external::find(files, &name)?.len();
             Some(DataFile { name, bytes })
@@ -187,40 +198,6 @@ impl Session {
     /// What the model is.
     pub fn card(&self) -> &Card {
         &self.card
-    }
-
-    /// What a sample must bring.
-    pub fn input_specs(&self) -> Vec<InputSpec> {
-        let Some(graph) = &self.header.graph else {
-            return Vec::new();
-        };
-        let constants: HashSet<_> = graph
-            .initializer
-            .iter()
-            .map(|t| t.name.as_deref())
-            .collect();
-        let fed = graph
-            .input
-            .iter()
-            .filter(|input| !constants.contains(&input.name.as_deref()));
-        fed.filter_map(|input| {
-            let declared = tensor_type_of(input)?;
-            Some(InputSpec {
-                name: input.name.clone()?,
-                element: declared.element,
-                shape: declared.shape.unwrap_or_default(),
-            })
-        })
-        .collect()
-    }
-
-    /// What a sample looks like once decoded, input by input.
-    pub fn preview(
-        &self,
-        sample: &Encoded,
-        settings: &samples::Settings,
-    ) -> Result<Vec<Preview>, Error> {
-        Ok(samples::preview(sample, &self.input_specs(), settings)?)
     }
 
     /// Begins a scope of the caller's own in the report, around whatever follows.

@@ -7,6 +7,7 @@ use super::{Forecast, Summary};
 use crate::calibrate::{Method, Observations};
 use crate::compare::Comparison;
 use crate::profile::{LayerTable, Profiler, Section, environment};
+use crate::samples::Skipped;
 use crate::{quantize, samples};
 
 /// What has been learned of a run so far.
@@ -20,6 +21,8 @@ pub(super) struct Report {
     quantization: Option<Section>,
     layers: Option<Section>,
     comparison: Option<Section>,
+    /// Samples left out before the run.
+    left_out: Vec<Skipped>,
     warnings: Vec<String>,
     notes: Vec<String>,
 }
@@ -45,6 +48,9 @@ struct Calibration {
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     samples: usize,
+    /// Those that were left out, before the run and in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<Skipped>,
     values: usize,
     elements: u64,
 }
@@ -99,6 +105,7 @@ impl Report {
 
     pub(super) fn calibrating(&mut self, samples: &samples::Settings, prepared: &[String]) {
         let comment = "How samples were made into tensors.";
+        self.left_out.clone_from(&samples.skipped);
         self.samples = Some(Section::of("samples", comment, samples));
         self.settings = None;
         let comment =
@@ -114,11 +121,25 @@ impl Report {
         }
     }
 
-    pub(super) fn calibrated(&mut self, method: Method, samples: usize, seen: &Observations) {
+    pub(super) fn calibrated(
+        &mut self,
+        method: Method,
+        samples: usize,
+        skipped: &[Skipped],
+        seen: &Observations,
+    ) {
+        let skipped: Vec<Skipped> = self.left_out.iter().chain(skipped).cloned().collect();
+        if !skipped.is_empty() {
+            let (count, all) = (skipped.len(), skipped.len() + samples);
+            self.warnings.push(format!(
+                "{count} of {all} samples were left out, so the ranges are of {samples}; calibration.skipped names them"
+            ));
+        }
         let calibration = Calibration {
             method,
             note: method.note(),
             samples,
+            skipped,
             values: seen.len(),
             elements: seen.values().map(|one| one.count()).sum(),
         };

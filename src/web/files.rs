@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::onnx::Pieces;
-use crate::samples::Encoded;
+use crate::samples::{Encoded, Glimpse, glimpsed};
 use crate::session::{Checksum, hexadecimal};
 
 /// How much of a file is in JS memory at a time.
@@ -39,6 +39,27 @@ pub(super) async fn parts(
     progress: Option<&Function>,
 ) -> Result<Vec<(String, Bytes)>, JsValue> {
     finish(begin(files)?, progress).await
+}
+
+/// Reads of `{ path, blob }`s what a look at a sample needs.
+pub(super) async fn glimpses(files: &Array) -> Result<Vec<Glimpse>, JsValue> {
+    let mut found = Vec::with_capacity(files.length() as usize);
+    for file in files.iter() {
+        let path = Reflect::get(&file, &"path".into())?
+            .as_string()
+            .unwrap_or_default();
+        let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
+        let size = blob.size() as u64;
+        let end = glimpsed(&path, size);
+        let beginning = Blob::from(blob).slice(0, end);
+        let beginning = read(&path, beginning.into()).await?;
+        found.push(Glimpse {
+            path,
+            beginning,
+            size,
+        });
+    }
+    Ok(found)
 }
 
 /// A file for the page, whose memory it is in alone.

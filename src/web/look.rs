@@ -1,10 +1,12 @@
-//! What the page may look into: graphs, what was seen of a value, the channels of a weight.
+//! What the page may look into: samples before a run, graphs, what was seen of a value, the channels of a weight.
 
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
-use super::files::read;
+use super::files::{glimpses, read};
 use super::{Session, error, from_js, to_js};
 use crate::quantize::ElementType;
+use crate::samples;
 use crate::session::GraphView;
 
 /// The graph of any model file.
@@ -16,6 +18,19 @@ pub async fn graph_of(name: String, file: web_sys::Blob) -> Result<JsValue, JsVa
 
 #[wasm_bindgen]
 impl Session {
+    /// Looks at a sample before a run, an array of `{ path, blob }`s: `null`, or what is wrong with it.
+    #[wasm_bindgen(js_name = checkSample)]
+    pub async fn check_sample(
+        &mut self,
+        name: String,
+        files: Array,
+        settings: JsValue,
+    ) -> Result<JsValue, JsValue> {
+        let settings: samples::Settings = from_js(settings, "sample settings")?;
+        let parts = glimpses(&files).await?;
+        to_js(&self.inner.check(&name, &parts, &settings).err())
+    }
+
     /// The graph that is calibrated and quantized: the model as prepared.
     pub fn graph(&mut self) -> Result<JsValue, JsValue> {
         to_js(&self.inner.graph().map_err(error)?)

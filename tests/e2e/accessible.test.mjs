@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { linkSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { anySize, convolution, npy } from './model.mjs';
+import { anySize, convolution, detector, npy, png } from './model.mjs';
 import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
@@ -72,6 +72,14 @@ inBrowsers('accessibility', (visit) => {
       if (name === 'compare') await tab.click('[data-linked=conv] .link');
       await clean(visit, name);
     }
+    await tab.click('#tab-overview');
+    await visit.press('Remove all');
+    await visit.drop({ 'detector.onnx': detector(), 'a.png': png(64, 128), 'b.png': png(57, 33), 'c.png': png(90, 100) });
+    await tab.waitForSelector('#resize');
+    await tab.select('#resize', 'none');
+    await visit.says('#misfits', /Skip all 2/);
+    await tab.$eval('#proposal', (details) => details.setAttribute('open', ''));
+    await clean(visit, 'photos of which some do not fit');
     await visit.drop({ 'broken.onnx': [1, 2, 3] });
     await tab.waitForSelector('.problem');
     await clean(visit, 'error');

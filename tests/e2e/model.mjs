@@ -1,5 +1,7 @@
 // Models and samples so small that they are written here by hand.
 
+import { crc32, deflateSync } from 'node:zlib';
+
 /** @param {number} number @returns {Buffer} */
 function varint(number) {
   const bytes = [];
@@ -121,6 +123,60 @@ export function large() {
 
 /** The convolution for pictures of any size. */
 export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
+
+/**
+ * As YOLO's, of any height and width: `images` is halved five times, and what comes out is enlarged and joined with what was there
+ * before the last, so that sides must be multiples of 32.
+ *
+ * @param {Record<string, string>} [metadata] as its exporter leaves them
+ */
+export function detector(metadata = {}) {
+  const ints = (/** @type {string} */ name, /** @type {number[]} */ values) => field(5, [field(1, name), ...values.map((value) => whole(8, value)), whole(20, 7)]);
+  const text = (/** @type {string} */ name, /** @type {string} */ value) => field(5, [field(1, name), field(4, value), whole(20, 3)]);
+  const channels = 4;
+  const spread = (/** @type {number} */ count, /** @type {number} */ seed) => raw(Array.from({ length: count }, (_, i) => (((i * 7 + seed) * 2654435761) % 1009) / 1009 - 0.5));
+  const weights = [3, channels, channels, channels, channels].map((from, at) => tensor(`w${at}`, float, [channels, from, 3, 3], [spread(channels * from * 9, at)]));
+  const halved = (/** @type {number} */ at) => (at < 0 ? 'images' : `r${at}`);
+  const nodes = weights.flatMap((_, at) => [
+    node('Conv', `conv${at}`, [halved(at - 1), `w${at}`], `c${at}`, [ints('strides', [2, 2]), ints('pads', [1, 1, 1, 1])]),
+    node('Relu', `relu${at}`, [`c${at}`], halved(at)),
+  ]);
+  const graph = [
+    ...nodes,
+    node('Resize', 'enlarge', ['r4', '', 'twice'], 'large', [text('mode', 'nearest'), text('coordinate_transformation_mode', 'asymmetric'), text('nearest_mode', 'floor')]),
+    node('Concat', 'join', ['large', 'r3'], 'joined', [field(5, [field(1, 'axis'), whole(3, 1), whole(20, 2)])]),
+    node('Conv', 'head', ['joined', 'wh'], 'boxes'),
+    node('Reshape', 'flat', ['boxes', 'cells'], 'output0'),
+  ];
+  const cells = Buffer.from(new BigInt64Array([1n, 6n, -1n]).buffer);
+  const constants = [
+    ...weights, tensor('wh', float, [6, 2 * channels, 1, 1], [spread(12 * channels, 5)]),
+    tensor('twice', float, [4], [raw([1, 1, 2, 2])]), tensor('cells', 7, [3], [field(9, cells)]),
+  ];
+  const parts = [
+    ...graph.map((one) => field(1, one)), field(2, 'g'), ...constants.map((one) => field(5, one)),
+    field(11, port('images', [1, 3, 'height', 'width'])), field(12, port('output0', [1, 6, 'anchors'])),
+  ];
+  const told = Object.entries(metadata).map(([key, value]) => field(14, [field(1, key), field(2, value)]));
+  return Buffer.concat([whole(1, 8), field(7, parts), field(8, whole(2, 13)), ...told]);
+}
+
+/** A PNG of coloured noise. @param {number} width @param {number} height @returns {Buffer} */
+export function png(width, height) {
+  const chunk = (/** @type {string} */ kind, /** @type {Buffer} */ content) => {
+    const body = Buffer.concat([Buffer.from(kind), content]);
+    const ends = Buffer.alloc(8);
+    ends.writeUInt32BE(content.length);
+    ends.writeUInt32BE(crc32(body), 4);
+    return Buffer.concat([ends.subarray(0, 4), body, ends.subarray(4)]);
+  };
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width);
+  header.writeUInt32BE(height, 4);
+  header.set([8, 2], 8);
+  const lines = Array.from({ length: height }, (_, y) => Buffer.from([0, ...Array.from({ length: 3 * width }, (_, x) => (x * 5 + y * 3 + ((x * y) % 7) * 20) % 256)]));
+  return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', deflateSync(Buffer.concat(lines))), chunk('IEND', Buffer.alloc(0))]);
+}
 
 /** With an operator nobody knows. */
 export const unknownOperator = () => model([convolve('x'), node('Frobnicate', 'frob', ['c'], 'y')], [weight], small);

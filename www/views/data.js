@@ -7,7 +7,8 @@ import { model, modelChanged, preview, run, samples } from '../state.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from '../studio.js';
 import { pick } from './pick.js';
 import { table } from './model.js';
-import { pictureSettings } from './settings.js';
+import { misfitList, skippedList } from './misfits.js';
+import { pictureSettings } from './pictures.js';
 import { computed } from '../signals.js';
 
 /** @import { Preview } from '../types.js' */
@@ -22,7 +23,8 @@ export function dataPanel() {
   return h('section', { class: 'panel', 'aria-labelledby': 'data-title' },
     h('h2', { id: 'data-title' }, 'Data'),
     () => {
-      const { files, refs, source, labels, names, labelSource, labelFailure } = samples.value;
+      const { files, refs, skipped, source, labels, names, labelSource, labelFailure } = samples.value;
+      if (refs.length === 0 && skipped.length > 0) return h('p', { class: 'note' }, 'No sample is left. Use some again, or add others.');
       if (refs.length === 0) {
         return h('p', { class: 'note' }, 'Drop samples anywhere: .npy, .npz, images, or test_data_set folders. 10 to 100 that look like real use are plenty. With labels, as a folder for each class or a list “sample, class” (.csv, .txt), it is told how many answers are right.');
       }
@@ -40,11 +42,13 @@ export function dataPanel() {
         ),
       ];
     },
+    misfitList,
+    skippedList,
     h('div', { class: 'row' },
       ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, add),
       ...pick('Add a folder', { id: 'choose-folder', folder: true, disabled: busy }, add),
       h('button', { type: 'button', class: 'quiet', id: 'random-samples', hidden: () => samples.value.refs.length > 0 || !model.value || model.value.wanted.length > 0, disabled: busy, onclick: () => void addRandomSamples() }, 'Try with random data'),
-      h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
+      h('button', { type: 'button', class: 'quiet', hidden: () => samples.value.refs.length + samples.value.skipped.length === 0, disabled: busy, onclick: clearSamples }, 'Remove all'),
     ),
   );
 }

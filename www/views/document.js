@@ -6,9 +6,9 @@ import { canonical, commandLine } from '../document.js';
 import { h } from '../dom.js';
 import { say } from '../messages.js';
 import { effect, signal } from '../signals.js';
-import { model, presets, randomData, redoable, run, samples, settings, undoable } from '../state.js';
-import { isPicture } from '../files.js';
-import { imageSettings } from '../studio.js';
+import { chosenOf, explicitImages, wholeDocument } from '../pictures.js';
+import { model, randomData, redoable, run, samples, settings, undoable } from '../state.js';
+import { set } from '../studio.js';
 import { parse, write, YamlError } from '../yaml.js';
 import { save } from './download.js';
 
@@ -24,13 +24,16 @@ export function documentEditor() {
     disabled: busy,
   });
   effect(() => {
-    text.value = yaml(settings.value.document);
+    text.value = yaml(wholeDocument());
     failure.value = '';
   });
   const apply = () => {
     try {
-      const document = parse(text.value);
-      if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new YamlError(1, 'the document must be `key: value` lines');
+      const whole = parse(text.value);
+      if (whole === null || typeof whole !== 'object' || Array.isArray(whole)) throw new YamlError(1, 'the document must be `key: value` lines');
+      const { images, ...document } = /** @type {any} */ (whole);
+      if (images && typeof images === 'object' && !Array.isArray(images)) set(chosenOf(images));
+      else if (images) throw new YamlError(1, '`images` must be keys with values');
       failure.value = '';
       if (canonical(document) === canonical(settings.peek().document)) say('The settings are the same.');
       else say('The settings are taken over.');
@@ -52,9 +55,8 @@ export function documentEditor() {
   const name = () => model.value?.name ?? 'model.onnx';
   const stem = () => name().replace(/\.onnx$/i, '');
   const command = () => {
-    const { files, refs, source } = samples.value;
-    const image = (presets.value, files.some(isPicture)) ? imageSettings() : null;
-    return commandLine(name(), settings.value.document, { random: source === randomData ? refs.length : 0, image });
+    const { refs, source } = samples.value;
+    return commandLine(name(), { ...settings.value.document, ...explicitImages.value }, { random: source === randomData ? refs.length : 0 });
   };
   return h('div', { class: 'gap' },
     h('div', { class: 'row' },
@@ -69,8 +71,8 @@ export function documentEditor() {
       h('p', { class: 'note', id: 'document-note' }, 'By operator, by name, by node and by tensor too; docs/settings.md has every key. A key nobody knows is refused when it is used.'),
       h('div', { class: 'row' },
         h('button', { type: 'button', class: 'small', id: 'apply-document', disabled: busy, onclick: apply }, 'Use this'),
-        h('button', { type: 'button', class: 'small', onclick: () => save(yaml(settings.peek().document), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
-        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(settings.peek().document, null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'JSON'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(yaml(wholeDocument()), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(wholeDocument(), null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'JSON'),
       ),
       h('code', { class: 'command', id: 'command-line' }, command),
     ),

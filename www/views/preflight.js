@@ -4,8 +4,8 @@
 import { needsSamples } from '../document.js';
 import { h } from '../dom.js';
 import { count, plural, real } from '../format.js';
-import { isPicture } from '../files.js';
-import { model, modelChanged, preview, randomData, samples, settings } from '../state.js';
+import { asProposed, hasPictures, proposal } from '../pictures.js';
+import { misfits, model, modelChanged, preview, randomData, samples, settings } from '../state.js';
 import { forecastView } from './forecast.js';
 
 /** @import { Card } from '../types.js' */
@@ -63,21 +63,31 @@ function whatIsSaid() {
 
 /** @returns {Finding[]} what is known of the samples */
 function whatIsFed() {
-  const { refs, source, labels, labelFailure, files } = samples.value;
+  const { refs, source, labels, labelFailure } = samples.value;
+  const good = refs.length - misfits.value.length;
   const needed = needsSamples(settings.value.document);
   /** @type {Finding[]} */
   const found = [];
   if (refs.length === 0) return needed ? [{ level: 'fair', text: 'There are no samples yet: 10 to 100 that look like real use are plenty.' }] : [];
   if (source === randomData) found.push({ level: 'fair', text: 'The samples are random: the result shows how Octet works, not how good the model stays.' });
-  else if (needed && refs.length < few) found.push({ level: 'fair', text: `Only ${plural(refs.length, 'sample')}: values that these don’t show will be cut off. 10 to 100 are better.` });
-  else found.push({ level: 'good', text: `${plural(refs.length, 'sample')}.` });
+  else if (needed && good < few) found.push({ level: 'fair', text: `Only ${plural(good, 'sample')}: values that these don’t show will be cut off. 10 to 100 are better.` });
+  else found.push({ level: 'good', text: `${plural(good, 'sample')}.` });
+  if (good < refs.length) found.push({ level: 'fair', text: `${count(refs.length - good)} of ${plural(refs.length, 'sample')} can’t be used as they are read now; under Data stands why, and what can be done.` });
+  found.push(...whatIsGuessed());
   if (labelFailure) found.push({ level: 'fair', text: labelFailure });
   else if (labels.size > 0) found.push({ level: 'good', text: `${plural(labels.size, 'label')}: it can be told how many answers are right.` });
   for (const { input, min, max, std } of preview.value?.decoded?.previews ?? []) {
     if (min === null || max === null) continue;
     if (min === max) found.push({ level: 'fair', text: `${input ?? 'The input'} is ${real(min)} everywhere in the first sample: is that what the model is fed in real use?` });
-    else if (files.some(isPicture) && max > 20) found.push({ level: 'fair', text: `Pixels go in as ${real(min)} to ${real(max)}. Most models want values around 0 to 1: choose how images are read, unless yours scales them itself.` });
+    else if (hasPictures.value && max > 20 && !(asProposed.value && proposal.value?.preset === 'raw')) found.push({ level: 'fair', text: `Pixels go in as ${real(min)} to ${real(max)}. Most models want values around 0 to 1: choose how images are read, unless yours scales them itself.` });
     else if (std !== null && Math.max(Math.abs(min), Math.abs(max)) > 100 * std && std > 0) found.push({ level: 'fair', text: `${input ?? 'The input'} has values far beyond the others (${real(min)} to ${real(max)}, deviation ${real(std)}): an outlier would make its integers coarse.` });
   }
   return found;
+}
+
+/** @returns {Finding[]} what of the way images are read nobody knows */
+function whatIsGuessed() {
+  const guessed = (proposal.value?.reasons ?? []).filter(({ certainty }) => certainty === 'guess').map(({ of }) => ({ size: 'size', resize: 'fit', values: 'values', layout: 'layout' })[of]);
+  if (!hasPictures.value || !asProposed.value || guessed.length === 0) return [];
+  return [{ level: 'fair', text: `How images are read is a guess in part (${guessed.join(', ')}): hold it against what the model was trained with.` }];
 }

@@ -12,6 +12,7 @@ import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
 import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
+import { leftOut } from './misfits.js';
 import { fact, table } from './model.js';
 import { readingView } from './reading.js';
 
@@ -27,7 +28,8 @@ export function resultPanel(done) {
   const stem = fileName.replace(/\.onnx$/i, '');
   const memory = done.memory;
   const guarded = summary.guarded ?? 0;
-  const { samples: seen = 0, given = seen } = done.calibration ?? {};
+  const { samples: seen = 0, skipped = [], given: all = seen } = done.calibration ?? {};
+  const given = all - skipped.length;
   const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
   const works = worksOn(done.document);
   const changed = changedOperators(summary, model.peek()?.card ?? { operators: [] });
@@ -37,6 +39,7 @@ export function resultPanel(done) {
       h('span', {}, 'This is the result of other settings or samples: for those of now the samples are run again.'),
       h('button', { type: 'button', class: 'small', id: 'again', disabled: () => blocked.value !== '', onclick: () => void quantize() }, 'Quantize again')),
     seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges are of these. Quantize again runs them all.`),
+    leftOut(skipped),
     ...headlines(done),
     h('div', { class: 'row downloads' },
       download(done.result.file, 'application/octet-stream', fileName, 'Download model', 'primary'),

@@ -2,9 +2,7 @@
 /** The choices, each with what it means. Built once; only values change, so focus stays where it is. */
 
 import { h } from '../dom.js';
-import { isPicture } from '../files.js';
-import { computed } from '../signals.js';
-import { abilities, capabilities, presets, run, samples, settings } from '../state.js';
+import { abilities, capabilities, run, settings } from '../state.js';
 import { set } from '../studio.js';
 import { adopt, change } from '../changes.js';
 import { canonical, defaultMethod, get } from '../document.js';
@@ -12,26 +10,11 @@ import { documentEditor } from './document.js';
 
 /** @import { Path } from '../document.js' */
 
-/** What the presets are called; their numbers come from the engine. */
-const names = /** @type {Record<string, string>} */ ({
-  imagenet: 'ImageNet (PyTorch, timm)',
-  unit: '0 to 1 (YOLO and others)',
-  signed: '−1 to 1 (MobileNet, ViT)',
-  lite: 'EfficientNet-Lite',
-  caffe: 'Caffe (BGR, mean taken off)',
-  raw: '0 to 255, as it is',
-});
-
 /** A run that calibrates; one that only makes the result of other settings is over in a moment, and the next follows it. */
 const busy = () => run.value !== null && !run.value.quick;
-const hasPictures = computed(() => samples.value.files.some(isPicture));
 
 /** @param {Event} event */
 const chosen = (event) => /** @type {HTMLSelectElement} */ (event.target).value;
-/** The value a field has now: the person's own over the preset's. @param {string} key */
-const image = (key) => settings.value.image[key] ?? presets.value[settings.value.preset]?.[key];
-/** @param {Record<string, unknown>} change */
-const setImage = (change) => set({ image: { ...settings.peek().image, ...change } });
 
 /** How ranges are chosen. Changing it takes no new calibration. @type {[string, string][]} */
 const methods = [
@@ -136,27 +119,6 @@ function threads() {
   );
 }
 
-/** How images are read; shown beside the picture that it changes. */
-export function pictureSettings() {
-  return h('fieldset', { disabled: busy, hidden: () => !hasPictures.value },
-    h('legend', {}, 'How images are read'),
-    choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
-      (preset) => set({ preset, image: {} })),
-    choice('Size', 'resize', () => image('resize') ?? 'shorter',
-      [['shorter', 'Shorter side, cropped'], ['exact', 'Stretch to the input'], ['letterbox', 'Fit, grey around'], ['none', 'Leave as it is']],
-      (resize) => setImage({ resize })),
-    h('details', {},
-      h('summary', {}, 'Channels, mean and deviation'),
-      choice('Order of colours', 'order', () => image('order') ?? 'rgb', [['rgb', 'RGB'], ['bgr', 'BGR']], (order) => setImage({ order })),
-      choice('Layout', 'layout', () => image('layout') ?? '', [['', 'Told from the input'], ['nchw', 'NCHW'], ['nhwc', 'NHWC']], (layout) => setImage({ layout: layout || undefined })),
-      number('Scale', 'scale', () => image('scale'), (scale) => setImage({ scale })),
-      triple('Mean', 'mean'),
-      triple('Deviation', 'std'),
-      h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ deviation.'),
-    ),
-  );
-}
-
 /**
  * @param {string} label
  * @param {string} id
@@ -164,40 +126,8 @@ export function pictureSettings() {
  * @param {string[][] | (() => string[][])} options
  * @param {(value: string) => void} change
  */
-function choice(label, id, value, options, change) {
+export function choice(label, id, value, options, change) {
   const list = () => (typeof options === 'function' ? options() : options).map(([key, text]) => h('option', { value: key }, text));
   return h('label', { class: 'field' }, h('span', {}, label),
     h('select', { id, value: value, onchange: (/** @type {Event} */ event) => change(chosen(event)) }, ...(typeof options === 'function' ? [list] : list())));
-}
-
-/** @param {string} label @param {string} id @param {() => number | undefined} value @param {(value: number) => void} change */
-function number(label, id, value, change) {
-  return h('label', { class: 'field' }, h('span', {}, label),
-    h('input', {
-      type: 'number', step: 'any', id, value: () => short(value()),
-      onchange: (/** @type {Event} */ event) => {
-        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
-        if (Number.isFinite(given)) change(given);
-      },
-    }));
-}
-
-/** @param {string} label @param {'mean' | 'std'} key */
-function triple(label, key) {
-  const one = (/** @type {number} */ index) =>
-    h('input', {
-      type: 'number', step: 'any', 'aria-label': `${label}, channel ${index + 1}`, id: `${key}-${index}`, value: () => short(image(key)?.[index]),
-      onchange: (/** @type {Event} */ event) => {
-        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
-        const now = [...(image(key) ?? [0, 0, 0])];
-        now[index] = given;
-        if (Number.isFinite(given)) setImage({ [key]: now });
-      },
-    });
-  return h('div', { class: 'field', role: 'group', 'aria-label': label }, h('span', {}, label), h('span', { class: 'three' }, one(0), one(1), one(2)));
-}
-
-/** A single-precision number as a person would have typed it. @param {number | undefined} value */
-function short(value) {
-  return value === undefined ? '' : String(Number(value.toPrecision(7)));
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use octet::compare::{Comparison, LayerError, slower};
 use octet::profile::Repeats;
-use octet::samples;
+use octet::samples::{self, Skipped};
 use octet::session::{Runner, Session, compare_sample};
 use octet::tensor::Tensor;
 
 use super::images::ImageOptions;
 use super::reports::ReportFiles;
-use super::samples::Samples;
+use super::samples::{BadSampleOptions, Samples, left_out};
 use super::{Failure, files, open, threads};
 
 #[derive(Args)]
@@ -49,6 +49,8 @@ pub struct Options {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
+    bad: BadSampleOptions,
+    #[command(flatten)]
     images: ImageOptions,
 }
 
@@ -58,9 +60,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     threads::start(options.threads)?;
     let settings = samples::Settings {
         demo: options.demo.is_some(),
+        bad_samples: options.bad.setting(),
         ..options.images.settings()?
     };
     let mut float = open::open(&options.float)?;
+    let (mut settings, proposed) = options.images.proposed(&float, None, settings)?;
     let quantized = open::open(&options.quantized)?;
     let named =
         |error: octet::session::Error| Failure::from(error).about(options.quantized.display());
@@ -79,16 +83,40 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             "no samples were given: name some with --samples",
         ));
     }
+    if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
+        eprintln!("octet: note: {proposed}");
+    }
+    let samples = samples.checked(&mut float, &mut settings)?;
+    let already = settings.skipped.len();
     let mut first = None;
+    let mut failed = None;
     let mut used = 0;
     for sample in samples.each(&float) {
         let sample = sample?;
-        let inputs = float.decode(&sample, &settings)?;
+        let inputs = match float.decode(&sample, &settings) {
+            Ok(inputs) => inputs,
+            Err(error) if options.bad.goes_on(&error) => {
+                settings.skipped.push(Skipped {
+                    sample: sample.name,
+                    reason: error.to_string(),
+                });
+                failed.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let label = label_of(&labels, &sample.name);
         used += usize::from(label.is_some());
         compare_sample(&mut comparing, &inputs, label, &())
             .map_err(|error| Failure::from(error).about(format!("sample `{}`", sample.name)))?;
         first.get_or_insert(inputs);
+    }
+    if let (None, Some(error)) = (&first, failed) {
+        return Err(error.into());
+    }
+    let compared = samples.count() + already - settings.skipped.len();
+    if let Some(said) = left_out(&settings.skipped, compared) {
+        eprintln!("octet: note: {said}");
     }
     if !labels.is_empty() && used == 0 {
         return Err(Failure::input(format!(

@@ -1,28 +1,29 @@
 //! Options for samples that are pictures.
 
 use clap::Args;
-use octet::samples::{ImageSettings, Layout, Order, Resize, Settings};
+use octet::samples::{ImageChanges, ImageSettings, Layout, Order, Resize, Settings};
+use octet::session::Session;
 
-use super::{Failure, files};
+use super::Failure;
 
 /// How pictures become tensors.
 #[derive(Args)]
 #[command(next_help_heading = "Pictures as samples")]
 pub struct ImageOptions {
-    /// All of it as YAML or JSON, or a file of that, with the keys that a report has under samples.image; options here come over it
-    #[arg(long, value_name = "SETTINGS", conflicts_with = "image_preset")]
-    image_settings: Option<String>,
-    /// What the model was trained with: imagenet, unit (0 to 1), signed (-1 to 1), lite
-    /// (EfficientNet-Lite), caffe (blue first, less the mean) or raw (0 to 255) [default: imagenet]
+    /// What the model was trained with: imagenet, unit (0 to 1), signed (-1 to 1), clip, lite (EfficientNet-Lite), caffe
+    /// (blue first, less the mean) or raw (0 to 255) [default: what the model's metadata, names and shapes speak for]
     #[arg(long, value_name = "PRESET")]
     image_preset: Option<String>,
-    /// Height and width, where the model leaves them open
+    /// Height and width, where the model leaves them open [default: as for --image-preset]
     #[arg(long, value_name = "HxW")]
     image_size: Option<String>,
-    /// How a picture gets the input's size: shorter (its shorter side, then a crop from the centre),
-    /// exact, letterbox or none [default: shorter]
+    /// How a picture gets the input's size: shorter (its shorter side, then a crop from the centre), exact, letterbox or
+    /// none [default: as for --image-preset]
     #[arg(long, value_name = "WAY")]
     resize: Option<String>,
+    /// With --resize letterbox: the grey around a picture, 0 to 255 [default: 114]
+    #[arg(long, value_name = "GREY")]
+    pad: Option<u8>,
     /// With --resize shorter: what the shorter side becomes before the crop (8/7 of the input's)
     #[arg(long, value_name = "PIXELS")]
     shorter_side: Option<u32>,
@@ -44,70 +45,109 @@ pub struct ImageOptions {
 }
 
 impl ImageOptions {
-    /// The settings these options are.
+    /// The settings these options are, where nothing is known of the model.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let mut image = self.document()?;
-        image.resize = match self.resize.as_deref() {
-            None => image.resize,
-            Some("shorter") => Resize::Shorter,
-            Some("exact") => Resize::Exact,
-            Some("letterbox") => Resize::Letterbox,
-            Some("none") => Resize::None,
-            Some(other) => {
-                return Err(one_of(
-                    "--resize",
-                    other,
-                    &["shorter", "exact", "letterbox", "none"],
-                ));
-            }
-        };
-        image.layout = match self.layout.as_deref() {
-            None => image.layout,
-            Some("nchw") => Some(Layout::Nchw),
-            Some("nhwc") => Some(Layout::Nhwc),
-            Some(other) => return Err(one_of("--layout", other, &["nchw", "nhwc"])),
-        };
-        match self.channels.as_deref() {
-            None => {}
-            Some("rgb") => image.order = Order::Rgb,
-            Some("bgr") => image.order = Order::Bgr,
-            Some(other) => return Err(one_of("--channels", other, &["rgb", "bgr"])),
-        }
-        if let Some(size) = &self.image_size {
-            let sides = size.split_once('x').map(|(h, w)| (h.parse(), w.parse()));
-            let Some((Ok(height), Ok(width))) = sides else {
-                return Err(Failure::usage(format!(
-                    "--image-size {size} is no size: give HEIGHTxWIDTH, as in 640x480"
-                )));
-            };
-            (image.height, image.width) = (Some(height), Some(width));
-        }
-        image.shorter_side = self.shorter_side.or(image.shorter_side);
-        image.scale = self.scale.unwrap_or(image.scale);
-        if let Some(mean) = &self.mean {
-            image.mean = three("--mean", mean)?;
-        }
-        if let Some(std) = &self.std {
-            image.std = three("--std", std)?;
-            if image.std.contains(&0.0) {
-                return Err(Failure::usage(format!(
-                    "--std {std} would divide by zero: give numbers above it"
-                )));
-            }
-        }
-        Ok(Settings { image, demo: false })
+        let image = over(&self.changes()?, &ImageSettings::default())?;
+        Ok(Settings {
+            image,
+            ..Settings::default()
+        })
     }
 
-    /// What the other options are laid over.
-    fn document(&self) -> Result<ImageSettings, Failure> {
-        if let Some(given) = &self.image_settings {
-            let (place, text) = files::inline_or_read("--image-settings", given)?;
-            return serde_yaml_ng::from_slice(&text)
-                .map_err(|cause| Failure::usage(format!("{place}: {cause}")));
+    /// The settings these options are for a model, over those of a settings document if there is one, and a sentence on
+    /// what of them was proposed.
+    pub fn proposed(
+        &self,
+        session: &Session,
+        document: Option<&ImageChanges>,
+        settings: Settings,
+    ) -> Result<(Settings, Option<String>), Failure> {
+        let changes = self.changes()?;
+        let proposal = session.card().pictures.as_ref();
+        let usual = ImageSettings::default();
+        let mut image = proposal.map_or(&usual, |proposal| &proposal.image).clone();
+        for said in document.into_iter().chain([&changes]) {
+            image = over(said, &image)?;
         }
-        let preset = self.image_preset.as_deref().unwrap_or("imagenet");
-        ImageSettings::preset(preset)
-            .ok_or_else(|| one_of("--image-preset", preset, &ImageSettings::PRESETS))
+        let all_said = |said: &ImageChanges| said.preset.is_some() && said.resize.is_some();
+        let all_said = all_said(&changes) || document.is_some_and(all_said);
+        let told = proposal.filter(|_| !all_said).map(|proposal| {
+            let said = proposal.said(&image);
+            format!("{said}; --image-size, --resize and --image-preset say otherwise")
+        });
+        Ok((Settings { image, ..settings }, told))
+    }
+
+    /// What the options say.
+    fn changes(&self) -> Result<ImageChanges, Failure> {
+        let size = self.image_size.as_deref().map(size).transpose()?;
+        Ok(ImageChanges {
+            preset: self.image_preset.clone(),
+            resize: named("--resize", self.resize.as_deref(), &WAYS)?,
+            shorter_side: self.shorter_side,
+            pad: self.pad,
+            height: size.map(|(height, _)| height),
+            width: size.map(|(_, width)| width),
+            layout: named("--layout", self.layout.as_deref(), &LAYOUTS)?,
+            order: named("--channels", self.channels.as_deref(), &ORDERS)?,
+            scale: self.scale,
+            mean: self
+                .mean
+                .as_deref()
+                .map(|text| three("--mean", text))
+                .transpose()?,
+            std: self
+                .std
+                .as_deref()
+                .map(|text| three("--std", text))
+                .transpose()?,
+        })
+    }
+}
+
+const WAYS: [(&str, Resize); 4] = [
+    ("shorter", Resize::Shorter),
+    ("exact", Resize::Exact),
+    ("letterbox", Resize::Letterbox),
+    ("none", Resize::None),
+];
+const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
+const ORDERS: [(&str, Order); 2] = [("rgb", Order::Rgb), ("bgr", Order::Bgr)];
+
+/// Changes over settings; a preset that nobody knows is said of its option.
+fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
+    if let Some(name) = &changes.preset
+        && ImageSettings::preset(name).is_none()
+    {
+        return Err(one_of("--image-preset", name, &ImageSettings::PRESETS));
+    }
+    changes
+        .over(image)
+        .map_err(|why| Failure::usage(format!("--{why}")))
+}
+
+fn named<T: Copy>(
+    option: &str,
+    given: Option<&str>,
+    known: &[(&str, T)],
+) -> Result<Option<T>, Failure> {
+    let Some(given) = given else { return Ok(None) };
+    match known.iter().find(|(name, _)| *name == given) {
+        Some((_, found)) => Ok(Some(*found)),
+        None => {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            Err(one_of(option, given, &names))
+        }
+    }
+}
+
+fn size(text: &str) -> Result<(u32, u32), Failure> {
+    let sides = text.split_once('x').map(|(h, w)| (h.parse(), w.parse()));
+    match sides {
+        Some((Ok(height), Ok(width))) => Ok((height, width)),
+        _ => Err(Failure::usage(format!(
+            "--image-size {text} is no size: give HEIGHTxWIDTH, as in 640x480"
+        ))),
     }
 }
 

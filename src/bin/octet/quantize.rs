@@ -11,7 +11,7 @@ use octet::session::{Error, Forecast, Job, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
-use super::samples::Samples;
+use super::samples::{BadSampleOptions, Samples, left_out};
 use super::settings::SettingsOptions;
 use super::{Failure, files, notes, open, ranges, targets, threads};
 
@@ -76,6 +76,8 @@ pub struct Options {
     #[arg(long, value_name = "PREPARED.onnx")]
     save_prepared: Option<PathBuf>,
     #[command(flatten)]
+    bad: BadSampleOptions,
+    #[command(flatten)]
     images: ImageOptions,
 }
 
@@ -97,6 +99,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let image_settings = samples::Settings {
         demo: options.demo.is_some(),
+        bad_samples: options.bad.setting(),
         ..options.images.settings()?
     };
     let out = out(options, &settings)?;
@@ -111,6 +114,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         &options.model,
         &open::data(&options.model, &session),
     )?;
+    let (mut image_settings, proposed) =
+        options
+            .images
+            .proposed(&session, settings.images.as_ref(), image_settings)?;
+    let pictures = samples.have_pictures();
+    let samples = samples.checked(&mut session, &mut image_settings)?;
     let named = |error| about(options, error);
     session.checkpoint_layers(options.layer_checkpoints);
     options
@@ -118,6 +127,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         .iter()
         .for_each(|message| session.begin_scope(message));
     let progress = Progress::new(samples.count());
+    if let Some(proposed) = proposed.filter(|_| pictures) {
+        progress.note(&proposed);
+    }
     let forecast = forecast(
         &mut session,
         options,
@@ -158,7 +170,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             progress.stage("Calibrating");
             if let (None, Some(first)) = (options.demo, samples.each(&session).next()) {
                 let first = first?;
-                let seen = session.preview(&first, &image_settings)?;
+                // A bad one is told of when it runs.
+                let seen = session.preview(&first, &image_settings).unwrap_or_default();
                 let said: Vec<String> = seen
                     .into_iter()
                     .flat_map(|input| input.notes)
@@ -182,7 +195,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 progress.stage("Counting");
                 pass(&mut session)?;
             }
-            session.finish_calibration(method).map_err(named)?;
+            let done = session.finish_calibration(method).map_err(named)?;
+            let skipped = [image_settings.skipped.as_slice(), &done.skipped].concat();
+            if let Some(said) = left_out(&skipped, done.samples) {
+                progress.note(&said);
+            }
         }
     }
     report_so_far(&session, options)?;
@@ -255,9 +272,6 @@ fn forecast(
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let Some(first) = samples.each(session).next().transpose()? else {
-        return Ok(None);
-    };
     let job = Job {
         samples: samples.count(),
         ahead: read_ahead(threads),
@@ -265,8 +279,19 @@ fn forecast(
         method: settings.method.unwrap_or_default(),
         settings,
     };
-    let found = session.forecast(first, reading, &job, &());
-    Ok(Some(found.map_err(|error| about(options, error))?))
+    let mut failed = None;
+    for index in 0..samples.count() {
+        let sample = samples.get(session, index)?;
+        match session.forecast(sample, reading, &job, &()) {
+            Ok(found) => return Ok(Some(found)),
+            // Another sample may tell it; if none does, the first says why.
+            Err(error) if options.bad.goes_on(&error) => {
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(about(options, error)),
+        }
+    }
+    failed.map_or(Ok(None), |error| Err(about(options, error)))
 }
 
 /// A forecast in a line.

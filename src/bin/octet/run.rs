@@ -77,6 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         ..options.images.settings()?
     };
     let mut session = open::open(&options.model)?;
+    let (settings, proposed) = options.images.proposed(&session, None, settings)?;
     let named = |error: octet::session::Error| Failure::from(error).about(options.model.display());
     let samples = Samples::of(&options.samples, options.demo.then_some(1))?;
     let Some(sample) = samples.each(&session).next().transpose()? else {
@@ -84,6 +85,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             "no sample was given; name one with --samples, or try --demo",
         ));
     };
+    if let Some(proposed) = proposed.filter(|_| samples.have_pictures()) {
+        eprintln!("octet: note: {proposed}");
+    }
     let inputs = session.decode(&sample, &settings)?;
     let kernels = options.float_kernels;
     if let Some(pairs) = options.overhead {

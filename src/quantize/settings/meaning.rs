@@ -17,7 +17,7 @@ fn of_the_other_kind(path: &str, said: &Value) -> bool {
 
 /// Whether a key of the document, or of one of its parts, means something for a scheme.
 fn means_something(scheme: Scheme, key: &str, said: &Value) -> bool {
-    let always = ["scheme", "operators", "float"].contains(&key);
+    let always = ["scheme", "operators", "float", "images"].contains(&key);
     always
         || match scheme {
             Scheme::Static => {

@@ -29,6 +29,7 @@ pub(super) use resolve::{Layer, Layers, Representation, unknown_node};
 use crate::calibrate::{Method, PowerOfTwo, Range};
 use crate::onnx::schema::DataType;
 use crate::quantize::{BlockChoice, BlockMethod, BlockSettings};
+use crate::samples::ImageChanges;
 
 /// An integer type that tensors can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -256,6 +257,10 @@ pub struct Settings {
     pub keep_io: bool,
     /// How weights are quantized where the scheme is `blocks`.
     pub blocks: BlockSettings,
+    /// How pictures among the samples are read, over what is proposed for the model. Whoever feeds the samples goes by it;
+    /// here it has no effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageChanges>,
     /// By operator type.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_operator: BTreeMap<String, LayerSettings>,
@@ -289,6 +294,7 @@ impl Default for Settings {
             fine_first: None,
             keep_io: true,
             blocks: BlockSettings::default(),
+            images: None,
             by_operator: BTreeMap::new(),
             by_name: BTreeMap::new(),
             by_node: BTreeMap::new(),

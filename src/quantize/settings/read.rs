@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::names::hint;
 use super::{LayerSettings, Settings, TensorSettings};
+use crate::samples::ImageSettings;
 
 /// What is wrong with a settings document.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,13 @@ impl Settings {
                 reason: "its budget must be zero or more: 0.25 lets the weights grow by a quarter"
                     .into(),
             });
+        }
+        if let Some(images) = &self.images {
+            let read = images.over(&ImageSettings::default());
+            read.map_err(|reason| SettingsError::Value {
+                place: "images".into(),
+                reason,
+            })?;
         }
         wide("activations", &self.activations)?;
         wide("weights", &self.weights)?;
@@ -76,7 +84,7 @@ fn refuse_lists(value: &Value) -> Result<(), SettingsError> {
     };
     let inside = |value: &Value, key: &str| value.get(key).cloned().unwrap_or_default();
     keys("at the top".into(), value)?;
-    for part in ["activations", "weights", "blocks"] {
+    for part in ["activations", "weights", "blocks", "images"] {
         keys(part.into(), &inside(value, part))?;
     }
     for group in ["by_operator", "by_name", "by_node", "tensors"] {
@@ -236,6 +244,10 @@ mod tests {
             (
                 "/$defs/blocks/properties",
                 r#"{ "blocks": { "nonsense": 1 } }"#,
+            ),
+            (
+                "/$defs/images/properties",
+                r#"{ "images": { "nonsense": 1 } }"#,
             ),
             (
                 "/$defs/block_choice/properties",

@@ -1,0 +1,254 @@
+//! Looking at samples before a run: whether each can be read and has a shape that the model takes.
+//!
+//! It is cheap, so that all of a folder can be looked at as soon as they are given: of a picture the header is read, of a
+//! large array the beginning of its file, and small files are decoded.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::convert::convert;
+use super::fit::shape_fits;
+use super::group::{Kind, kind};
+use super::image::only_input;
+use super::place::place;
+use super::{Encoded, InputSpec, Problem, SampleError, Settings, decode, frame, npy, picture};
+
+/// Arrays of files up to this size are decoded.
+const LIGHT: u64 = 1 << 20;
+/// Of larger `.npy` files so much is read, which holds any header.
+const BEGINNING: u64 = 1 << 16;
+/// Other files up to this size are read.
+const READ: u64 = 32 << 20;
+
+/// A file of a sample, or the beginning of it.
+#[derive(Clone, Debug)]
+pub struct Glimpse {
+    /// Its name or path.
+    pub path: String,
+    /// Its bytes, as many as [`glimpsed`] says or all.
+    pub beginning: Bytes,
+    /// The size of the whole file.
+    pub size: u64,
+}
+
+/// A sample that is left out, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skipped {
+    /// Its name.
+    pub sample: String,
+    /// What is wrong with it, or who wanted it.
+    pub reason: String,
+}
+
+/// How many bytes of a file of this size are looked at; 0 where it is left to the run.
+pub fn glimpsed(path: &str, size: u64) -> u64 {
+    match kind(path) {
+        Some(Kind::Npy) if size > LIGHT => BEGINNING.min(size),
+        Some(_) if size > READ => 0,
+        _ => size,
+    }
+}
+
+/// Looks at a sample; gives the shapes that its tensors will have, where all are known.
+pub fn check(
+    name: &str,
+    parts: &[Glimpse],
+    inputs: &[InputSpec],
+    settings: &Settings,
+) -> Result<Option<Vec<Vec<usize>>>, SampleError> {
+    let about = |problem| SampleError::Sample {
+        sample: name.into(),
+        problem,
+    };
+    if let [
+        Glimpse {
+            path,
+            beginning,
+            size,
+        },
+    ] = parts
+    {
+        match kind(path) {
+            Some(Kind::Image) if beginning.len() as u64 == *size => {
+                let shape = picture_shape(path, beginning, inputs, settings).map_err(about)?;
+                return Ok(Some(vec![shape]));
+            }
+            Some(Kind::Npy) if (beginning.len() as u64) < *size && !beginning.is_empty() => {
+                return array_shape(path, beginning, *size, inputs)
+                    .map(|shape| shape.map(|shape| vec![shape]))
+                    .map_err(about);
+            }
+            _ => {}
+        }
+    }
+    if parts
+        .iter()
+        .any(|part| (part.beginning.len() as u64) < part.size)
+    {
+        return Ok(None);
+    }
+    let whole = parts
+        .iter()
+        .map(|part| (part.path.clone(), part.beginning.clone()));
+    let sample = Encoded {
+        name: name.into(),
+        parts: whole.collect(),
+    };
+    let tensors = decode(&sample, inputs, settings)?;
+    Ok(Some(
+        tensors
+            .iter()
+            .map(|tensor| tensor.shape().to_vec())
+            .collect(),
+    ))
+}
+
+fn picture_shape(
+    file: &str,
+    bytes: &[u8],
+    inputs: &[InputSpec],
+    settings: &Settings,
+) -> Result<Vec<usize>, Problem> {
+    let input = only_input(file, inputs)?;
+    let place = place(file, input, &settings.image)?;
+    let from = picture::size(file, bytes)?;
+    let (height, width) = frame::size(file, from, (place.height, place.width), &settings.image)?;
+    Ok(place.shape(height, width))
+}
+
+fn array_shape(
+    file: &str,
+    beginning: &[u8],
+    size: u64,
+    inputs: &[InputSpec],
+) -> Result<Option<Vec<usize>>, Problem> {
+    let npy::Glance { shape, mut empty } = npy::glance(file, beginning, size)?;
+    let [input] = inputs else { return Ok(None) };
+    shape_fits(file, &shape, input, &mut BTreeMap::new())?;
+    convert(&mut empty, input, &mut Vec::new())?;
+    Ok(Some(shape))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use image::ImageFormat;
+
+    use super::*;
+    use crate::graph::Dim;
+    use crate::onnx::schema::DataType;
+    use crate::samples::{ImageSettings, Resize};
+
+    fn file(path: &str, bytes: Vec<u8>) -> Glimpse {
+        let size = bytes.len() as u64;
+        let read = glimpsed(path, size) as usize;
+        Glimpse {
+            path: path.into(),
+            beginning: bytes[..read].to_vec().into(),
+            size,
+        }
+    }
+
+    fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+        let buffer = image::RgbImage::from_pixel(width, height, image::Rgb([9, 8, 7]));
+        let mut out = Cursor::new(Vec::new());
+        buffer.write_to(&mut out, format).unwrap();
+        out.into_inner()
+    }
+
+    fn open() -> [InputSpec; 1] {
+        [InputSpec {
+            name: "x".into(),
+            element: DataType::Float,
+            shape: vec![Dim::Known(1), Dim::Known(3), Dim::Unknown, Dim::Unknown],
+        }]
+    }
+
+    fn reading(resize: Resize, side: Option<u32>) -> Settings {
+        Settings {
+            image: ImageSettings {
+                resize,
+                height: side,
+                width: side,
+                ..ImageSettings::default()
+            },
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn the_shape_that_is_told_of_a_picture_is_the_one_that_is_decoded() {
+        let ways = [
+            Resize::None,
+            Resize::Exact,
+            Resize::Shorter,
+            Resize::Letterbox,
+        ];
+        for (resize, format) in ways
+            .into_iter()
+            .zip([ImageFormat::Png, ImageFormat::Jpeg].into_iter().cycle())
+        {
+            let (name, settings) = ("a.png", reading(resize, Some(40)));
+            let bytes = picture(30, 50, format);
+            let told = check(name, &[file(name, bytes.clone())], &open(), &settings);
+            let sample = Encoded {
+                name: name.into(),
+                parts: vec![(name.into(), bytes.into())],
+            };
+            let shape = match decode(&sample, &open(), &settings) {
+                Ok(tensors) => Ok(Some(vec![tensors[0].shape().to_vec()])),
+                Err(error) => Err(error),
+            };
+            assert_eq!(told, shape, "{resize:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_picture_is_found_without_decoding_it() {
+        for format in [ImageFormat::Png, ImageFormat::Jpeg] {
+            let whole = picture(60, 40, format);
+            for end in [0, 1, whole.len() / 2, whole.len() - 1] {
+                let cut = file("a.jpg", whole[..end].to_vec());
+                let found = check("a.jpg", &[cut], &open(), &reading(Resize::None, None));
+                assert!(found.is_err(), "{format:?} cut at {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_large_array_the_header_is_enough() {
+        let side = 600;
+        let values = vec![0; side * side * 3 * 4];
+        let array = |shape: &str| npy::tests::file("<f4", false, shape, &values);
+        let good = file("a.npy", array("(1, 3, 600, 600)"));
+        assert!((good.beginning.len() as u64) < good.size);
+        let settings = Settings::default();
+        let shapes = check("a.npy", &[good], &open(), &settings).unwrap();
+        assert_eq!(shapes, Some(vec![vec![1, 3, side, side]]));
+        let said = |bytes: Vec<u8>| {
+            let found = check("a.npy", &[file("a.npy", bytes)], &open(), &settings);
+            found.unwrap_err().to_string()
+        };
+        assert!(said(array("(3, 600, 600)")).contains("batch axis"));
+        let whole = npy::tests::file("<i4", false, "(1, 3, 600, 600)", &values);
+        assert!(said(whole).contains("int32"));
+        let mut cut = array("(1, 3, 600, 600)");
+        cut.truncate(cut.len() - 1);
+        assert!(said(cut).contains("announces"));
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_read_twice_is_left_to_the_run() {
+        assert_eq!(glimpsed("a.npz", 1 << 40), 0);
+        let far = Glimpse {
+            path: "a.npz".into(),
+            beginning: Bytes::new(),
+            size: 1 << 40,
+        };
+        assert_eq!(check("a", &[far], &open(), &Settings::default()), Ok(None));
+    }
+}

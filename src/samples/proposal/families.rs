@@ -1,0 +1,209 @@
+//! Families of models that are known by name, with what their authors trained them with.
+
+use std::ops::Deref;
+
+use super::super::image_settings::Resize;
+
+/// What a model is for, as far as sizes depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Detector,
+    Classifier,
+    /// A picture comes out.
+    Dense,
+    Other,
+}
+
+impl Kind {
+    pub(super) fn usual_size(self) -> u32 {
+        match self {
+            Kind::Detector => 640,
+            Kind::Classifier => 224,
+            Kind::Dense => 512,
+            Kind::Other => 224,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Detector => "detectors",
+            Kind::Classifier => "classifiers",
+            Kind::Dense => "models that make a picture",
+            Kind::Other => "models of pictures",
+        }
+    }
+}
+
+/// Models known by a word in a name.
+#[derive(Debug)]
+pub(super) struct Family {
+    /// Of six letters and more anywhere in a name without its separators, shorter ones as a part of it; with a `+` both.
+    words: &'static [&'static str],
+    pub(super) kind: Kind,
+    pub(super) preset: &'static str,
+    pub(super) bgr: bool,
+    pub(super) resize: Resize,
+    /// Height and width.
+    pub(super) size: Option<(u32, u32)>,
+    /// Whether the shorter side becomes the input's, so that only the longer is cropped.
+    pub(super) whole: bool,
+}
+
+/// A family with the word by which it was known.
+pub(super) struct Known {
+    family: &'static Family,
+    word: &'static str,
+}
+
+impl Deref for Known {
+    type Target = Family;
+
+    fn deref(&self) -> &Family {
+        self.family
+    }
+}
+
+impl Known {
+    /// That models of this name mostly have something.
+    pub(super) fn said(&self, what: &str) -> String {
+        format!("models named {:?} mostly have {what}", self.word)
+    }
+}
+
+const fn family(
+    words: &'static [&'static str],
+    kind: Kind,
+    preset: &'static str,
+    resize: Resize,
+    size: u32,
+) -> Family {
+    let (bgr, whole) = (false, false);
+    let size = if size == 0 { None } else { Some((size, size)) };
+    Family {
+        words,
+        kind,
+        preset,
+        bgr,
+        resize,
+        size,
+        whole,
+    }
+}
+
+use Kind::{Classifier, Dense, Detector, Other};
+use Resize::{Exact, Letterbox, Shorter};
+
+/// The first that fits counts, so what is named after another stands before it.
+const FAMILIES: &[Family] = &[
+    Family {
+        bgr: true,
+        ..family(&["yolox"], Detector, "raw", Letterbox, 640)
+    },
+    Family {
+        size: Some((48, 192)),
+        ..family(&["ppocr+cls", "ppocrcls"], Other, "signed", Exact, 0)
+    },
+    Family {
+        size: Some((48, 320)),
+        ..family(&["ppocr+rec", "ppocrrec"], Other, "signed", Exact, 0)
+    },
+    family(&["ppocr+det", "ppocrdet"], Dense, "imagenet", Exact, 960),
+    family(&["ppyolo", "picodet"], Detector, "imagenet", Exact, 640),
+    family(&["yolos"], Detector, "imagenet", Exact, 640),
+    family(&["rtdetr", "dfine"], Detector, "unit", Exact, 640),
+    family(&["yolo"], Detector, "unit", Letterbox, 640),
+    family(&["ultraface", "rfb"], Detector, "lite", Exact, 320),
+    family(&["centerface"], Detector, "raw", Exact, 640),
+    family(&["detr"], Detector, "imagenet", Exact, 800),
+    family(&["efficientnetlite"], Classifier, "lite", Shorter, 224),
+    family(&["siglip"], Other, "signed", Exact, 224),
+    Family {
+        whole: true,
+        ..family(&["clip"], Other, "clip", Shorter, 224)
+    },
+    family(&["blip"], Other, "clip", Exact, 384),
+    family(&["depthanything"], Dense, "imagenet", Exact, 518),
+    family(&["midas", "dpt"], Dense, "imagenet", Exact, 384),
+    family(
+        &["segformer", "deeplab", "lraspp", "bisenet", "pspnet"],
+        Dense,
+        "imagenet",
+        Exact,
+        512,
+    ),
+    family(&["u2net"], Dense, "imagenet", Exact, 320),
+    family(&["modnet"], Dense, "signed", Exact, 512),
+    family(
+        &["esrgan", "superres", "swinir"],
+        Dense,
+        "unit",
+        Shorter,
+        256,
+    ),
+    family(&["sam"], Dense, "imagenet", Exact, 1024),
+    family(
+        &["inception", "xception", "nasnet"],
+        Classifier,
+        "signed",
+        Shorter,
+        299,
+    ),
+    Family {
+        bgr: true,
+        ..family(&["mobilevit"], Classifier, "unit", Shorter, 256)
+    },
+    family(&["beit"], Classifier, "signed", Exact, 224),
+    family(
+        &[
+            "resnet",
+            "mobilenet",
+            "efficientnet",
+            "densenet",
+            "convnext",
+            "regnet",
+            "squeezenet",
+            "shufflenet",
+            "mnasnet",
+            "alexnet",
+            "googlenet",
+            "ghostnet",
+            "vgg",
+            "deit",
+            "swin",
+            "dino",
+            "levit",
+            "resnext",
+        ],
+        Classifier,
+        "imagenet",
+        Shorter,
+        224,
+    ),
+    family(&["vit"], Classifier, "signed", Exact, 224),
+];
+
+/// The family of which one of these names is.
+pub(super) fn named(names: &[String]) -> Option<Known> {
+    let has = |word: &str| {
+        let mut parts = word.split('+');
+        parts.all(|part| names.iter().any(|name| is_named(name, part)))
+    };
+    FAMILIES.iter().find_map(|family| {
+        let word = family.words.iter().find(|word| has(word))?;
+        Some(Known { family, word })
+    })
+}
+
+fn is_named(name: &str, word: &str) -> bool {
+    if word.len() >= 6 {
+        let letters = name.chars().filter(char::is_ascii_alphanumeric);
+        return letters.collect::<String>().contains(word);
+    }
+    // Behind a short word stands a version at most: "vit" is in "vit_b_16", not in "vitals".
+    name.split(|c: char| !c.is_ascii_alphanumeric())
+        .filter_map(|part| part.strip_prefix(word))
+        .any(|rest| {
+            let number = rest.strip_prefix('v').unwrap_or(rest);
+            rest.is_empty() || number.starts_with(|c: char| c.is_ascii_digit())
+        })
+}

@@ -1,0 +1,193 @@
+//! Which sizes of a picture a model takes: the shapes that follow are held against each other where
+//! values meet. Our own rules are asked, so it takes no plan and no run.
+
+use std::fmt;
+
+use super::super::InputSpec;
+use super::super::place::Axes;
+use crate::graph::{Graph, Model};
+use crate::onnx::schema::NodeProto;
+use crate::prepare::{Types, infer_from};
+
+/// Models of more nodes are not tried: each try follows all of them.
+const LARGEST: usize = 4000;
+
+/// Sizes that models are made for, the usual ones first.
+const USUAL: [u32; 14] = [
+    224, 640, 384, 512, 256, 320, 299, 448, 336, 518, 800, 1024, 128, 112,
+];
+
+/// Where a model's shapes don't fit each other for an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The operator.
+    pub operator: String,
+    /// What a person knows the node by.
+    pub node: String,
+    /// The shapes that meet there.
+    pub shapes: Vec<Vec<usize>>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shapes: Vec<String> = self.shapes.iter().map(|s| format!("{s:?}")).collect();
+        write!(
+            out,
+            "{} (node `{}`) would meet the shapes {}, which don't fit",
+            self.operator,
+            self.node,
+            shapes.join(" and ")
+        )
+    }
+}
+
+impl Refusal {
+    /// The first node of a graph that can't take what follows from inputs of these shapes.
+    pub(crate) fn of(graph: &Graph, inputs: &[&[usize]]) -> Option<Refusal> {
+        let types = infer_from(graph, inputs);
+        graph.nodes.iter().find_map(|node| refusal(node, &types))
+    }
+}
+
+fn refusal(node: &NodeProto, types: &Types) -> Option<Refusal> {
+    if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
+        return None;
+    }
+    let operator = node.op_type.as_deref().unwrap_or_default();
+    let shapes = || -> Option<Vec<Vec<usize>>> {
+        let names = node.input.iter().filter(|name| !name.is_empty());
+        names.map(|name| types.get(name)?.sizes()).collect()
+    };
+    let fit = match operator {
+        "Add" | "Sub" | "Mul" | "Div" | "Max" | "Min" | "Sum" | "Mean" | "Where" | "Pow" => {
+            broadcast(&shapes()?)
+        }
+        "Concat" => joined(&shapes()?, node.int("axis")?),
+        "MatMul" => multiplied(&shapes()?),
+        "Gemm" => {
+            let all = shapes()?;
+            let turned = |key| node.int(key).unwrap_or(0) != 0;
+            let inner = |shape: &[usize], second: bool| shape.get(usize::from(second)).copied();
+            inner(all.first()?, !turned("transA")) == inner(all.get(1)?, turned("transB"))
+        }
+        "Reshape" => reshaped(node, types)?,
+        _ => true,
+    };
+    (!fit).then(|| Refusal {
+        operator: node.operator(),
+        node: node.title().to_string(),
+        shapes: shapes().unwrap_or_default(),
+    })
+}
+
+fn broadcast(shapes: &[Vec<usize>]) -> bool {
+    let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+    (0..rank).all(|from_end| {
+        let mut sizes = shapes
+            .iter()
+            .filter_map(|shape| shape.len().checked_sub(from_end + 1).map(|at| shape[at]))
+            .filter(|&size| size != 1);
+        let first = sizes.next();
+        sizes.all(|size| Some(size) == first)
+    })
+}
+
+fn joined(shapes: &[Vec<usize>], axis: i64) -> bool {
+    let Some(first) = shapes.first() else {
+        return true;
+    };
+    let rank = first.len() as i64;
+    let axis = if axis < 0 { axis + rank } else { axis };
+    shapes.iter().all(|shape| {
+        let mut sizes = shape.iter().zip(first).enumerate();
+        shape.len() == first.len() && sizes.all(|(at, (a, b))| at as i64 == axis || a == b)
+    })
+}
+
+fn multiplied(shapes: &[Vec<usize>]) -> bool {
+    let [a, b] = shapes else { return true };
+    let (Some(columns), Some(rows)) = (a.last(), b.get(b.len().saturating_sub(2))) else {
+        return true;
+    };
+    columns == rows
+}
+
+/// Whether as many elements come out as go in; `None` where that is not known.
+fn reshaped(node: &NodeProto, types: &Types) -> Option<bool> {
+    let from = types.get(node.input_at(0)?)?.sizes()?;
+    let wanted = types.get(node.input_at(1)?)?.integers.clone()?;
+    let wanted: Vec<i64> = wanted.into_iter().collect::<Option<_>>()?;
+    let zero_is_zero = node.int("allowzero").unwrap_or(0) != 0;
+    let mut fixed: usize = 1;
+    let mut open = false;
+    for (at, &size) in wanted.iter().enumerate() {
+        match size {
+            -1 => open = true,
+            0 if !zero_is_zero => fixed = fixed.saturating_mul(*from.get(at)?),
+            size => fixed = fixed.saturating_mul(usize::try_from(size).ok()?),
+        }
+    }
+    let count = crate::prepare::count(&from);
+    Some(match open {
+        true => fixed != 0 && count.is_multiple_of(fixed),
+        false => fixed == count,
+    })
+}
+
+/// A model whose input is given pictures of several sizes.
+pub(super) struct Trial<'a> {
+    graph: &'a Graph,
+    axes: Axes<'a>,
+    /// Whether it can be told at all.
+    possible: bool,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(model: &'a Model, input: &InputSpec, axes: Axes<'a>) -> Trial<'a> {
+        let graph = &model.graph;
+        // The rules take shapes for the first inputs; an old file may list its constants before.
+        let first = graph.inputs.first().and_then(|value| value.name.as_deref());
+        let possible = first == Some(input.name.as_str()) && graph.nodes.len() <= LARGEST;
+        Trial {
+            graph,
+            axes,
+            possible,
+        }
+    }
+
+    /// Where the model can't go on with a picture of this height and width, as far as that can be known.
+    pub(super) fn refusal(&self, (height, width): (u32, u32)) -> Option<Refusal> {
+        if !self.possible {
+            return None;
+        }
+        let shape = self.axes.shape(height as usize, width as usize);
+        Refusal::of(self.graph, &[&shape])
+    }
+
+    /// The least power of two of which all sides must be multiples; `None` where not all multiples of any are taken.
+    pub(super) fn multiple(&self) -> Option<u32> {
+        if !self.possible {
+            return None;
+        }
+        (0..8).map(|power| 1u32 << power).find(|&multiple| {
+            // Odd multiples, from about 96 on: what halves must not be a whole number by chance.
+            let odd = (96 / multiple) | 1;
+            let sides = [odd, odd + 2, odd + 4].map(|times| times * multiple);
+            sides
+                .iter()
+                .all(|&side| self.refusal((side, side)).is_none())
+        })
+    }
+
+    /// The one usual size that is taken, where all others are refused.
+    pub(super) fn only_size(&self) -> Option<u32> {
+        if !self.possible {
+            return None;
+        }
+        let mut taken = USUAL
+            .iter()
+            .filter(|&&side| self.refusal((side, side)).is_none());
+        let only = *taken.next()?;
+        taken.next().is_none().then_some(only)
+    }
+}

@@ -1,0 +1,319 @@
+//! How pictures are probably to be read for a model: its size, the way a picture gets it, its values.
+//!
+//! Nothing in an ONNX file must tell it, so it is put together from clues: the shapes, the metadata that
+//! some exporters leave, the names of file and input, and what the graph does with its input. Each part
+//! says its clue and how sure it is, and a person can change all of them.
+
+mod clues;
+mod families;
+mod fitting;
+
+use serde::Serialize;
+
+pub use fitting::Refusal;
+use fitting::Trial;
+
+use super::InputSpec;
+use super::image_settings::{ImageSettings, Layout, Order, Resize};
+use super::place::axes;
+use crate::graph::{Dim, Model};
+use clues::Clues;
+use families::{Kind, Known};
+
+/// How pictures are probably to be read for a model, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Proposal {
+    /// The settings.
+    pub image: ImageSettings,
+    /// The preset whose values they have.
+    pub preset: &'static str,
+    /// Whether the model leaves height or width open.
+    pub open: bool,
+    /// Height and width must be multiples of this; 1 where any size is taken.
+    pub multiple: u32,
+    /// What speaks for each part.
+    pub reasons: Vec<Reason>,
+}
+
+/// What speaks for a part of a proposal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// The part.
+    pub of: Part,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// The clue, as the end of a sentence.
+    pub why: String,
+}
+
+/// A part of a proposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Part {
+    Size,
+    Resize,
+    Values,
+    Layout,
+}
+
+/// How sure a part of a proposal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// The file says it, or nothing else would run.
+    Sure,
+    /// Models like this one mostly have it.
+    Likely,
+    /// It is common, no more.
+    Guess,
+}
+
+/// One part with what speaks for it.
+type Told<T> = (T, Certainty, String);
+
+impl Proposal {
+    /// The proposal for a model with these inputs; `None` where no picture can be fed.
+    pub fn of(file: &str, model: &Model, inputs: &[InputSpec]) -> Option<Proposal> {
+        let [input] = inputs else { return None };
+        let place = axes(input)?;
+        let clues = Clues::of(file, model, input);
+        let family = clues.family();
+        let family = family.as_ref();
+        let detector = clues.is_detector();
+        let mut reasons = Vec::new();
+        let mut note = |of, certainty, why: String| reasons.push(Reason { of, certainty, why });
+
+        let (preset, certainty, why) = values(&clues, family, detector, place.layout, input);
+        let mut image = ImageSettings::preset(preset).unwrap_or_default();
+        note(Part::Values, certainty, why);
+        if let Some(family) = family.filter(|family| family.preset == preset && family.bgr) {
+            image.order = Order::Bgr;
+            note(Part::Values, Certainty::Likely, family.said("blue first"));
+        }
+        if !place.told {
+            image.layout = Some(place.layout);
+            let why = "the shape doesn't say where the channels are".to_string();
+            note(Part::Layout, Certainty::Guess, why);
+        }
+
+        let trial = Trial::new(model, input, place.clone());
+        let known = |dim: &Dim| match dim {
+            Dim::Known(size) if *size > 0 => u32::try_from(*size).ok(),
+            _ => None,
+        };
+        let fixed = (known(place.height), known(place.width));
+        let open = fixed.0.is_none() || fixed.1.is_none();
+        let multiple = match open {
+            true => clues.stride().or_else(|| trial.multiple()).unwrap_or(1),
+            false => 1,
+        };
+        let ((height, width), certainty, why) = match fixed {
+            (Some(height), Some(width)) => {
+                let why = "the model's input has this size and no other".to_string();
+                ((height, width), Certainty::Sure, why)
+            }
+            sides => size(&clues, family, detector, sides, &trial, multiple),
+        };
+        if open {
+            (image.height, image.width) = (Some(height), Some(width));
+        }
+        note(Part::Size, certainty, why);
+
+        let (resize, certainty, why) = fit(&clues, family, detector, (height, width));
+        image.resize = resize;
+        if resize == Resize::Shorter && clues.crops_nothing(family) {
+            image.shorter_side = Some(height.min(width));
+        }
+        note(Part::Resize, certainty, why);
+        Some(Proposal {
+            image,
+            preset,
+            open,
+            multiple,
+            reasons,
+        })
+    }
+}
+
+impl Proposal {
+    /// How pictures are read with these settings, and what speaks for what is as proposed.
+    pub fn said(&self, image: &ImageSettings) -> String {
+        let why = |of: Part, kept: bool| {
+            let found = self.reasons.iter().find(|reason| kept && reason.of == of);
+            found.map_or(String::new(), |reason| format!(" ({})", reason.why))
+        };
+        let mine = &self.image;
+        let size = match (image.height, image.width) {
+            _ if image.resize == Resize::None => "stay as large as they are".to_string(),
+            (Some(height), Some(width)) => format!("become {height} high and {width} wide"),
+            _ => "get the input's size".to_string(),
+        };
+        let sized = (image.height, image.width) == (mine.height, mine.width);
+        let way = match image.resize {
+            Resize::Shorter => "cropped".to_string(),
+            Resize::Exact => "stretched".to_string(),
+            Resize::Letterbox => format!("with grey {} around them", image.pad),
+            Resize::None => "uncropped".to_string(),
+        };
+        let values = ImageSettings::PRESETS.iter().find(|name| {
+            let mut with = image.clone();
+            with.take_values(&ImageSettings::preset(name).unwrap_or_default());
+            with == *image
+        });
+        let of_values = (image.scale, image.mean, image.std) == (mine.scale, mine.mean, mine.std);
+        format!(
+            "pictures {size}{}, {way}{}, with the values of {}{}",
+            why(
+                Part::Size,
+                sized && self.open && image.resize != Resize::None
+            ),
+            why(Part::Resize, image.resize == mine.resize),
+            values.map_or("your own".into(), |name| format!("{name:?}")),
+            why(Part::Values, of_values),
+        )
+    }
+}
+
+/// The preset of the values.
+fn values(
+    clues: &Clues<'_>,
+    family: Option<&Known>,
+    detector: bool,
+    layout: Layout,
+    input: &InputSpec,
+) -> Told<&'static str> {
+    if !input.element.is_float() {
+        let why = format!("the input takes {}", input.element.name());
+        return ("raw", Certainty::Sure, why);
+    }
+    if clues.is_ultralytics() {
+        let why = "the file was exported by Ultralytics, whose models take 0 to 1".to_string();
+        return ("unit", Certainty::Sure, why);
+    }
+    if let Some((preset, why)) = clues.own_arithmetic() {
+        return (preset, Certainty::Likely, why);
+    }
+    if let Some(family) = family {
+        return (
+            family.preset,
+            Certainty::Likely,
+            family.said("these values"),
+        );
+    }
+    if detector {
+        let why = "its output has the shape of a YOLO's, which take 0 to 1".to_string();
+        return ("unit", Certainty::Likely, why);
+    }
+    if layout == Layout::Nhwc && clues.from_tensorflow() {
+        let why = "most models from TensorFlow take -1 to 1".to_string();
+        return ("signed", Certainty::Guess, why);
+    }
+    let why = "most models trained on photos take these values".to_string();
+    ("imagenet", Certainty::Guess, why)
+}
+
+/// Height and width where the model leaves one of them open.
+fn size(
+    clues: &Clues<'_>,
+    family: Option<&Known>,
+    detector: bool,
+    fixed: (Option<u32>, Option<u32>),
+    trial: &Trial<'_>,
+    multiple: u32,
+) -> Told<(u32, u32)> {
+    let whole = |size: u32| size.div_ceil(multiple) * multiple;
+    let both = |(height, width): (u32, u32)| {
+        let sides = (fixed.0.unwrap_or(height), fixed.1.unwrap_or(width));
+        (
+            fixed.0.unwrap_or_else(|| whole(sides.0)),
+            fixed.1.unwrap_or_else(|| whole(sides.1)),
+        )
+    };
+    let fits = |size: &(u32, u32)| trial.refusal(both(*size)).is_none();
+    if let Some(size) = clues.imgsz().filter(fits) {
+        return (
+            both(size),
+            Certainty::Sure,
+            "the file's metadata say so: imgsz".into(),
+        );
+    }
+    let none = fixed == (None, None);
+    if let Some(only) = none.then(|| trial.only_size()).flatten() {
+        let why = "of the usual sizes the model takes this one only".to_string();
+        return (both((only, only)), Certainty::Sure, why);
+    }
+    if let Some((size, name)) = clues.size_in_names().filter(|(size, _)| fits(size)) {
+        return (both(size), Certainty::Likely, format!("{name:?} says so"));
+    }
+    let one = fixed.0.or(fixed.1).filter(|_| family.is_none());
+    if let Some(side) = one {
+        // A line of text is some seven times as wide as high.
+        let other = if side <= 64 { side * 20 / 3 } else { side };
+        let why = "one side is fixed and the other open".to_string();
+        return (both((other, other)), Certainty::Guess, why);
+    }
+    let kind = family.map_or_else(|| clues.kind(detector), |family| family.kind);
+    let usual = kind.usual_size();
+    let usual = family
+        .and_then(|family| family.size)
+        .unwrap_or((usual, usual));
+    let (certainty, why) = match family {
+        Some(family) => (Certainty::Likely, family.said("this size")),
+        None if detector => (Certainty::Likely, "it is usual for detectors".into()),
+        None => (Certainty::Guess, format!("it is usual for {}", kind.name())),
+    };
+    (both(usual), certainty, why)
+}
+
+/// How a picture gets the size.
+fn fit(
+    clues: &Clues<'_>,
+    family: Option<&Known>,
+    detector: bool,
+    (height, width): (u32, u32),
+) -> Told<Resize> {
+    if clues.is_ultralytics() {
+        return match clues.task() {
+            Some("classify") => (
+                Resize::Shorter,
+                Certainty::Sure,
+                "Ultralytics crops for classifiers".into(),
+            ),
+            _ => (
+                Resize::Letterbox,
+                Certainty::Sure,
+                "Ultralytics puts grey around photos for detectors".into(),
+            ),
+        };
+    }
+    if let Some(family) = family {
+        return (
+            family.resize,
+            Certainty::Likely,
+            family.said("pictures fitted so"),
+        );
+    }
+    match clues.kind(detector) {
+        Kind::Detector => (
+            Resize::Letterbox,
+            Certainty::Likely,
+            "detectors of this kind are trained with grey around photos".into(),
+        ),
+        Kind::Classifier => (
+            Resize::Shorter,
+            Certainty::Likely,
+            "classifiers are mostly trained on crops".into(),
+        ),
+        _ if height != width => (
+            Resize::Exact,
+            Certainty::Guess,
+            "the input is no square".into(),
+        ),
+        _ => (Resize::Shorter, Certainty::Guess, "it is common".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
