@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::{Error, Event, Found, Session, Watch};
+use super::{Error, Event, Found, Session, Watch, pictures};
 use crate::calibrate::run::{Calibration, Further, Watched};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
@@ -91,7 +91,11 @@ impl Session {
         };
         let watched = watched.into_iter().map(watch).collect();
         let graph = ready.model.graph.clone();
-        let explain = move |shapes: &[&[usize]]| Refusal::of(&graph, shapes);
+        let open = pictures::any_open(&inputs);
+        let explain = move |shapes: &[&[usize]]| match open {
+            true => Refusal::of(&graph, shapes),
+            false => None,
+        };
         let begun = Calibration::new(engine, watched, inputs, samples, looked);
         self.calibration = Some(begun.explaining(Box::new(explain)));
         self.profiler.begin("Calibration");

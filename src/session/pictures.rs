@@ -61,9 +61,7 @@ impl Session {
                 });
             }
         };
-        let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
-        let any_open = inputs.iter().any(|input| input.shape.iter().any(open));
-        match shapes.filter(|_| any_open) {
+        match shapes.filter(|_| any_open(&inputs)) {
             Some(shapes) => match self.refusal(&shapes) {
                 Some(refusal) => Err(misfit(&Problem::of_shapes(&shapes, &refusal))),
                 None => Ok(()),
@@ -90,6 +88,12 @@ impl Session {
         self.refusals.insert(shapes.to_vec(), found.clone());
         found
     }
+}
+
+/// Whether a sample may choose the size of an axis. Where it may not, a shape that doesn't fit is the model's own fault.
+pub(super) fn any_open(inputs: &[InputSpec]) -> bool {
+    let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
+    inputs.iter().any(|input| input.shape.iter().any(open))
 }
 
 /// What a sample must bring for this model.

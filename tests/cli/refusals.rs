@@ -252,9 +252,20 @@ fn a_full_disk_is_said_with_file_and_size_and_loses_nothing() {
 #[test]
 fn a_run_that_fails_leaves_a_report_of_what_was_done() {
     let folder = prepared("unfinished");
-    // What nobody is named by is found out once the samples have run.
-    let more = ["--report", "r.yaml", "--keep-float", "nowhere"];
-    refused(&folder, &[&QUANTIZE[..], &more].concat(), &["nowhere"]);
+    // The header of this picture is good, so only the run finds that its pixels are damaged.
+    let photo = folder.join("data/t9.png");
+    image::RgbImage::from_fn(40, 40, |x, y| image::Rgb([(x * y) as u8, x as u8, y as u8]))
+        .save(&photo)
+        .unwrap();
+    let mut bytes = fs::read(&photo).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(&photo, bytes).unwrap();
+    let more = ["--report", "r.yaml", "--bad-samples", "stop"];
+    let output = octet(&folder, &[&QUANTIZE[..], &more].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("t9.png"), "{said}");
     let report = fs::read_to_string(folder.join("r.yaml")).unwrap();
     assert!(
         report.contains("\"Calibration Start\"") && report.contains("\nmodel:"),

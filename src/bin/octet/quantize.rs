@@ -187,7 +187,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 progress.note(&note);
             }
             let pass = |session: &mut Session| -> Result<(), Failure> {
-                calibrate(session, &samples, threads, options, &progress)
+                let done = calibrate(session, &samples, threads, options, &progress);
+                if done.is_err() {
+                    report_so_far(session, options)?;
+                }
+                done
             };
             pass(&mut session)?;
             let moments = settings.need_moments();
