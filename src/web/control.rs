@@ -31,7 +31,7 @@ pub fn install() {
             cell.store(byte, Ordering::Relaxed);
         }
         CONTROL[PANICKED].store(1, Ordering::Release);
-        gloo::console::error!(text);
+        web_sys::console::error_1(&text.into());
     }));
 }
 

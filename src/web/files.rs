@@ -1,7 +1,7 @@
 //! Files from the page: `Blob`s, copied once and slice by slice into memory of exactly their size.
 
 use bytes::Bytes;
-use gloo::file::Blob;
+use gloo_file::Blob;
 use js_sys::{Array, Function, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
