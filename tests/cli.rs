@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
+#[path = "cli/example.rs"]
+mod example;
 mod graphs;
 #[path = "cli/models.rs"]
 mod models;

@@ -4,6 +4,7 @@
 //! collects observations; quantizing turns these into a new file and can be repeated with other
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
+mod calibrate;
 mod calibrating;
 mod card;
 mod comparing;
