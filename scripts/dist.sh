@@ -3,9 +3,9 @@
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
 scripts/setup.sh serve
-scripts/tools.sh wasm-bindgen-cli
-scripts/with-environment.sh node scripts/wasm.mjs build
-scripts/node-modules.sh
-scripts/with-environment.sh node scripts/vendor.mjs
+. scripts/environment.sh # the toolchain is chosen by now
+say "1 of 2: building the page (from nothing 3 to 6 minutes for each variant on two cores)"
+scripts/page.sh all
+say "2 of 2: the demos and the folder"
 scripts/demos.sh
-exec scripts/with-environment.sh node scripts/dist.mjs ${DIST:+--out "$DIST"}
+exec node scripts/dist.mjs ${DIST:+--out "$DIST"}

@@ -9,7 +9,7 @@
 //
 // Port 0 takes a free one. The address is printed as the first line.
 
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { homedir } from 'node:os';
@@ -201,6 +201,9 @@ async function main() {
       ? 'Without the isolation headers: one thread.'
       : 'With the isolation headers: threads work. Ctrl+C stops.',
   );
+  if (!existsSync(join(checkout, 'pkg', 'baseline', 'octet.js'))) {
+    console.log('For today’s browsers; make serve VARIANTS=all builds what those before Chrome 114, Firefox 145 and Safari 26 need.');
+  }
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -24,7 +24,6 @@ if [ "$purpose" = test ]; then
         packages+=(rustfmt-web)
     fi
     need chromium chromium
-    need chromedriver chromium-driver
     need firefox-esr firefox-esr
     if ! have python3 || ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         missing+=("python3 3.11 or newer with venv")
@@ -52,13 +51,6 @@ if [ "${#packages[@]}" -gt 0 ]; then
         DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends -qq "${packages[@]}"
         [ "$choice" -eq 0 ] || "$checkout/scripts/toolchain.sh" || fail "Debian's compiler is still not complete"
     fi
-fi
-
-# wasm-pack only looks whether this folder is there; with Debian's compiler std is built from source instead.
-marker=/usr/lib/rustlib/wasm32-unknown-unknown/lib
-. "$checkout/scripts/environment.sh" # the toolchain is chosen by now
-if [ "$purpose" = test ] && [ "$OCTET_TOOLCHAIN" != rustup ] && [ ! -d "$marker" ]; then
-    if [ "$(id -u)" -eq 0 ]; then mkdir -p "$marker"; else commands+=("sudo mkdir -p $marker"); fi
 fi
 
 if [ "${#commands[@]}" -gt 0 ]; then

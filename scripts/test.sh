@@ -30,13 +30,14 @@ counted() {
 }
 
 # step KIND NAME COMMAND...: runs it and leaves a log and a result. KIND is `tests` for a runner that counts,
-# `check` for a command that is itself one test.
+# `check` for a command that is itself one test. Its time is told in seconds of the clock and of the cores.
 step() {
-    local kind=$1 name=$2 began=$SECONDS status=0 passed failed skipped
+    local kind=$1 name=$2 began=$SECONDS status=0 passed failed skipped took TIMEFORMAT='%U %S'
     shift 2
     local log=$logs/${name// /-}.log
     say "      $name …"
-    "$@" >"$log" 2>&1 </dev/null || status=$?
+    { time "$@" >"$log" 2>&1 </dev/null; } 2>"$log.time" || status=$?
+    took="$((SECONDS - began)) s ($(awk 'END { printf "%.0f", $1 + $2 }' "$log.time") CPU s)"
     if [ "$kind" = tests ]; then
         read -r passed failed skipped < <(counted "$log")
         # A runner that fails without a failed test, or that ran none, is a failure itself.
@@ -46,49 +47,64 @@ step() {
     fi
     printf '%s %s %s\n' "$passed" "$failed" "$skipped" >"$logs/${name// /-}.result"
     if [ "$failed" -eq 0 ]; then
-        say "ok    $name: $passed passed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped"), $((SECONDS - began)) s"
+        say "ok    $name: $passed passed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped"); $took"
     else
-        say "FAIL  $name: $passed passed, $failed failed, $((SECONDS - began)) s; the end of $log:"
+        say "FAIL  $name: $passed passed, $failed failed; $took; the end of $log:"
         tail -n 60 "$log" | sed 's/^/      | /' >&2
     fi
 }
 
-# Steps that may run side by side, two at a time (each of them is a build that fills the cores in turns).
-beside() {
-    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
-    declare_step "$2"
+# behind starts a step and goes on; beside does so as soon as fewer than two such steps run; alone waits for its end.
+declare -A process
+pair=()
+behind() {
+    steps+=("$2")
     step "$@" &
+    process[$2]=$!
 }
-alone() { declare_step "$2"; step "$@"; }
-declare_step() { steps+=("$1"); }
-
+beside() {
+    local one running
+    while
+        running=()
+        for one in "${pair[@]}"; do ! kill -0 "$one" 2>/dev/null || running+=("$one"); done
+        [ "${#running[@]}" -ge 2 ]
+    do wait -n "${running[@]}" 2>/dev/null || true; done
+    behind "$@"
+    pair=("${running[@]}" "$!")
+}
+alone() { behind "$@" && after "$2"; }
+# after NAME...: waits until these steps have ended, well or not. What needs a failed one fails itself.
+after() {
+    local name
+    for name in "$@"; do wait "${process[$name]}" || true; done
+}
 wasm() { node scripts/wasm.mjs "$@"; }
 native() { cargo test --release --locked --features cli --package octet --package octet-kernels --package inventory --package rustfft "$@"; }
 
-# What the other steps stand on. The builds come first, since they take longest when the cache is empty.
+# Two builds at a time, since one leaves a core idle while it compiles tract-core; and what waits for the network first.
 beside tests "native tests" native
-beside check "tools" scripts/tools.sh wasm-bindgen-cli wasm-pack geckodriver
-beside check "format" scripts/format.sh
 beside check "npm packages" scripts/node-modules.sh
-wait
-beside check "wasm build threads" wasm build threads
-beside check "wasm build baseline" wasm build baseline
-wait
-beside check "command line" cargo build --release --locked --features cli
-beside check "types" scripts/types.sh
+beside check "tools" scripts/tools.sh
 beside check "corpus" scripts/corpus.sh
+beside check "format" scripts/format.sh
+after "npm packages" "tools"
 beside check "vendored scripts" node scripts/vendor.mjs
-wait
-# The oracle computes, the tests in browsers mostly wait: it gets what they leave of the cores.
-beside tests "oracle" nice -n 19 scripts/oracle.sh --ignore=tests/oracle/test_page.py
-alone tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs
-for variant in threads baseline; do
-    for browser in chrome firefox; do
-        alone tests "$variant in $browser" wasm test "$variant" "$browser"
-    done
-done
-alone check "digit model" scripts/digits.sh
-alone check "demo data" node scripts/demo.mjs
+beside check "wasm build threads" wasm build threads
+after "native tests"
+beside check "command line" cargo build --release --locked --features cli
+after "command line" "corpus"
+# The oracle computes, the others compile or wait for a browser: it gets what they leave of the cores.
+behind tests "oracle" nice -n 19 scripts/oracle.sh --ignore=tests/oracle/test_page.py
+beside check "wasm build baseline" wasm build baseline
+after "wasm build threads"
+beside check "types" scripts/types.sh
+beside tests "scripts" node --test --test-reporter=spec tests/scripts/*.test.mjs
+beside check "digit model" scripts/digits.sh
+after "digit model"
+beside check "demo data" node scripts/demo.mjs
+for browser in chromium firefox; do beside tests "threads in $browser" wasm test threads "$browser"; done
+after "wasm build baseline" "threads in chromium" "threads in firefox" "demo data"
+for browser in chromium firefox; do alone tests "baseline in $browser" wasm test baseline "$browser"; done
 rm -rf "$OCTET_E2E_OUT" && mkdir -p "$OCTET_E2E_OUT"
 alone tests "page" node --test --test-reporter=spec tests/e2e/all.mjs
 # The page leaves the models it made for the oracle to judge.

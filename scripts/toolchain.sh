@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Chooses the compiler once and remembers it, since another compiler means building everything again.
 #
-#   rustup   the person's own rustup, where it has the library sources and the wasm target, or can download them
+#   rustup   the person's own rustup, where it has the library sources or can download them
 #   debian   Debian's rustc-web with its library sources: what a closed network with a Debian mirror has
 #
 # In this order; where neither is complete Debian's packages are wanted, and scripts/setup.sh gets them.
@@ -18,14 +18,13 @@ rustup_usable() { have rustup && have cargo && at_least "$minimum_rust" "$(rust_
 
 rustup_complete() {
     rustup_usable && [ "$(rustc --print sysroot)" != /usr ] &&
-        [ -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std/Cargo.toml" ] &&
-        [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ]
+        [ -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std/Cargo.toml" ]
 }
 
 complete_rustup() {
     rustup_usable || return 1
-    say "asking rustup for the standard library's sources and the wasm target"
-    timeout 300 rustup component add rust-src >&2 && timeout 300 rustup target add wasm32-unknown-unknown >&2
+    say "asking rustup for the standard library's sources"
+    timeout 300 rustup component add rust-src >&2
 }
 
 case $OCTET_TOOLCHAIN in

@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 // Builds and tests the wasm variants of wasm-pack.toml.
 //
-//   node scripts/wasm.mjs build [VARIANT]...          into pkg/VARIANT/
-//   node scripts/wasm.mjs test VARIANT chrome|firefox  tests/wasm in a headless browser
+//   node scripts/wasm.mjs build [VARIANT]...           into pkg/VARIANT/; `all`, or no name, for every one
+//   node scripts/wasm.mjs compile [VARIANT]...         cargo's part of that, which needs no wasm-bindgen
+//   node scripts/wasm.mjs test VARIANT chromium|firefox  tests/wasm in a headless browser
 //   node scripts/wasm.mjs kernels                      the kernels' bench, for scripts/bench-kernels.mjs
+//   node scripts/wasm.mjs tidy                         removes packages that were built from other sources
 //   node scripts/wasm.mjs size                         what the built variants weigh
 //
 // Run it through `make` or scripts/with-environment.sh: it takes the cache folder and the toolchain from
@@ -11,10 +13,12 @@
 // flags, so two variants in one folder would overwrite each other and still be called fresh.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { cargo as runCargo } from './cargo.mjs';
 import { readVariants, rustFlags } from './variants.mjs';
 
 const checkout = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -38,6 +42,9 @@ function variantNamed(name) {
     ?? fail(`no variant "${name}" in wasm-pack.toml, which has ${variants.map((v) => v.name).join(', ')}`);
 }
 
+/** @param {string[]} names */
+const chosen = (names) => (names.length === 0 || names.includes('all') ? variants : names.map(variantNamed));
+
 /** @param {import('./variants.mjs').Variant} variant */
 const targetFolder = (variant) => join(required('OCTET_CACHE'), 'target', variant.name);
 
@@ -60,6 +67,9 @@ function environment(variant) {
   };
 }
 
+/** @param {import('./variants.mjs').Variant} variant */
+const features = (variant) => (variant.cargoFeatures.length > 0 ? ['--features', variant.cargoFeatures.join(',')] : []);
+
 /** @param {string} program @param {string[]} args @param {import('node:child_process').SpawnSyncOptions} options */
 function run(program, args, options) {
   const { status, error } = spawnSync(program, args, { stdio: 'inherit', cwd: checkout, ...options });
@@ -67,16 +77,29 @@ function run(program, args, options) {
   if (status !== 0) fail(`${program} ${args.slice(0, 2).join(' ')} ended with ${status}`);
 }
 
-/** @param {import('./variants.mjs').Variant} variant */
-function build(variant) {
-  const features = variant.cargoFeatures.length > 0 ? ['--features', variant.cargoFeatures.join(',')] : [];
-  run('cargo', ['build', '--lib', '--release', '--locked', '--target', triple, ...features], { env: environment(variant) });
+/**
+ * @param {import('./variants.mjs').Variant} variant
+ * @param {string[]} args
+ */
+async function cargo(variant, args) {
+  const { status, artifacts } = await runCargo([...args, '--release', '--locked', '--target', triple], { cwd: checkout, env: environment(variant) });
+  if (status !== 0) fail(`cargo ${args[0]} of the variant ${variant.name} ended with ${status}`);
+  return artifacts;
+}
 
-  const compiled = join(targetFolder(variant), triple, 'release', 'octet.wasm');
+/** @param {import('./variants.mjs').Variant} variant @returns {Promise<string>} the compiled file */
+async function compile(variant) {
+  await cargo(variant, ['build', '--lib', ...features(variant)]);
+  return join(targetFolder(variant), triple, 'release', 'octet.wasm');
+}
+
+/** @param {import('./variants.mjs').Variant} variant */
+async function build(variant) {
+  const compiled = await compile(variant);
   const { mtimeMs, size } = statSync(compiled);
-  const folder = join(checkout, 'pkg', variant.name);
+  const folder = packageFolder(variant);
   const stamp = join(folder, '.built-from');
-  const identity = `${compiled} ${mtimeMs} ${size}, without comments\n`;
+  const identity = `${compiled} ${mtimeMs} ${size}, without comments, from ${sources()}\n`;
   if (readStamp(stamp) !== identity) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
@@ -90,14 +113,31 @@ function build(variant) {
   weigh(variant);
 }
 
+/** @param {import('./variants.mjs').Variant} variant */
+const packageFolder = (variant) => join(checkout, 'pkg', variant.name);
+
+/** A checksum of all that the wasm is made from. */
+function sources() {
+  const read = (/** @type {string} */ path) => (/\.(rs|toml)$/.test(path) ? [path] : []);
+  const inside = readdirSync(join(checkout, 'src'), { recursive: true, encoding: 'utf8' }).flatMap(read).map((file) => join('src', file));
+  const hash = createHash('sha256');
+  for (const file of ['Cargo.lock', 'Cargo.toml', 'wasm-pack.toml', ...inside.sort()]) hash.update(`${file}\n`).update(readFileSync(join(checkout, file)));
+  return hash.digest('hex').slice(0, 16);
+}
+
+/** A page must not load an engine of other sources: packages that were built from those are removed. */
+function tidy() {
+  for (const variant of variants) {
+    const stamp = readStamp(join(packageFolder(variant), '.built-from'));
+    if (stamp === undefined || stamp.endsWith(`from ${sources()}\n`)) continue;
+    rmSync(packageFolder(variant), { recursive: true });
+    console.log(`pkg/${variant.name} was built from other sources and is removed; make build makes every variant`);
+  }
+}
+
 /** What is documented stands in `octet.d.ts`, too, which nobody downloads. @param {string} file */
 function withoutComments(file) {
   writeFileSync(file, readFileSync(file, 'utf8').replace(/^[ \t]*\/\*\*[\s\S]*?\*\/\n/gm, ''));
-}
-
-/** @param {import('./variants.mjs').Variant} variant */
-function buildKernelBench(variant) {
-  run('cargo', ['build', '--package', 'octet-kernel-bench', '--release', '--locked', '--target', triple], { env: environment(variant) });
 }
 
 /** @param {string} file */
@@ -117,29 +157,43 @@ function weigh(variant) {
   console.log(`${file}: ${megabytes(bytes.length)} MB, ${megabytes(gzipSync(bytes, { level: 9 }).length)} MB gzipped`);
 }
 
-/** @param {import('./variants.mjs').Variant} variant @param {string} browser */
-function test(variant, browser) {
-  if (browser !== 'chrome' && browser !== 'firefox') fail(`no browser "${browser}": chrome or firefox`);
-  run('wasm-pack', [
-    'test', '--headless', `--${browser}`, '--release', 'tests/wasm', '--locked',
-    ...variant.cargoFeatures.flatMap((feature) => ['--features', feature]),
-  ], { env: { WASM_BINDGEN_TEST_TIMEOUT: '300', ...environment(variant) } });
+/**
+ * Compiles `tests/wasm` with the flags of the shipped build and runs it in a browser.
+ *
+ * @param {import('./variants.mjs').Variant} variant
+ * @param {string} browser
+ */
+async function test(variant, browser) {
+  if (browser !== 'chromium' && browser !== 'firefox') fail(`no browser "${browser}": chromium or firefox`);
+  const made = await cargo(variant, ['test', '--no-run', '--package', 'octet-wasm-tests', '--test', 'octet', ...features(variant)]);
+  const compiled = made.find(({ target, executable }) => target.kind.includes('test') && executable);
+  if (!compiled) fail('cargo names no file of the tests');
+  const { runTests } = await import('./wasm-tests.mjs'); // which wants the npm packages; a build does not
+  const { ok, why, text } = await runTests(compiled.executable, browser);
+  console.log(text);
+  if (!ok) fail(`${variant.name} in ${browser}: ${why}`);
 }
 
 const [command, ...names] = process.argv.slice(2);
 switch (command) {
   case 'build':
-    for (const variant of names.length > 0 ? names.map(variantNamed) : variants) build(variant);
+    for (const variant of chosen(names)) await build(variant);
+    break;
+  case 'tidy':
+    tidy();
+    break;
+  case 'compile':
+    for (const variant of chosen(names)) await compile(variant);
     break;
   case 'test':
-    test(variantNamed(names[0]), names[1]);
+    await test(variantNamed(names[0]), names[1]);
     break;
   case 'kernels':
-    buildKernelBench(variantNamed('threads'));
+    await cargo(variantNamed('threads'), ['build', '--package', 'octet-kernel-bench']);
     break;
   case 'size':
-    variants.forEach(weigh);
+    variants.filter((variant) => existsSync(packageFolder(variant))).forEach(weigh);
     break;
   default:
-    fail('say build, test, kernels or size');
+    fail('say build, compile, test, kernels, tidy or size');
 }

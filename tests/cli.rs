@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 #![cfg(feature = "cli")]
 
+#[path = "cli/example.rs"]
+mod example;
 #[path = "cli/files.rs"]
 mod files;
 mod graphs;

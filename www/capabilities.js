@@ -113,3 +113,10 @@ export function detect() {
   const reason = `This browser has no ${missing}, so the build for older browsers is loaded.`;
   return { variant: 'baseline', reason, threads, list };
 }
+
+/** The way out where the server lacks a build. @param {'threads' | 'baseline'} variant */
+export function absent(variant) {
+  if (variant === 'threads') return 'This server lacks the build for today’s browsers. Where it runs, make serve builds it.';
+  return 'This browser needs the build for older browsers, which this server lacks. Where it runs, make serve VARIANTS=all builds it; '
+    + 'or use a newer browser: Chrome 114, Firefox 145, Safari 26.';
+}

@@ -4,6 +4,7 @@
  * sessions. It may be ended at any moment; the page starts another and opens the file again.
  */
 
+import { absent } from './capabilities.js';
 import { slot } from './slot.js';
 
 /** @import { Forecast, InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
@@ -50,7 +51,11 @@ const calls = {
   /** @param {{ variant: 'threads' | 'baseline', threads: number }} options @param {Report} report */
   async start(options, report) {
     const folder = new URL(`../pkg/${options.variant}/`, import.meta.url);
-    const module = /** @type {Wasm} */ (await import(new URL('octet.js', folder).href));
+    const script = new URL('octet.js', folder).href;
+    const module = /** @type {Wasm} */ (await import(script).catch(async (cause) => {
+      const answer = await fetch(script, { method: 'HEAD' }).catch(() => null);
+      throw answer?.status === 404 ? Object.assign(new Error(absent(options.variant)), { kind: 'load' }) : cause;
+    }));
     await module.default({ module_or_path: new URL('octet_bg.wasm', folder) });
     module.install();
     wasm = module;

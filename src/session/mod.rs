@@ -5,6 +5,7 @@
 //! settings without calibrating again. A call that fails leaves the session as it was before.
 
 mod advice;
+mod calibrate;
 mod calibrating;
 mod card;
 mod comparing;

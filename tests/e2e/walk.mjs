@@ -5,7 +5,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, 
 import { homedir, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { after, describe } from 'node:test';
-import puppeteer from 'puppeteer-core';
+import { launch as start } from '../../scripts/browsers.mjs';
 import { serve } from '../../scripts/serve.mjs';
 
 const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'octet');
@@ -62,7 +62,7 @@ function silenced() {
 }
 
 /** Runs in the page before its own scripts: a browser that knows no relaxed SIMD. */
-function withoutRelaxedSimd() {
+export function withoutRelaxedSimd() {
   const validate = WebAssembly.validate;
   WebAssembly.validate = (source) => {
     const bytes = ArrayBuffer.isView(source) ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
@@ -71,30 +71,8 @@ function withoutRelaxedSimd() {
   };
 }
 
-/** @param {'chromium' | 'firefox'} name */
-export function launch(name) {
-  if (name === 'firefox') {
-    return puppeteer.launch({
-      browser: 'firefox', executablePath: process.env.OCTET_FIREFOX ?? '/usr/bin/firefox-esr', headless: true,
-      extraPrefsFirefox: {
-        'browser.download.folderList': 2,
-        'browser.download.dir': downloads,
-        'browser.download.useDownloadDir': true,
-        'browser.download.always_ask_before_handling_new_types': false,
-      },
-    });
-  }
-  const root = process.getuid?.() === 0;
-  return puppeteer.launch({
-    downloadBehavior: { policy: 'allow', downloadPath: downloads },
-    executablePath: process.env.OCTET_CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    args: [
-      ...(root ? ['--no-sandbox'] : []),
-      '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
-    ],
-  });
-}
+/** @param {import('../../scripts/browsers.mjs').Name} name */
+export const launch = (name) => start(name, { downloads });
 
 /** One browser of each kind for all tests of a process: starting one takes seconds. @type {Map<string, import('puppeteer-core').Browser>} */
 const started = new Map();

@@ -41,7 +41,7 @@ const rustup = (/** @type {string} */ version, /** @type {string} */ download) =
   rustc: `case $1 in --version) echo "rustc ${version} (made up)" ;; --print) echo "$MADE_UP/sysroot" ;; esac`,
   rustup: download,
 });
-const parts = 'mkdir -p "$MADE_UP/sysroot/lib/rustlib/src/rust/library/std" "$MADE_UP/sysroot/lib/rustlib/wasm32-unknown-unknown" && '
+const parts = 'mkdir -p "$MADE_UP/sysroot/lib/rustlib/src/rust/library/std" && '
   + 'touch "$MADE_UP/sysroot/lib/rustlib/src/rust/library/std/Cargo.toml"';
 
 test('rustup is used where it can download what is missing, and where nothing is', () => {
@@ -68,14 +68,14 @@ test('an ordinary user is told the exact command for what is missing, and nothin
   // All that this machine has but the browsers.
   const folder = mkdtempSync(join(tmpdir(), 'octet-'));
   for (const name of readdirSync('/usr/bin')) {
-    if (!/^(chromium|chromedriver|firefox)/.test(name)) symlinkSync(join('/usr/bin', name), join(folder, name));
+    if (!/^(chromium|firefox)/.test(name)) symlinkSync(join('/usr/bin', name), join(folder, name));
   }
   const asUser = { ...rustup('1.95.0', parts), id: 'echo 1000', sudo: 'touch "$MADE_UP/done"', 'apt-get': 'touch "$MADE_UP/done"' };
   const node = `exec "${process.execPath}" "$@"`;
   const poor = machine({ ...asUser, node, npm: 'true' }, folder);
   const { status, stderr } = poor.run('setup.sh', 'test');
   assert.equal(status, 1, stderr);
-  assert.match(stderr, /missing: .*chromium, chromedriver, firefox-esr/);
-  assert.match(stderr, /Run this once, then the same command again:\n\n {4}sudo apt-get update\n {4}sudo apt-get install --yes --no-install-recommends .*chromium chromium-driver firefox-esr/);
+  assert.match(stderr, /missing: .*chromium, firefox-esr/);
+  assert.match(stderr, /Run this once, then the same command again:\n\n {4}sudo apt-get update\n {4}sudo apt-get install --yes --no-install-recommends .*chromium firefox-esr/);
   assert.ok(!existsSync(join(poor.folder, 'done')));
 });

@@ -1,0 +1,42 @@
+// Starts the browsers of this machine for tests and benches. `OCTET_CHROMIUM` and `OCTET_FIREFOX` name other programs than Debian's.
+
+import puppeteer from 'puppeteer-core';
+
+/** @typedef {'chromium' | 'firefox'} Name */
+
+/**
+ * A fresh headless browser with a profile of its own.
+ *
+ * @param {Name} name
+ * @param {object} [options]
+ * @param {string} [options.downloads] the folder that downloads go to
+ * @param {number} [options.patience] milliseconds that one command to the browser may take
+ */
+export function launch(name, { downloads, patience } = {}) {
+  const common = { headless: true, ...(patience ? { protocolTimeout: patience } : {}) };
+  if (name === 'firefox') {
+    return puppeteer.launch({
+      ...common,
+      browser: 'firefox',
+      executablePath: process.env.OCTET_FIREFOX || '/usr/bin/firefox-esr',
+      extraPrefsFirefox: downloads
+        ? {
+            'browser.download.folderList': 2,
+            'browser.download.dir': downloads,
+            'browser.download.useDownloadDir': true,
+            'browser.download.always_ask_before_handling_new_types': false,
+          }
+        : {},
+    });
+  }
+  const root = process.getuid?.() === 0; // Chromium's sandbox refuses root.
+  return puppeteer.launch({
+    ...common,
+    ...(downloads ? { downloadBehavior: { policy: 'allow', downloadPath: downloads } } : {}),
+    executablePath: process.env.OCTET_CHROMIUM || '/usr/bin/chromium',
+    args: [
+      ...(root ? ['--no-sandbox'] : []),
+      '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run',
+    ],
+  });
+}

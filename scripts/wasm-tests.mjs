@@ -1,0 +1,100 @@
+// Runs a compiled wasm test in a browser. `wasm-bindgen-test-runner` makes the page and serves it; the browser is
+// driven as in the tests of the page, so that no WebDriver program is needed.
+
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { launch } from './browsers.mjs';
+
+/** How long all tests of a file may take together. */
+const limit = 300_000;
+
+/** The runner's closing line, in words: only `ok` with tests that passed is a success. @param {string} output */
+export function verdict(output) {
+  const closing = /^test result: (\w+)\. (\d+) passed; (\d+) failed; .*$/m.exec(output);
+  if (!closing) return { ok: false, why: 'the page ended without a result' };
+  const [, word, passed, failed] = closing;
+  if (word !== 'ok' || failed !== '0') return { ok: false, why: `${failed} failed` };
+  if (passed === '0') return { ok: false, why: 'no test ran' };
+  return { ok: true, why: `${passed} passed` };
+}
+
+/**
+ * Serves the tests of a file until it is stopped.
+ *
+ * @param {string} file the `.wasm` that cargo made
+ * @param {string} runner
+ * @returns {Promise<{ url: string, stop: () => void }>}
+ */
+function served(file, runner) {
+  const server = spawn(runner, [file], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NO_HEADLESS: '1', WASM_BINDGEN_TEST_ADDRESS: '127.0.0.1:0' },
+  });
+  const stop = () => void server.kill();
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) => reject(new Error(`${runner} did not start: ${error.message}`)));
+    server.once('exit', (code) => reject(new Error(`${runner} ended with ${code} before it served the tests`)));
+    createInterface({ input: server.stdout }).on('line', (line) => {
+      const found = /available at (http:\S+)/.exec(line);
+      if (found) resolve({ url: found[1], stop });
+    });
+  });
+}
+
+/**
+ * Runs all tests of a file; `text` is what the runner's page says, and after a failure what went wrong. Whatever ends the page
+ * early (a crash, a worker that doesn't load, no answer in time) is a failure.
+ *
+ * @param {string} file
+ * @param {import('./browsers.mjs').Name} name
+ * @param {{ runner?: string, patience?: number }} [options]
+ */
+export async function runTests(file, name, { runner = 'wasm-bindgen-test-runner', patience = limit } = {}) {
+  const { url, stop } = await served(file, runner);
+  let output = '';
+  /** @type {string[]} */
+  const complaints = [];
+  try {
+    const browser = await launch(name);
+    try {
+      const page = await browser.newPage();
+      page.on('pageerror', (error) => complaints.push(String(error)));
+      page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+      const crashed = new Promise((_, reject) => {
+        page.once('error', reject);
+        browser.once('disconnected', () => reject(new Error(`${name} ended`)));
+      });
+      crashed.catch(() => {}); // It is raced below; after that a browser may end.
+      await Promise.race([crashed, finished(page, url, patience, (text) => (output = text))]);
+    } finally {
+      await browser.close().catch(() => {});
+    }
+  } catch (error) {
+    complaints.push(String(error));
+  } finally {
+    stop();
+  }
+  const result = verdict(output);
+  return { ...result, text: [output.trim(), ...(result.ok ? [] : complaints)].join('\n') };
+}
+
+/**
+ * Follows the page until it shows a result.
+ *
+ * @param {import('puppeteer-core').Page} page
+ * @param {string} url
+ * @param {number} patience milliseconds
+ * @param {(output: string) => void} heard
+ */
+async function finished(page, url, patience, heard) {
+  const end = Date.now() + patience;
+  await page.goto(url);
+  while (Date.now() < end) {
+    const output = await page.evaluate(() => document.getElementById('output')?.textContent ?? '');
+    heard(output);
+    if (/^test result: /m.test(output)) return;
+    if (/^Worker error: /m.test(output)) throw new Error('the worker of the tests could not be loaded');
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  throw new Error(`no result within ${patience / 1000} s`);
+}
