@@ -5,7 +5,7 @@ mod float;
 mod make;
 
 use float::Floats;
-use octet_kernels::fake_quantize::{Grid, fake_quantize};
+use octet_kernels::fake_quantize::{QuantizationGrid, fake_quantize};
 use octet_kernels::float::Convolution;
 use octet_kernels::int8::{
     BlockWeights, ConvWeights, DepthwiseWeights, Image, Operand, Output, Requantize, Rows, Scale,
@@ -29,7 +29,7 @@ pub enum Job {
     /// Fake quantization with its mask in bits.
     FakeQuantize {
         /// Integers to round to.
-        grid: Grid,
+        grid: QuantizationGrid,
         /// What is rounded.
         values: Vec<f32>,
         /// Where it goes.

@@ -1,6 +1,6 @@
 //! Makes jobs, of numbers that are always the same. A null stands for what can't run here.
 
-use octet_kernels::fake_quantize::{Grid, mask_len};
+use octet_kernels::fake_quantize::{QuantizationGrid, mask_len};
 use octet_kernels::float::{Convolution, Geometry};
 use octet_kernels::int8::{
     BlockWeights, Blocks, ConvShape, ConvWeights, DepthwiseWeights, Form, Layout, Way, Weights,
@@ -63,7 +63,7 @@ pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usi
 /// Fake quantization of so many values to eight bits; every sixteenth or so is clamped.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
-    let made = Grid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
+    let made = QuantizationGrid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
         grid,
         values: (0..count)
             .map(|at| (at * 37 % 1009) as f32 / 73.0 - 6.9)
