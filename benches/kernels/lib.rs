@@ -263,7 +263,7 @@ fn once(job: &mut Job) -> bool {
                 pads: [1; 4],
                 ..Window::of([3, 3])
             };
-            return conv(&image, &window, weights, None, 0..side * side, output).is_ok();
+            return conv(&image, &window, weights, None, 0..*side * *side, output).is_ok();
         }
         Job::Depthwise {
             weights,
