@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_channel_has_its_greatest_finite_magnitude() {
+    fn each_channel_keeps_its_maximum_finite_magnitude() {
         for (channels, inner, images) in [(1, 1, 1), (3, 1, 5), (2, 37, 3), (5, 64, 2), (17, 1, 40)]
         {
             let count = channels * inner * images;

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_group_counts_with_what_it_holds() {
+    fn groups_match_the_definition() {
         // Bins 0, 4, 0, 2, 2, 8. From the second bin on, two groups: 4 in one bin, 12 in three.
         let prefix = PrefixSums {
             mass: &[0.0, 0.0, 4.0, 4.0, 6.0, 8.0, 16.0],

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_go_to_even_and_ends_hold() {
+    fn ties_round_to_even_and_range_is_clamped() {
         let grid = QuantizationGrid::new(0.5, -2, 3).unwrap();
         let values = [
             0.25,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays_none_and_passes_nothing_on() {
+    fn nan_stays_nan_and_passes_no_gradient() {
         let grid = QuantizationGrid::new(1.0, 0, 255).unwrap();
         let (mut out, mut mask) = ([0.0; 2], [0]);
         assert!(fake_quantize(&[f32::NAN, 3.0], grid, &mut out, &mut mask));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_and_lengths_that_are_wrong_are_refused() {
+    fn invalid_grids_and_lengths_are_refused() {
         for (scale, low, high) in [
             (0.0, 0, 1),
             (f32::NAN, 0, 1),
@@ -196,7 +196,7 @@ mod tests {
     #[cfg(not(target_family = "wasm"))]
     proptest::proptest! {
         #[test]
-        fn it_is_the_formula_for_any_values(
+        fn fake_quantization_matches_the_formula(
             bits in proptest::collection::vec(proptest::num::u32::ANY, 0..100),
             exponent in -20i32..20,
             mantissa in 1.0f32..2.0,

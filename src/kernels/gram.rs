@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_of_rows_has_its_product() {
+    fn each_pair_of_rows_has_its_dot_product() {
         for (count, length) in [(1, 1), (3, 8), (4, 13), (9, 256), (13, 512)] {
             let rows: Vec<i16> = (0..count * length)
                 .map(|i| (i * 7919 % 4095) as i16 - LARGEST)
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_fit() {
+    fn largest_products_fit_32_bits() {
         for sign in [1, -1] {
             let mut rows = vec![LARGEST; LONGEST];
             rows.extend(vec![LARGEST * sign; LONGEST]);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_round_to_even_and_all_stay_within_the_ends() {
+    fn rounding_is_half_to_even_and_clamped() {
         let grid = IntegerGrid {
             scale: 0.5,
             zero_point: 1,
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_what_comes_back_less_what_went_in() {
+    fn errors_are_rounded_minus_original() {
         let grid = IntegerGrid {
             scale: 0.5,
             zero_point: -3,

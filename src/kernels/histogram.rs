@@ -190,8 +190,8 @@ fn count_in_tables<const SIZE: usize>(
         for lane in 0..BLOCK {
             bins[lane] = bin_of(block[lane]);
         }
-        for turn in bins.as_chunks::<TABLES>().0 {
-            for (table, &at) in tables.iter_mut().zip(turn) {
+        for group in bins.as_chunks::<TABLES>().0 {
+            for (table, &at) in tables.iter_mut().zip(group) {
                 table[inside(at)] += 1;
             }
         }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_counted_where_one_value_is_in_no_bin() {
+    fn nothing_is_counted_if_a_value_is_outside_all_bins() {
         let outside = [f32::NAN, f32::INFINITY, 8.0, -8.001, 1e30];
         for (size, count) in [(4096, 20_000), (4096, 7), (64, 20_000)] {
             let width = 16.0 / size as f32;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_sum_whatever_the_length() {
+    fn sums_are_exact_for_any_length() {
         for count in [0, 1, 31, 32, 33, 8191, 8192, 8193, 100_000] {
             let values: Vec<f32> = (0..count).map(|i| (i % 64) as f32 - 20.0).collect();
             // Integers this small add without rounding.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_summed_and_taken_off() {
+    fn dot_and_take_off_match_the_definition() {
         for count in [0, 1, 7, 8, 9, 40] {
             let a: Vec<f64> = (0..count).map(|i| (i % 7) as f64 - 3.0).collect();
             let b: Vec<f64> = (0..count).map(|i| (i % 5) as f64).collect();

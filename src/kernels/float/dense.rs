@@ -10,7 +10,7 @@ use super::{Epilogue, Geometry, Raw};
 /// Floats of packed panels at a time: half of a common L2 cache.
 const BLOCK: usize = 128 * 1024 / 4;
 
-/// Maximum number of padded input floats that are padded out at a time.
+/// Maximum number of padded input floats that are laid out at a time.
 pub(super) const BAND_FLOATS: usize = 1 << 20;
 
 /// Returns the number of output rows whose padded input fits this many floats, at least one.
@@ -26,7 +26,7 @@ pub(super) struct Dense {
     /// Offset of each tap relative to the window's origin.
     offsets: Vec<usize>,
     /// Padded layout of the planes, with the number of output rows per band. `None` if the input is
-    /// read in origin.
+    /// read in place.
     phases: Option<(Polyphase, usize)>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The MR × NR tile of sums stays in registers over the whole depth. Each step loads NR values and
 //! MR weights and adds MR · NR products. These sizes fill x86-64's sixteen vector registers, with
-//! band_floats for the operands.
+//! room for the operands.
 
 use super::Raw;
 use super::lanes::Lanes;
