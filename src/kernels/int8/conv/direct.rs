@@ -185,7 +185,7 @@ pub fn conv(
             Group::Winograd(weights) => {
                 let problem = Problem {
                     image,
-                    first: group * inputs,
+                    first_channel: group * inputs,
                     window,
                     bias,
                     rows: whole_rows(&positions, size[1])?,
@@ -209,12 +209,12 @@ pub fn conv(
         let im2col = Im2colRows {
             gather: Gather {
                 image,
-                first: group * inputs,
+                first_channel: group * inputs,
                 channels: inputs,
                 padding: &padding,
             },
             window,
-            first: positions.start,
+            first_position: positions.start,
             width: size[1],
         };
         let initial = weights.initial_accumulators(0..outputs, image.zero_point, bias);

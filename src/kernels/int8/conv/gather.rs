@@ -14,7 +14,7 @@ use super::super::shape::{Image, Window};
 pub(super) struct Gather<'a> {
     pub(super) image: &'a Image<'a>,
     /// First channel and number of channels.
-    pub(super) first: usize,
+    pub(super) first_channel: usize,
     pub(super) channels: usize,
     /// Zero points of one tap.
     pub(super) padding: &'a [u8],
@@ -26,7 +26,7 @@ impl Gather<'_> {
     pub(super) fn tap(&self, panel: &mut Panel, row: usize, depth: usize, pixel: Option<usize>) {
         match pixel {
             Some(pixel) => {
-                let pixel = pixel * self.image.stride + self.first;
+                let pixel = pixel * self.image.stride + self.first_channel;
                 panel.put(row, depth, &self.image.values[pixel..][..self.channels]);
             }
             None => panel.put(row, depth, &self.padding[..self.channels]),
@@ -39,7 +39,7 @@ pub(super) struct Im2colRows<'a> {
     pub(super) gather: Gather<'a>,
     pub(super) window: &'a Window,
     /// First output position, and the output's width.
-    pub(super) first: usize,
+    pub(super) first_position: usize,
     pub(super) width: usize,
 }
 
@@ -48,7 +48,7 @@ impl Im2colRows<'_> {
     pub(super) fn put(&self, panel: &mut Panel, positions: Range<usize>) {
         let mut row = 0;
         while row < positions.len() {
-            let position = self.first + positions.start + row;
+            let position = self.first_position + positions.start + row;
             let (y, x) = (position / self.width, position % self.width);
             let columns = x..self.width.min(x + positions.len() - row);
             self.put_row(panel, row, y, columns.clone());
@@ -87,8 +87,8 @@ impl Im2colRows<'_> {
         }
     }
 
-    /// Returns the sub-range of columns whose windows need no padding, if adjacent taps are
-    /// contiguous (dilation 1, an image without gaps).
+    /// Returns the columns whose windows need no padding. The range is empty unless adjacent taps
+    /// are contiguous (dilation 1, an image without gaps).
     fn dense(&self, columns: &Range<usize>) -> Range<usize> {
         let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
         let [stride, pad] = [window.strides[1], window.pads[1]];

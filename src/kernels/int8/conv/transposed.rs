@@ -206,7 +206,7 @@ pub fn transposed(
             for (group, weights) in phase.groups.iter().enumerate() {
                 let gather = Gather {
                     image,
-                    first: group * inputs,
+                    first_channel: group * inputs,
                     channels: inputs,
                     padding: &padding,
                 };

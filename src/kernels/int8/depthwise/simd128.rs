@@ -65,12 +65,12 @@ fn run_strips<I: Interleave>(
     output: &mut Output,
 ) {
     let (weights, window) = (job.weights, job.window);
-    let each = window.kernel[0].div_ceil(I::ROWS);
+    let rows_per_output = window.kernel[0].div_ceil(I::ROWS);
     let blocks = weights
         .packed
-        .chunks_exact(each * window.kernel[1] * TAP_BYTES);
+        .chunks_exact(rows_per_output * window.kernel[1] * TAP_BYTES);
     let needed = weights.channels.div_ceil(CHANNEL_BLOCK);
-    assert_eq!(blocks.len(), needed, "packed for this isa");
+    assert_eq!(blocks.len(), needed, "weights are packed for this ISA");
     // Only whole rows are contiguous.
     let rows = match map.count == job.width {
         true => (STRIP_PIXELS / map.count).min(job.rows.len()),
@@ -85,15 +85,15 @@ fn run_strips<I: Interleave>(
             rows_cache.start(from, first);
             for y in job.rows.clone().step_by(rows) {
                 let rows = y..job.rows.end.min(y + rows);
-                let each_group = rows.len() * map.count;
+                let group_sums = rows.len() * map.count;
                 rows_cache.locate(rows, &mut offsets);
-                let sums = &mut sums[..each_group * VECTORS];
-                for (group, sums) in sums.chunks_exact_mut(each_group).enumerate() {
+                let sums = &mut sums[..group_sums * VECTORS];
+                for (group, sums) in sums.chunks_exact_mut(group_sums).enumerate() {
                     let strip = Strip {
                         map,
                         vectors: rows_cache.vectors(),
                         rows: &offsets,
-                        each,
+                        rows_per_output,
                         padding_only: rows_cache.padding_only(),
                         from: group * map.wide,
                         weights: &packed[group * 16..],

@@ -74,7 +74,7 @@ pub(super) struct Strip<'a> {
     pub(super) vectors: &'a [v128],
     /// Offsets of the interleaved rows of each output row, and their number per row.
     pub(super) rows: &'a [usize],
-    pub(super) each: usize,
+    pub(super) rows_per_output: usize,
     /// Offset of the padding-only row.
     pub(super) padding_only: usize,
     /// Vector offset of these channels.
@@ -90,11 +90,11 @@ impl Strip<'_> {
     #[inline(always)]
     pub(super) fn run(&self, dot: impl Dot, sums: &mut [v128]) {
         let wide = self.map.taps;
-        if (self.each, wide) == (2, 3) {
+        if (self.rows_per_output, wide) == (2, 3) {
             self.add::<2, 3, true>(dot, [0, 0], sums);
             return;
         }
-        for row in 0..self.each {
+        for row in 0..self.rows_per_output {
             let mut column = 0;
             while column < wide {
                 let at = [row, column];
@@ -132,7 +132,7 @@ impl Strip<'_> {
         let initial = self.initial;
         let (pairs, singles, pair_distance) = (&map.pairs[..], &map.singles[..], map.pair_distance);
         let sum_rows = sums.chunks_exact_mut(map.count);
-        for (sums, rows) in sum_rows.zip(self.rows.chunks_exact(self.each)) {
+        for (sums, rows) in sum_rows.zip(self.rows.chunks_exact(self.rows_per_output)) {
             if ROWS == 1 && rows[row] == self.padding_only {
                 // All pixels read the same padding.
                 let mut more = i32x4_splat(0);

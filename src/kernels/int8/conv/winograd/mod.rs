@@ -99,7 +99,7 @@ fn tile_origins([height, width]: [usize; 2], [down, right]: [usize; 2]) -> Vec<[
 pub(super) struct Problem<'a> {
     pub(super) image: &'a Image<'a>,
     /// First channel of the group.
-    pub(super) first: usize,
+    pub(super) first_channel: usize,
     pub(super) window: &'a Window,
     pub(super) bias: Option<&'a [i32]>,
     /// Output rows to compute.
@@ -314,7 +314,7 @@ impl Winograd {
             };
             for (column, pixel) in pixels.iter_mut().enumerate() {
                 if let Some(x) = window.input_position(1, x, column, image.width) {
-                    let at = (y * image.width + x) * image.stride + problem.first;
+                    let at = (y * image.width + x) * image.stride + problem.first_channel;
                     *pixel = image.values[at..][..self.inputs].as_ptr();
                 }
             }
