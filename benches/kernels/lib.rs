@@ -1,11 +1,12 @@
-//! What `scripts/bench-kernels.mjs` calls: make a job, run it so many times, in turns with another.
+//! The kernel benchmark that `scripts/bench-kernels.mjs` drives. It creates jobs and runs them
+//! alternately.
 #![cfg(target_family = "wasm")]
 
 mod float;
 mod make;
 
 use float::Floats;
-use octet_kernels::fake_quantize::{Grid, fake_quantize};
+use octet_kernels::fake_quantize::{QuantizationGrid, fake_quantize};
 use octet_kernels::float::Convolution;
 use octet_kernels::int8::{
     BlockWeights, ConvWeights, DepthwiseWeights, Image, Operand, Output, Requantize, Rows, Scale,
@@ -13,93 +14,93 @@ use octet_kernels::int8::{
     gemm, quantize_to_channels_last, rows_of_tiles,
 };
 
-/// Something to measure.
+/// A benchmark.
 pub enum Job {
-    /// A gemm.
+    /// An int8 GEMM.
     Gemm {
-        /// Packed for a form.
+        /// Weights, packed for an ISA.
         weights: Weights,
-        /// Rows.
+        /// Activation rows.
         activations: Vec<u8>,
-        /// Where they go.
+        /// The output.
         output: Vec<u8>,
-        /// One a column.
+        /// One multiplier per column.
         multipliers: Vec<f32>,
     },
-    /// Fake quantization with its mask in bits.
+    /// Fake quantization with its bit mask.
     FakeQuantize {
-        /// Integers to round to.
-        grid: Grid,
-        /// What is rounded.
+        /// Quantization grid.
+        grid: QuantizationGrid,
+        /// Input values.
         values: Vec<f32>,
-        /// Where it goes.
+        /// Output values.
         output: Vec<f32>,
-        /// Which were not clamped.
+        /// Gradient mask.
         passed: Vec<u32>,
     },
-    /// Floats by tiles of 2 × 16 or 4 × 8.
+    /// A float GEMM in tiles of 2 × 16 (true) or 4 × 8 (false).
     Floats(Floats, bool),
-    /// Floats by weights of four bits in blocks of 32.
+    /// A float GEMM with 4-bit weights in blocks of 32.
     Blocks {
-        /// Packed.
+        /// Packed weights.
         weights: BlockWeights,
-        /// Rows.
+        /// Activation rows.
         activations: Vec<f32>,
         /// Tiles of sums.
         tiles: Vec<f32>,
-        /// Where they go.
+        /// The output.
         output: Vec<f32>,
     },
-    /// What stands at the border of a region, or changes all bytes of an image inside.
+    /// A conversion at a region's boundary, or an elementwise pass over bytes.
     Conversion {
-        /// Which.
-        kind: Conversion,
-        /// Channels, and pixels.
+        /// The conversion.
+        conversion: Conversion,
+        /// Channels and pixels.
         size: [usize; 2],
-        /// The image, channels first.
+        /// The image as NCHW floats.
         floats: Vec<f32>,
-        /// Another.
+        /// Output floats.
         others: Vec<f32>,
-        /// The image, channels last.
+        /// The image as NHWC bytes.
         bytes: Vec<u8>,
-        /// Another.
-        made: Vec<u8>,
+        /// Output bytes.
+        converted: Vec<u8>,
     },
-    /// A convolution of 3 × 3 of square images that keeps their size.
+    /// A 3 × 3 convolution of a square image with padding 1.
     Conv {
-        /// Packed for a form and a way.
+        /// Weights, packed for an ISA and an algorithm.
         weights: ConvWeights,
-        /// Pixels of a side.
+        /// Side of the image in pixels.
         side: usize,
         /// The image.
         activations: Vec<u8>,
-        /// Where it goes.
+        /// The output.
         output: Vec<u8>,
-        /// One a column.
+        /// One multiplier per column.
         multipliers: Vec<f32>,
     },
-    /// A depthwise convolution of floats, channels first, by our kernel.
+    /// A depthwise convolution of NCHW floats.
     FloatDepthwise {
-        /// Sizes and weights.
+        /// Geometry and weights.
         convolution: Convolution<Vec<u8>>,
         /// The image.
         activations: Vec<f32>,
-        /// Where it goes.
+        /// The output.
         output: Vec<f32>,
     },
-    /// A depthwise convolution of square images that keeps their size.
+    /// A depthwise convolution of a square image that keeps its size.
     Depthwise {
-        /// Packed for a form.
+        /// Weights, packed for an ISA.
         weights: DepthwiseWeights,
-        /// Pixels of a side.
+        /// Side of the image in pixels.
         side: usize,
-        /// The kernel's dilation and pads.
+        /// Dilation and padding.
         window: Window,
         /// The image.
         activations: Vec<u8>,
-        /// Where it goes.
+        /// The output.
         output: Vec<u8>,
-        /// One a channel.
+        /// One multiplier per channel.
         multipliers: Vec<f32>,
     },
 }
@@ -107,23 +108,23 @@ pub enum Job {
 /// A pass over an image.
 #[derive(Clone, Copy)]
 pub enum Conversion {
-    /// Floats with channels first to bytes with channels last.
+    /// NCHW floats to NHWC bytes.
     Quantize,
-    /// And back.
+    /// NHWC bytes to NCHW floats.
     Dequantize,
-    /// Bytes to other bytes.
+    /// Bytes through a lookup table.
     Table,
-    /// Two images' bytes to those of their sum.
+    /// The sum of two byte images.
     Add,
-    /// Floats to where others were: what memory allows.
+    /// A copy of floats: the memory bandwidth.
     Copy,
 }
 
-/// Runs a job so many times. False where a kernel refused.
+/// Runs a job `times` times. Returns false if a kernel refused its arguments.
 ///
 /// # Safety
 ///
-/// The job comes from one of the functions above and was not ended.
+/// A `new_*` function returned the job, and it was not passed to `end`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn run(job: *mut Job, times: u32) -> bool {
     // SAFETY: by the contract.
@@ -131,11 +132,11 @@ pub unsafe extern "C" fn run(job: *mut Job, times: u32) -> bool {
     (0..times).all(|_| once(job))
 }
 
-/// Ends a job.
+/// Frees a job.
 ///
 /// # Safety
 ///
-/// The job comes from one of the functions above and was not ended.
+/// A `new_*` function returned the job, and it was not passed to `end` before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn end(job: *mut Job) {
     // SAFETY: by the contract.
@@ -188,25 +189,25 @@ fn once(job: &mut Job) -> bool {
                 .is_ok();
         }
         Job::Conversion {
-            kind,
+            conversion,
             size: [channels, pixels],
             floats,
             others,
             bytes,
-            made,
+            converted,
         } => {
             let (channels, pixels) = (*channels, *pixels);
             let scale = Scale {
                 scale: 0.013,
                 zero_point: 120,
             };
-            let done = match kind {
+            let done = match conversion {
                 Conversion::Quantize => quantize_to_channels_last(
                     floats,
                     pixels,
                     [channels, pixels],
                     scale,
-                    made,
+                    converted,
                     channels,
                 ),
                 Conversion::Dequantize => {
@@ -217,11 +218,16 @@ fn once(job: &mut Job) -> bool {
                         scale: 0.026,
                         zero_point: 128,
                     };
-                    Table::rescale(scale, half).apply(bytes, made)
+                    Table::rescale(scale, half).apply(bytes, converted)
                 }
                 Conversion::Add => {
                     let operand = Operand::new(bytes, 120);
-                    add((&operand, 0.6), (&operand, 0.4), Target::whole(128), made)
+                    add(
+                        (&operand, 0.6),
+                        (&operand, 0.4),
+                        Target::whole(128),
+                        converted,
+                    )
                 }
                 Conversion::Copy => {
                     others.copy_from_slice(floats);
@@ -263,7 +269,7 @@ fn once(job: &mut Job) -> bool {
                 pads: [1; 4],
                 ..Window::of([3, 3])
             };
-            return conv(&image, &window, weights, None, 0..side * side, output).is_ok();
+            return conv(&image, &window, weights, None, 0..*side * *side, output).is_ok();
         }
         Job::Depthwise {
             weights,

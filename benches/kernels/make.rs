@@ -1,17 +1,17 @@
-//! Makes jobs, of numbers that are always the same. A null stands for what can't run here.
+//! Constructors of jobs with fixed data. They return null for ISAs that are not available.
 
-use octet_kernels::fake_quantize::{Grid, mask_len};
+use octet_kernels::fake_quantize::{QuantizationGrid, mask_len};
 use octet_kernels::float::{Convolution, Geometry};
 use octet_kernels::int8::{
-    BlockWeights, Blocks, ConvShape, ConvWeights, DepthwiseWeights, Form, Layout, Way, Weights,
-    Window, ZeroPoints,
+    BlockWeights, BlockwiseMatrix, ConvAlgorithm, ConvShape, ConvWeights, DepthwiseWeights, Isa,
+    WeightLayout, Weights, Window, ZeroPoints,
 };
 
 use super::float::Floats;
 use super::{Conversion, Job};
 
-fn form(id: u32) -> Option<Form> {
-    Form::ALL.into_iter().find(|&form| form as u32 == id)
+fn isa(id: u32) -> Option<Isa> {
+    Isa::ALL.into_iter().find(|&isa| isa as u32 == id)
 }
 
 fn leaked(job: Option<Job>) -> *mut Job {
@@ -28,25 +28,32 @@ fn floats(count: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Weights in -64..=63, which every form takes.
+/// Weights in -64..=63, within the limit of every ISA.
 fn weights(count: usize) -> Vec<i8> {
     (0..count).map(|at| (at * 29 % 128) as i8 - 64).collect()
 }
 
-/// Whether a form runs here.
+/// Returns true if the ISA is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn is_available(id: u32) -> bool {
-    form(id).is_some_and(Form::is_available)
+    isa(id).is_some_and(Isa::is_available)
 }
 
-/// A gemm in a form; null where the form can't run.
+/// Creates an int8 GEMM; null if the ISA is not available.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_gemm(id: u32, rows: usize, depth: usize, columns: usize) -> *mut Job {
-    let made = form(id).and_then(|form| {
+    let packed = isa(id).and_then(|isa| {
         let values = weights(depth * columns);
-        Weights::pack(form, &values, Layout::DepthFirst, [depth, columns], &[]).ok()
+        Weights::pack(
+            isa,
+            &values,
+            WeightLayout::DepthFirst,
+            [depth, columns],
+            &[],
+        )
+        .ok()
     });
-    leaked(made.map(|weights| Job::Gemm {
+    leaked(packed.map(|weights| Job::Gemm {
         weights,
         activations: bytes(rows * depth),
         output: vec![0; rows * columns],
@@ -54,16 +61,16 @@ pub extern "C" fn new_gemm(id: u32, rows: usize, depth: usize, columns: usize) -
     }))
 }
 
-/// The same of floats, by tiles of 2 × 16 or 4 × 8.
+/// Creates a float GEMM in tiles of 2 × 16 or 4 × 8.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_floats(wide: bool, rows: usize, depth: usize, columns: usize) -> *mut Job {
     leaked(Some(Job::Floats(Floats::new([rows, depth, columns]), wide)))
 }
 
-/// Fake quantization of so many values to eight bits; every sixteenth or so is clamped.
+/// Creates a fake quantization of `count` values to eight bits. About every sixteenth is clamped.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
-    let made = Grid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
+    let packed = QuantizationGrid::new(0.05, -128, 127).map(|grid| Job::FakeQuantize {
         grid,
         values: (0..count)
             .map(|at| (at * 37 % 1009) as f32 / 73.0 - 6.9)
@@ -71,16 +78,16 @@ pub extern "C" fn new_fake_quantize(count: usize) -> *mut Job {
         output: vec![0.0; count],
         passed: vec![0; mask_len(count)],
     });
-    leaked(made)
+    leaked(packed)
 }
 
-/// Bytes of the mask of so many values.
+/// Returns the bytes of a mask for `count` values.
 #[unsafe(no_mangle)]
 pub extern "C" fn mask_bytes(count: usize) -> usize {
     size_of_val(vec![0u32; mask_len(count)].as_slice())
 }
 
-/// A depthwise convolution in a form; null where the form can't run.
+/// Creates a depthwise convolution; null if the ISA is not available.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_depthwise(
     id: u32,
@@ -89,11 +96,11 @@ pub extern "C" fn new_depthwise(
     kernel: usize,
     dilation: usize,
 ) -> *mut Job {
-    let made = form(id).and_then(|form| {
+    let packed = isa(id).and_then(|isa| {
         let values = weights(channels * kernel * kernel);
-        DepthwiseWeights::pack(form, &values, channels, [kernel, kernel], &[]).ok()
+        DepthwiseWeights::pack(isa, &values, channels, [kernel, kernel], &[]).ok()
     });
-    leaked(made.map(|weights| Job::Depthwise {
+    leaked(packed.map(|weights| Job::Depthwise {
         weights,
         side,
         window: Window {
@@ -107,7 +114,7 @@ pub extern "C" fn new_depthwise(
     }))
 }
 
-/// A convolution of 3 × 3 in a form and one of the two ways; null where the form can't run.
+/// Creates a 3 × 3 convolution with im2col or Winograd; null if the ISA is not available.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_conv(
     id: u32,
@@ -116,9 +123,9 @@ pub extern "C" fn new_conv(
     inputs: usize,
     outputs: usize,
 ) -> *mut Job {
-    let way = match winograd {
-        true => Way::Winograd,
-        false => Way::Gathered,
+    let algorithm = match winograd {
+        true => ConvAlgorithm::Winograd,
+        false => ConvAlgorithm::Gathered,
     };
     let shape = ConvShape {
         inputs,
@@ -126,11 +133,11 @@ pub extern "C" fn new_conv(
         kernel: [3, 3],
         groups: 1,
     };
-    let made = form(id).and_then(|form| {
+    let packed = isa(id).and_then(|isa| {
         let values = weights(inputs * outputs * 9);
-        ConvWeights::pack((form, way), &values, shape, &[]).ok()
+        ConvWeights::pack((isa, algorithm), &values, shape, &[]).ok()
     });
-    leaked(made.map(|weights| Job::Conv {
+    leaked(packed.map(|weights| Job::Conv {
         weights,
         side,
         activations: bytes(side * side * inputs),
@@ -139,12 +146,12 @@ pub extern "C" fn new_conv(
     }))
 }
 
-/// Rows of floats by weights of four bits in blocks of 32.
+/// Creates a float GEMM with 4-bit weights in blocks of 32.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut Job {
     const BLOCK: usize = 32;
     let count = columns * depth.div_ceil(BLOCK);
-    let made = BlockWeights::pack(&Blocks {
+    let packed = BlockWeights::pack(&BlockwiseMatrix {
         bits: 4,
         block: BLOCK,
         depth,
@@ -153,7 +160,7 @@ pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut 
         scales: &vec![0.01; count],
         zero_points: ZeroPoints::Middle,
     });
-    leaked(made.ok().map(|weights| Job::Blocks {
+    leaked(packed.ok().map(|weights| Job::Blocks {
         activations: floats(rows * depth),
         tiles: vec![0.0; rows * columns.next_multiple_of(8)],
         output: vec![0.0; rows * columns],
@@ -161,8 +168,8 @@ pub extern "C" fn new_blocks(rows: usize, depth: usize, columns: usize) -> *mut 
     }))
 }
 
-/// A pass over an image of so many channels and pixels: quantized, dequantized, looked up, added to
-/// another, or copied as floats.
+/// Creates a pass over an image of `channels` × `pixels`: quantization, dequantization, table
+/// lookup, addition or copy.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_conversion(kind: u32, channels: usize, pixels: usize) -> *mut Job {
     let kind = match kind {
@@ -174,16 +181,16 @@ pub extern "C" fn new_conversion(kind: u32, channels: usize, pixels: usize) -> *
     };
     let count = channels * pixels;
     leaked(Some(Job::Conversion {
-        kind,
+        conversion: kind,
         size: [channels, pixels],
         floats: floats(count),
         others: vec![0.0; count],
         bytes: bytes(count),
-        made: vec![0; count],
+        converted: vec![0; count],
     }))
 }
 
-/// The depthwise convolution of [`new_depthwise`] on floats.
+/// Creates the convolution of [`new_depthwise`] on floats.
 #[unsafe(no_mangle)]
 pub extern "C" fn new_float_depthwise(
     side: usize,
@@ -204,8 +211,8 @@ pub extern "C" fn new_float_depthwise(
     };
     let weights = floats(channels * kernel * kernel).into_iter();
     let weights: Vec<u8> = weights.flat_map(f32::to_le_bytes).collect();
-    let made = Convolution::new(geometry, weights, vec![0.5; channels]);
-    leaked(made.ok().map(|convolution| Job::FloatDepthwise {
+    let packed = Convolution::new(geometry, weights, vec![0.5; channels]);
+    leaked(packed.ok().map(|convolution| Job::FloatDepthwise {
         activations: floats(geometry.input_len()),
         output: vec![0.0; geometry.output_len()],
         convolution,

@@ -1,41 +1,44 @@
-//! Rounding floats to what integers can hold, with the mask that its gradient needs in one bit a value.
+//! Fake quantization of floats, with the gradient mask in one bit per value.
 //!
-//! With scale `s` and integers from `low` to `high` (the zero point taken off both) a value `x` becomes
-//! `clamp(round(x / s), low, high) · s`, halves going to even. Seen as a function to be trained through, it is the
-//! identity where nothing was clamped, and constant elsewhere: its gradient is what comes in, or nothing. So all that has to
-//! be kept of a value for the way back is whether it was clamped: [`mask_len`] words for all of them, a
-//! thirty-second of the floats.
+//! With scale `s` and integers from `low` to `high` (zero point subtracted), `x` becomes
+//! `clamp(round(x / s), low, high) · s`. Rounding is half to even.
+//!
+//! In training, the straight-through estimator treats this as the identity where nothing is
+//! clamped, and as a constant elsewhere. The gradient therefore passes or is zero. The backward
+//! pass needs only one bit per value: [`mask_len`] words, 1/32 of the floats' memory.
 
 use crate::nearest_whole;
 
-/// Values whose bits stand in one word, the first in the lowest bit.
+/// Values per mask word. The first value is the lowest bit.
 const WORD: usize = u32::BITS as usize;
 
-/// The integers that a value may become, the zero point taken off.
+/// Quantization grid of fake quantization: a scale and an integer range without zero point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Grid {
+pub struct QuantizationGrid {
     scale: f32,
     low: f32,
     high: f32,
 }
 
-impl Grid {
-    /// Integers from `low` to `high`, `scale` apart; `None` where these are no grid: a scale that is not positive and
-    /// finite, ends in the wrong order or beyond 17 bits.
-    pub fn new(scale: f32, low: i32, high: i32) -> Option<Grid> {
-        const MOST: i32 = 1 << 17;
-        let ends = -MOST <= low && low <= high && high <= MOST;
-        (scale.is_finite() && scale > 0.0 && ends).then_some(Grid {
+impl QuantizationGrid {
+    /// Creates a grid of the integers from `low` to `high` with this scale.
+    ///
+    /// Returns `None` unless the scale is positive and finite, `low <= high`, and both fit 17 bits.
+    pub fn new(scale: f32, low: i32, high: i32) -> Option<QuantizationGrid> {
+        const MAX: i32 = 1 << 17;
+        let ends = -MAX <= low && low <= high && high <= MAX;
+        (scale.is_finite() && scale > 0.0 && ends).then_some(QuantizationGrid {
             scale,
             low: low as f32,
             high: high as f32,
         })
     }
 
-    /// What a value becomes, and whether it stayed between the ends. NaN stays NaN, and counts as clamped.
+    /// Returns the rounded value, and true if it was not clamped. NaN stays NaN and counts as
+    /// clamped.
     fn round(self, value: f32) -> (f32, bool) {
-        // One step beyond the ends is as good as any number of them: clamping first keeps the sum below exact. (Written
-        // so that NaN goes through.)
+        // Clamping to one step beyond the range first keeps the addition below exact. The
+        // comparisons let NaN pass.
         let steps = value / self.scale;
         let steps = if steps < self.low - 1.0 {
             self.low - 1.0
@@ -47,32 +50,47 @@ impl Grid {
         } else {
             steps
         };
-        let whole = nearest_whole(steps);
-        let passed = whole >= self.low && whole <= self.high;
-        let held = if whole < self.low { self.low } else { whole };
-        let held = if held > self.high { self.high } else { held };
-        (held * self.scale, passed)
+        let integer = nearest_whole(steps);
+        let passed = integer >= self.low && integer <= self.high;
+        let clamped = if integer < self.low {
+            self.low
+        } else {
+            integer
+        };
+        let clamped = if clamped > self.high {
+            self.high
+        } else {
+            clamped
+        };
+        (clamped * self.scale, passed)
     }
 }
 
-/// How many words the mask of so many values has.
+/// Number of mask words for this many values.
 pub fn mask_len(values: usize) -> usize {
     values.div_ceil(WORD)
 }
 
-/// Writes what each value becomes to `out`, and to `passed` a bit for each: 1 where it was not clamped; bits behind
-/// the last are 0. False where the lengths don't belong together; then nothing is written.
+/// Writes the fake-quantized values to `out` and the mask to `passed`. A bit is 1 if its value was
+/// not clamped; unused bits are 0.
+///
+/// Returns false and writes nothing if the lengths do not match.
 #[must_use]
-pub fn fake_quantize(values: &[f32], grid: Grid, out: &mut [f32], passed: &mut [u32]) -> bool {
+pub fn fake_quantize(
+    values: &[f32],
+    grid: QuantizationGrid,
+    out: &mut [f32],
+    passed: &mut [u32],
+) -> bool {
     if out.len() != values.len() || passed.len() != mask_len(values.len()) {
         return false;
     }
     for ((values, out), word) in values.chunks(WORD).zip(out.chunks_mut(WORD)).zip(passed) {
-        // First all values and then all bits: two plain loops become vector code, one of both does not.
+        // All values first, then all bits: two simple loops vectorize, one combined loop does not.
         let mut bits = [0u32; WORD];
         for ((&value, out), bit) in values.iter().zip(out).zip(&mut bits) {
-            let (held, passed) = grid.round(value);
-            *out = held;
+            let (clamped, passed) = grid.round(value);
+            *out = clamped;
             *bit = u32::from(passed);
         }
         *word = bits.iter().rev().fold(0, |word, bit| word << 1 | bit);
@@ -80,8 +98,10 @@ pub fn fake_quantize(values: &[f32], grid: Grid, out: &mut [f32], passed: &mut [
     true
 }
 
-/// The gradient with respect to the values, from that with respect to what they became: the same where nothing was
-/// clamped, zero elsewhere. False where the lengths don't belong together; then nothing is written.
+/// Computes the gradient of the input from the gradient of the output. It passes where the mask bit
+/// is 1 and is zero elsewhere.
+///
+/// Returns false and writes nothing if the lengths do not match.
 #[must_use]
 pub fn fake_quantize_gradient(gradient: &[f32], passed: &[u32], out: &mut [f32]) -> bool {
     if out.len() != gradient.len() || passed.len() != mask_len(gradient.len()) {
@@ -89,7 +109,7 @@ pub fn fake_quantize_gradient(gradient: &[f32], passed: &[u32], out: &mut [f32])
     }
     for ((gradient, out), &word) in gradient.chunks(WORD).zip(out.chunks_mut(WORD)).zip(passed) {
         for (at, (&gradient, out)) in gradient.iter().zip(out).enumerate() {
-            // All ones where the bit is set: a float times 0 would keep NaN and the sign.
+            // All ones if the bit is set. Multiplying by 0 instead would keep NaN and the sign.
             let keep = 0u32.wrapping_sub(word >> at & 1);
             *out = f32::from_bits(gradient.to_bits() & keep);
         }
@@ -101,12 +121,12 @@ pub fn fake_quantize_gradient(gradient: &[f32], passed: &[u32], out: &mut [f32])
 mod tests {
     use super::*;
 
-    /// As the formula says, in f64 and one by one.
+    /// The formula in f64, one value at a time.
     fn reference(value: f32, scale: f32, low: i32, high: i32) -> (f32, bool) {
-        let whole = f64::from(value / scale).round_ties_even();
-        let passed = whole >= f64::from(low) && whole <= f64::from(high);
-        let held = whole.clamp(f64::from(low), f64::from(high));
-        (held as f32 * scale, passed)
+        let integer = f64::from(value / scale).round_ties_even();
+        let passed = integer >= f64::from(low) && integer <= f64::from(high);
+        let clamped = integer.clamp(f64::from(low), f64::from(high));
+        (clamped as f32 * scale, passed)
     }
 
     #[test]
@@ -120,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn halves_go_to_even_and_ends_hold() {
-        let grid = Grid::new(0.5, -2, 3).unwrap();
+    fn ties_round_to_even_and_range_is_clamped() {
+        let grid = QuantizationGrid::new(0.5, -2, 3).unwrap();
         let values = [
             0.25,
             0.75,
@@ -142,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_stays_none_and_passes_nothing_on() {
-        let grid = Grid::new(1.0, 0, 255).unwrap();
+    fn nan_stays_nan_and_passes_no_gradient() {
+        let grid = QuantizationGrid::new(1.0, 0, 255).unwrap();
         let (mut out, mut mask) = ([0.0; 2], [0]);
         assert!(fake_quantize(&[f32::NAN, 3.0], grid, &mut out, &mut mask));
         assert!(out[0].is_nan());
@@ -154,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_and_lengths_that_are_wrong_are_refused() {
+    fn invalid_grids_and_lengths_are_refused() {
         for (scale, low, high) in [
             (0.0, 0, 1),
             (f32::NAN, 0, 1),
@@ -163,11 +183,11 @@ mod tests {
             (1.0, 0, 1 << 18),
         ] {
             assert!(
-                Grid::new(scale, low, high).is_none(),
+                QuantizationGrid::new(scale, low, high).is_none(),
                 "{scale} {low} {high}"
             );
         }
-        let grid = Grid::new(1.0, 0, 1).unwrap();
+        let grid = QuantizationGrid::new(1.0, 0, 1).unwrap();
         assert!(!fake_quantize(&[0.0; 33], grid, &mut [0.0; 33], &mut [0]));
         assert!(!fake_quantize(&[0.0; 2], grid, &mut [0.0; 3], &mut [0]));
         assert!(!fake_quantize_gradient(&[0.0; 2], &[], &mut [0.0; 2]));
@@ -176,14 +196,14 @@ mod tests {
     #[cfg(not(target_family = "wasm"))]
     proptest::proptest! {
         #[test]
-        fn it_is_the_formula_for_any_values(
+        fn fake_quantization_matches_the_formula(
             bits in proptest::collection::vec(proptest::num::u32::ANY, 0..100),
             exponent in -20i32..20,
             mantissa in 1.0f32..2.0,
             low in -70_000i32..70_000,
             width in 0i32..60_000,
         ) {
-            // Half of the values are near the grid, half any float there is.
+            // Half of the values lie near the grid, the others are any floats.
             let scale = mantissa * 2f32.powi(exponent);
             let high = low + width;
             let near = |bits: u32| (low as f32 + (bits % 1000) as f32 / 999.0 * width as f32 * 1.2) * scale;
@@ -191,15 +211,15 @@ mod tests {
             let values: Vec<f32> = bits.iter().enumerate().map(value).collect();
             let mut out = vec![0.0; values.len()];
             let mut mask = vec![0; mask_len(values.len())];
-            let grid = Grid::new(scale, low, high).unwrap();
+            let grid = QuantizationGrid::new(scale, low, high).unwrap();
             proptest::prop_assert!(fake_quantize(&values, grid, &mut out, &mut mask));
             for (at, &value) in values.iter().enumerate() {
                 let passed = mask[at / 32] >> (at % 32) & 1 == 1;
                 if value.is_nan() {
                     proptest::prop_assert!(out[at].is_nan() && !passed);
                 } else {
-                    let (held, stayed) = reference(value, scale, low, high);
-                    proptest::prop_assert_eq!((out[at], passed), (held, stayed), "{}", value);
+                    let (clamped, stayed) = reference(value, scale, low, high);
+                    proptest::prop_assert_eq!((out[at], passed), (clamped, stayed), "{}", value);
                 }
             }
             let mut back = vec![7.0; values.len()];

@@ -1,13 +1,15 @@
-//! Products of rows with each other, exactly.
+//! Exact Gram matrices of integer rows.
 
-/// So many integers of a row are added up in 32 bits: with magnitudes up to [`LARGEST`] they fit.
+/// Maximum length of a row. Its products sum in 32 bits if magnitudes are at most [`LARGEST`].
 pub const LONGEST: usize = 512;
 
-/// The largest magnitude an integer of a row may have.
+/// Maximum magnitude of an integer in a row.
 pub const LARGEST: i16 = 2047;
 
-/// Adds the product of each row with itself and with all rows before it to `sums`, row after row: first · first, second · first,
-/// second · second and so on. Rows have `length` integers, at most [`LONGEST`], of at most [`LARGEST`].
+/// Adds the lower triangle of the rows' Gram matrix to `sums`, row by row: r₀·r₀, r₁·r₀, r₁·r₁ and
+/// so on.
+///
+/// Rows have `length` integers, at most [`LONGEST`], with magnitudes up to [`LARGEST`].
 pub fn add_products(rows: &[i16], length: usize, sums: &mut [i64]) {
     assert!(
         length <= LONGEST,
@@ -21,7 +23,7 @@ pub fn add_products(rows: &[i16], length: usize, sums: &mut [i64]) {
         let before = &rows[..(index + 1) * length];
         let mut fours = before.chunks_exact(4 * length);
         for four in &mut fours {
-            // These come first: a sum that was taken for a product that isn't there would be lost.
+            // The products come first in the zip: a sum taken without a product would be skipped.
             for (product, sum) in four_products(row, four).into_iter().zip(sums.by_ref()) {
                 *sum += i64::from(product);
             }
@@ -33,7 +35,7 @@ pub fn add_products(rows: &[i16], length: usize, sums: &mut [i64]) {
     }
 }
 
-/// Four at once, so that the row is read once for them.
+/// Computes four products at once, so that `row` is read once for them.
 fn four_products(row: &[i16], four: &[i16]) -> [i32; 4] {
     let (ab, cd) = four.split_at(2 * row.len());
     let ((a, b), (c, d)) = (ab.split_at(row.len()), cd.split_at(row.len()));
@@ -57,21 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_of_rows_has_its_product() {
+    fn each_pair_of_rows_has_its_dot_product() {
         for (count, length) in [(1, 1), (3, 8), (4, 13), (9, 256), (13, 512)] {
             let rows: Vec<i16> = (0..count * length)
                 .map(|i| (i * 7919 % 4095) as i16 - LARGEST)
                 .collect();
             let mut sums = vec![5; count * (count + 1) / 2];
             add_products(&rows, length, &mut sums);
-            let mut found = sums.into_iter();
+            let mut actual = sums.into_iter();
             for i in 0..count {
                 for j in 0..=i {
                     let pair = (0..length).map(|k| (rows[i * length + k], rows[j * length + k]));
-                    let wanted: i64 = pair.map(|(x, y)| i64::from(x) * i64::from(y)).sum();
+                    let expected: i64 = pair.map(|(x, y)| i64::from(x) * i64::from(y)).sum();
                     assert_eq!(
-                        found.next(),
-                        Some(wanted + 5),
+                        actual.next(),
+                        Some(expected + 5),
                         "{count} x {length}: {i}, {j}"
                     );
                 }
@@ -80,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_fit() {
+    fn largest_products_fit_32_bits() {
         for sign in [1, -1] {
             let mut rows = vec![LARGEST; LONGEST];
             rows.extend(vec![LARGEST * sign; LONGEST]);

@@ -1,32 +1,32 @@
-//! The integers that reals are nearest to, as the quantizer rounds them.
+//! Rounding of reals to an integer grid, as the quantizer does it.
 
-use crate::vectors::in_vectors;
+use crate::dispatch::vectorized;
 
-/// Where integers lie among reals: real = scale · (integer − zero point).
+/// An affine quantization grid: real = scale · (integer − zero point).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IntegerGrid {
-    /// From an integer to the next.
+    /// Distance between neighbouring reals of the grid.
     pub scale: f32,
-    /// The integer of zero.
+    /// The integer that represents zero.
     pub zero_point: i32,
-    /// The least and the greatest integer.
+    /// Minimum and maximum integer.
     pub ends: [i32; 2],
 }
 
 impl IntegerGrid {
-    /// The nearest integer, of two the even one; 0 for what is no number.
+    /// Returns the nearest integer, ties to even. NaN gives 0.
     #[inline(always)]
     pub fn nearest(&self, value: f32) -> i32 {
-        // Further than any type of up to 16 bits reaches from any zero point.
+        // Beyond the range of any integer type of up to 16 bits, for any zero point.
         const FAR: f32 = 4_194_304.0;
         let steps = (value / self.scale).clamp(-FAR, FAR);
         let integer = nearest_whole(steps) + self.zero_point as f32;
         let [low, high] = self.ends.map(|end| end as f32);
-        // NaN becomes 0 in this cast, as no integer stands for it.
+        // The cast maps NaN to 0, since no integer represents it.
         integer.clamp(low, high) as i32
     }
 
-    /// The sum of the squares of what rounding takes off, one after the other.
+    /// Returns the sum of squared rounding errors, accumulated in order.
     pub fn squared_error(&self, values: &[f32]) -> f64 {
         let cost = |&value: &f32| {
             let steps = self.nearest(value) - self.zero_point;
@@ -36,8 +36,11 @@ impl IntegerGrid {
         values.iter().map(cost).sum()
     }
 
-    /// What rounding the weights of windows to these integers adds: of each window the errors, each counted with its share, times
-    /// the mean of what the window is multiplied with. One mean a window.
+    /// Returns the expected shift of the output if the weights of some windows are rounded to these
+    /// integers.
+    ///
+    /// It is `Σ mean · Σ share · error`: per window, the weighted rounding errors times the mean of
+    /// its input. There is one mean per window.
     pub fn added(&self, values: &[f32], integers: &[i64], shares: &[f64], means: &[f64]) -> f64 {
         let error = |(&value, &integer): (&f32, &i64)| {
             f64::from(self.scale) * (integer - i64::from(self.zero_point)) as f64 - f64::from(value)
@@ -52,9 +55,10 @@ impl IntegerGrid {
     }
 }
 
-/// The low bytes of the nearest integers, each on the grid in its place, or all on the only one; as far as all go.
+/// Writes the low byte of each value's nearest integer. `grids` holds one grid per value or a
+/// single one. Stops at the shortest slice.
 pub fn nearest_bytes(values: &[f32], grids: &[IntegerGrid], bytes: &mut [u8]) {
-    in_vectors(|| match grids {
+    vectorized(|| match grids {
         [grid] => {
             for (byte, &value) in bytes.iter_mut().zip(values) {
                 *byte = grid.nearest(value) as u8;
@@ -68,7 +72,8 @@ pub fn nearest_bytes(values: &[f32], grids: &[IntegerGrid], bytes: &mut [u8]) {
     });
 }
 
-/// Makes each range reach the value in its place, as far as both go; what is no number counts for nothing.
+/// Extends each range to include the value at its index. NaN is ignored. Stops at the shorter
+/// slice.
 pub fn widen(ranges: &mut [[f32; 2]], row: &[f32]) {
     for ([least, greatest], &value) in ranges.iter_mut().zip(row) {
         *least = if value < *least { value } else { *least };
@@ -76,24 +81,24 @@ pub fn widen(ranges: &mut [[f32; 2]], row: &[f32]) {
     }
 }
 
-/// Adds the square of the value in its place to each, as far as both go.
+/// Adds the square of each value at its index. Stops at the shorter slice.
 pub fn add_squares(squares: &mut [f64], row: &[f32]) {
     for (square, &value) in squares.iter_mut().zip(row) {
         *square += f64::from(value * value);
     }
 }
 
-/// The nearest whole number, of two the even one, of what is within 2^22 from zero.
+/// Returns the nearest integer, ties to even, for magnitudes up to 2^22.
 #[inline(always)]
 pub fn nearest_whole(value: f32) -> f32 {
     (value + ROUNDING) - ROUNDING
 }
 
-/// The last bit of floats from 2^23 to 2^24 is worth one, so adding this rounds, half to even: in vector code on every processor,
-/// which a call that rounds is not.
+/// One ulp of floats between 2^23 and 2^24 is 1, so this addition rounds half to even. It
+/// vectorizes on every target; a call to a rounding function does not.
 const ROUNDING: f32 = 12_582_912.0;
 
-/// Little-endian floats, as far as both go.
+/// Decodes little-endian floats. Stops at the shorter slice.
 pub fn decode(raw: &[[u8; 4]], floats: &mut [f32]) {
     for (float, &raw) in floats.iter_mut().zip(raw) {
         *float = f32::from_le_bytes(raw);
@@ -105,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ties_round_to_even_and_all_stay_within_the_ends() {
+    fn rounding_is_half_to_even_and_clamped() {
         let grid = IntegerGrid {
             scale: 0.5,
             zero_point: 1,
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_what_comes_back_less_what_went_in() {
+    fn errors_are_rounded_minus_original() {
         let grid = IntegerGrid {
             scale: 0.5,
             zero_point: -3,
@@ -135,7 +140,7 @@ mod tests {
         let values = [0.125, 0.75, 9.0, -0.375];
         let integers = values.map(|value| grid.nearest(value));
         assert_eq!(integers, [-3, -1, 7, -4]);
-        // 0, 1, 5 and -0.5 come back.
+        // The results are 0, 1, 5 and -0.5.
         assert_eq!(
             grid.squared_error(&values),
             0.125f64.powi(2) * 2.0 + 0.0625 + 16.0

@@ -1,27 +1,37 @@
-//! Loops over slices that are worth vector code. They know slices and shapes only.
+//! Vectorized loops over slices. They know slices and shapes only: no tensors, graphs or threads.
 
-mod count;
-mod ends;
-mod expected;
+mod abs_max;
+mod bin_groups;
+mod dispatch;
+mod extrema;
 pub mod fake_quantize;
 pub mod float;
+pub mod gemv;
 mod gram;
 mod grid;
-mod groups;
+mod histogram;
 pub mod int8;
 mod logarithm;
-mod magnitudes;
-pub mod panels;
-pub mod row;
+pub mod pack;
+mod rounding_error;
 mod sum;
-mod vectors;
 
-pub use count::{count, count_within};
-pub use ends::Ends;
-pub use expected::Steps;
+pub use abs_max::raise_magnitudes;
+pub use bin_groups::PrefixSums;
+pub use extrema::Extrema;
 pub use gram::{LARGEST, LONGEST, add_products};
 pub use grid::{IntegerGrid, add_squares, decode, nearest_bytes, nearest_whole, widen};
-pub use groups::Running;
+pub use histogram::{count, count_within};
 pub use logarithm::log2;
-pub use magnitudes::raise_magnitudes;
+pub use rounding_error::RoundingGrid;
 pub use sum::{dot, sum, sum_of_squares, take_off};
+
+// Former names, until their users are renamed.
+pub use bin_groups::PrefixSums as Running;
+pub use extrema::Extrema as Ends;
+pub use pack as panels;
+pub use rounding_error::RoundingGrid as Steps;
+pub mod row {
+    //! Former name of [`gemv`](crate::gemv).
+    pub use crate::gemv::gemv as times;
+}

@@ -1,18 +1,18 @@
-//! A logarithm that has the same bits everywhere.
+//! A base-2 logarithm with the same bits on every platform.
 //!
-//! `f64::log2` is the platform's: glibc's natively, another library's in wasm, and they differ in the last
-//! bit. Where two candidates are nearly as good, that bit would choose between them, and the browser would
-//! write another model than the command line. Additions, multiplications and divisions are the same bits on
-//! every platform, so the logarithm here is made of nothing else.
+//! `f64::log2` calls the platform's math library: glibc natively, another one in wasm. Their last
+//! bits differ. Between two nearly equal candidates that bit decides, and the browser would write a
+//! different model than the command line. This version uses only additions, multiplications and
+//! divisions, which IEEE 754 rounds alike everywhere.
 
 /// `2 / ln 2`
 const TWO_OVER_LN_2: f64 = 2.885_390_081_777_926_8;
 
-/// The logarithm to base 2 of a positive normal number, to about 1e-15.
+/// Returns the base-2 logarithm of a positive normal number, to about 1e-15.
 ///
-/// With x = 2^e·m and m between √½ and √2, log2 x = e + log2 m, and with t = (m - 1)/(m + 1)
-/// ln m = 2·artanh t = 2·(t + t³/3 + t⁵/5 + …). As |t| < 0.172, each term is 34 times less than the one
-/// before: eleven are enough.
+/// Write x = 2^e·m with m between √½ and √2, so log2 x = e + log2 m. With t = (m - 1)/(m + 1), ln m
+/// = 2·artanh t = 2·(t + t³/3 + t⁵/5 + …). As |t| < 0.172, each term is at most 1/34 of the
+/// previous one. Eleven terms suffice.
 #[inline]
 pub fn log2(x: f64) -> f64 {
     debug_assert!(x >= f64::MIN_POSITIVE && x.is_finite(), "log2 of {x}");
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_logarithm() {
+    fn log2_matches_the_library() {
         let mut x = 1e-300;
         while x < 1e300 {
             let error = (log2(x) - x.log2()).abs();

@@ -1,16 +1,18 @@
-//! Sums of many values.
+//! Sums, dot products and row updates.
 
-/// The sum, in lanes, so that it becomes vector code; the same bits for the same values in the same order.
+/// Returns the sum, accumulated in lanes so that it vectorizes. The order is fixed, so results are
+/// bit-exact across platforms.
 pub fn sum(values: &[f32]) -> f64 {
     sum_of(values, |value| value)
 }
 
-/// The sum of the squares, in the same way.
+/// Returns the sum of squares, in the order of [`sum`].
 pub fn sum_of_squares(values: &[f32]) -> f64 {
     sum_of(values, |value| value * value)
 }
 
-/// The sum of products in lanes, as far as both go: the same bits everywhere.
+/// Returns the dot product up to the shorter slice, in lanes and in a fixed order: the same bits on
+/// every platform.
 pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -25,7 +27,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// Takes so many times the others off the values, as far as both go.
+/// Subtracts `times · others` from the values, up to the shorter slice.
 pub fn take_off(values: &mut [f64], times: f64, others: &[f64]) {
     for (value, &other) in values.iter_mut().zip(others) {
         *value -= times * other;
@@ -34,9 +36,9 @@ pub fn take_off(values: &mut [f64], times: f64, others: &[f64]) {
 
 #[inline(always)]
 fn sum_of(values: &[f32], of: impl Fn(f32) -> f32) -> f64 {
-    // Four vectors: with eight, some of the sums wait in memory.
+    // Four vectors. With eight, some accumulators spill.
     const LANES: usize = 16;
-    // A lane takes this many values before it is emptied, so that its rounding stays small.
+    // Values per lane before it is flushed to f64, which bounds the rounding error.
     const PORTION: usize = LANES * 512;
     let mut all = 0.0;
     for portion in values.chunks(PORTION) {
@@ -58,10 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_sum_whatever_the_length() {
+    fn sums_are_exact_for_any_length() {
         for count in [0, 1, 31, 32, 33, 8191, 8192, 8193, 100_000] {
             let values: Vec<f32> = (0..count).map(|i| (i % 64) as f32 - 20.0).collect();
-            // Whole numbers this small add without rounding.
+            // Integers this small add without rounding.
             let slowly: f64 = values.iter().map(|&value| f64::from(value)).sum();
             assert_eq!(sum(&values), slowly, "{count}");
             let squares: f64 = values.iter().map(|&value| f64::from(value * value)).sum();
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn products_are_summed_and_taken_off() {
+    fn dot_and_take_off_match_the_definition() {
         for count in [0, 1, 7, 8, 9, 40] {
             let a: Vec<f64> = (0..count).map(|i| (i % 7) as f64 - 3.0).collect();
             let b: Vec<f64> = (0..count).map(|i| (i % 5) as f64).collect();

@@ -1,45 +1,50 @@
-//! Convolutions in which an output channel reads several input channels: a product of the weights and the
-//! windows, of which a few panels are packed at a time and stay in the cache while all weights pass over them.
+//! Dense and grouped convolutions as a GEMM of the weights with the im2col matrix.
+//!
+//! A few im2col panels are packed at a time. They stay in cache while all weights pass over them.
 
-use super::gemm::{COLUMNS, LANES, ROWS, tile};
+use super::gemm::{MR, NR, NR_VECTORS, tile};
 use super::lanes::Lanes;
-use super::padded::Parts;
-use super::{Ends, Geometry, Raw};
+use super::polyphase::Polyphase;
+use super::{Epilogue, Geometry, Raw};
 
-/// Floats of the panels that are packed at a time: half of a common second cache.
+/// Floats of packed panels at a time: half of a common L2 cache.
 const BLOCK: usize = 128 * 1024 / 4;
 
-/// Floats of a picture with its zeros that are laid out at a time.
-pub(super) const ROOM: usize = 1 << 20;
+/// Maximum number of padded input floats that are laid out at a time.
+pub(super) const BAND_FLOATS: usize = 1 << 20;
 
-/// As many rows of the output as have their input within so many floats, but one at least.
-fn rows_in(room: usize, geometry: &Geometry) -> usize {
-    let line = Parts::new(&Band::new(geometry, 0, 1).geometry, 0);
+/// Returns the number of output rows whose padded input fits this many floats, at least one.
+fn band_rows(band_floats: usize, geometry: &Geometry) -> usize {
+    let line = Polyphase::new(&Band::new(geometry, 0, 1).geometry, 0);
     let each = line.pitch * geometry.stride[1] * geometry.stride[0] * geometry.inputs_per_group();
     let window = line.len() * geometry.inputs_per_group();
-    (1 + room.saturating_sub(window) / each).min(geometry.output[0])
+    (1 + band_floats.saturating_sub(window) / each).min(geometry.output[0])
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Dense {
-    /// Where each point of a window reads, from where the window is.
+    /// Offset of each tap relative to the window's origin.
     offsets: Vec<usize>,
-    /// How the planes are laid out, if not as they come in, and for how many rows of the output at a time.
-    parts: Option<(Parts, usize)>,
+    /// Padded layout of the planes, with the number of output rows per band. `None` if the input is
+    /// read in place.
+    phases: Option<(Polyphase, usize)>,
 }
 
 impl Dense {
-    pub(super) fn new(geometry: &Geometry, room: usize) -> Dense {
+    pub(super) fn new(geometry: &Geometry, band_floats: usize) -> Dense {
         let as_it_comes = geometry.taps() == 1
             && geometry.stride == [1, 1]
             && geometry.pad == [0, 0]
             && geometry.output == geometry.input;
-        let parts = (!as_it_comes).then(|| {
-            let rows = rows_in(room, geometry);
-            (Parts::new(&Band::new(geometry, 0, rows).geometry, 0), rows)
+        let phases = (!as_it_comes).then(|| {
+            let rows = band_rows(band_floats, geometry);
+            (
+                Polyphase::new(&Band::new(geometry, 0, rows).geometry, 0),
+                rows,
+            )
         });
-        let plane = match &parts {
-            Some((parts, _)) => parts.len(),
+        let plane = match &phases {
+            Some((phases, _)) => phases.len(),
             None => geometry.input[0] * geometry.input[1],
         };
         let mut offsets = Vec::with_capacity(geometry.depth());
@@ -47,14 +52,14 @@ impl Dense {
             for row in 0..geometry.kernel[0] {
                 for column in 0..geometry.kernel[1] {
                     let [down, right] = geometry.dilation;
-                    let within = parts
+                    let within = phases
                         .as_ref()
-                        .map_or(0, |(parts, _)| parts.offset(row * down, column * right));
+                        .map_or(0, |(phases, _)| phases.offset(row * down, column * right));
                     offsets.push(channel * plane + within);
                 }
             }
         }
-        Dense { offsets, parts }
+        Dense { offsets, phases }
     }
 
     pub(super) fn run(
@@ -63,51 +68,51 @@ impl Dense {
         weights: &[Raw],
         input: &[f32],
         output: &mut [f32],
-        ends: Ends<'_>,
+        epilogue: Epilogue<'_>,
     ) {
         let per_group = geometry.outputs_per_group();
         let inputs = geometry.inputs_per_group();
         let pixels = geometry.output[0] * geometry.output[1];
         let plane = geometry.input[0] * geometry.input[1];
-        let of_group = per_group * geometry.depth();
-        let mut laid = match &self.parts {
-            Some((parts, _)) => vec![0.0; parts.len() * inputs],
+        let group_weights = per_group * geometry.depth();
+        let mut padded = match &self.phases {
+            Some((phases, _)) => vec![0.0; phases.len() * inputs],
             None => Vec::new(),
         };
         let groups = input.chunks_exact(inputs * plane);
         let outputs = output.chunks_exact_mut(per_group * pixels);
         for (group, (planes, output)) in groups.zip(outputs).enumerate() {
-            let weights = &weights[group * of_group..][..of_group];
-            let ends = Ends {
-                bias: &ends.bias[group * per_group..][..per_group],
-                ..ends
+            let weights = &weights[group * group_weights..][..group_weights];
+            let epilogue = Epilogue {
+                bias: &epilogue.bias[group * per_group..][..per_group],
+                ..epilogue
             };
-            let Some((parts, rows)) = &self.parts else {
-                let windows = self.windows(geometry, planes, geometry.input[1]);
-                multiply(weights, &windows, output, (0, pixels, pixels), ends);
+            let Some((phases, rows)) = &self.phases else {
+                let im2col = self.im2col(geometry, planes, geometry.input[1]);
+                multiply(weights, &im2col, output, (0, pixels, pixels), epilogue);
                 continue;
             };
             for first in (0..geometry.output[0]).step_by(*rows) {
                 let rows = (*rows).min(geometry.output[0] - first);
                 let band = Band::new(geometry, first, rows);
-                // Where one band is all, its zeros are always in the same places.
+                // A single band pads the same positions for every plane, so their zeros stay valid.
                 if band.zeros && rows < geometry.output[0] {
-                    laid.fill(0.0);
+                    padded.fill(0.0);
                 }
-                let to = laid.chunks_exact_mut(parts.len());
+                let to = padded.chunks_exact_mut(phases.len());
                 for (plane, to) in planes.chunks_exact(plane).zip(to) {
-                    parts.fill(&band.geometry, &plane[band.lines.clone()], to);
+                    phases.fill(&band.geometry, &plane[band.lines.clone()], to);
                 }
-                let windows = self.windows(geometry, &laid, parts.pitch);
+                let im2col = self.im2col(geometry, &padded, phases.pitch);
                 let columns = geometry.output[1];
                 let part = (first * columns, rows * columns, pixels);
-                multiply(weights, &windows, output, part, ends);
+                multiply(weights, &im2col, output, part, epilogue);
             }
         }
     }
 
-    fn windows<'a>(&'a self, geometry: &Geometry, values: &'a [f32], pitch: usize) -> Windows<'a> {
-        Windows {
+    fn im2col<'a>(&'a self, geometry: &Geometry, values: &'a [f32], pitch: usize) -> Im2col<'a> {
+        Im2col {
             values,
             offsets: &self.offsets,
             columns: geometry.output[1],
@@ -116,33 +121,33 @@ impl Dense {
     }
 }
 
-/// Some rows of the picture that goes out, and what they read.
+/// Some output rows and the input they read.
 struct Band {
-    /// A convolution of their own.
+    /// The band as a convolution of its own.
     geometry: Geometry,
-    /// Where their input is in a plane.
+    /// Range of the band's input rows within a plane.
     lines: std::ops::Range<usize>,
-    /// Whether they read zeros before the first row or after the last.
+    /// True if the band reads padding above or below the plane.
     zeros: bool,
 }
 
 impl Band {
     fn new(geometry: &Geometry, first: usize, rows: usize) -> Band {
         let [height, width] = geometry.input;
-        let of_band = Geometry {
+        let band = Geometry {
             output: [rows, geometry.output[1]],
             ..*geometry
         };
-        // From the first row of the picture with its zeros before it.
+        // Counted from the first padded row.
         let start = first * geometry.stride[0];
-        let end = start + of_band.reach(0);
+        let end = start + band.reach(0);
         let row = |at: usize| at.saturating_sub(geometry.pad[0]).min(height);
         let pad = geometry.pad[0].saturating_sub(start);
         Band {
             geometry: Geometry {
                 input: [row(end) - row(start), width],
                 pad: [pad, geometry.pad[1]],
-                ..of_band
+                ..band
             },
             lines: row(start) * width..row(end) * width,
             zeros: pad > 0 || end > geometry.pad[0] + height,
@@ -150,80 +155,79 @@ impl Band {
     }
 }
 
-/// The matrix whose columns are the windows of a picture.
-struct Windows<'a> {
+/// The im2col matrix, one column per output position. It is virtual: only panels of it exist.
+struct Im2col<'a> {
     values: &'a [f32],
     offsets: &'a [usize],
-    /// Windows in a row of the picture.
+    /// Output positions per output row.
     columns: usize,
-    /// Distance of the rows.
+    /// Distance between input rows.
     pitch: usize,
 }
 
-impl Windows<'_> {
-    /// Packs `COLUMNS` windows from the `first` on; what is behind the last of `all` is zero.
+impl Im2col<'_> {
+    /// Packs `NR` columns from `first` on. Columns beyond `all` get unspecified values, which are
+    /// discarded.
     fn pack(&self, first: usize, all: usize, panel: &mut [f32]) {
-        let steps = panel.chunks_exact_mut(COLUMNS).zip(self.offsets);
-        let place = |window: usize| window / self.columns * self.pitch + window % self.columns;
-        let last = first + COLUMNS - 1;
-        if last < all && place(last) - place(first) == COLUMNS - 1 {
-            let start = place(first);
+        let steps = panel.chunks_exact_mut(NR).zip(self.offsets);
+        let origin = |window: usize| window / self.columns * self.pitch + window % self.columns;
+        let last = first + NR - 1;
+        if last < all && origin(last) - origin(first) == NR - 1 {
+            let start = origin(first);
             for (to, offset) in steps {
-                to.copy_from_slice(&self.values[offset + start..][..COLUMNS]);
+                to.copy_from_slice(&self.values[offset + start..][..NR]);
             }
             return;
         }
-        let count = COLUMNS.min(all - first);
-        // The missing ones repeat the last and are left behind.
-        let places: [usize; COLUMNS] =
-            std::array::from_fn(|column| place(first + column.min(count - 1)));
+        let count = NR.min(all - first);
+        // Missing columns repeat the last one; their results are discarded.
+        let origins: [usize; NR] =
+            std::array::from_fn(|column| origin(first + column.min(count - 1)));
         for (to, offset) in steps {
-            for (to, place) in to.iter_mut().zip(places) {
-                *to = self.values[offset + place];
+            for (to, origin) in to.iter_mut().zip(origins) {
+                *to = self.values[offset + origin];
             }
         }
     }
 }
 
-/// Every row of weights times every window: `count` floats from `start` on in each of the rows of `pixels` floats.
+/// Multiplies all weight rows by the im2col columns. Writes `count` floats from `start` on in each
+/// output channel of `pixels` floats.
 fn multiply(
     weights: &[Raw],
-    windows: &Windows<'_>,
+    im2col: &Im2col<'_>,
     output: &mut [f32],
     (start, count, pixels): (usize, usize, usize),
-    ends: Ends<'_>,
+    epilogue: Epilogue<'_>,
 ) {
-    let depth = windows.offsets.len();
-    let panels = count.div_ceil(COLUMNS);
-    let at_once = (BLOCK / (depth * COLUMNS)).clamp(1, panels);
-    let mut block = vec![0.0; at_once * depth * COLUMNS];
-    let (low, high) = (Lanes::splat(ends.low), Lanes::splat(ends.high));
+    let depth = im2col.offsets.len();
+    let panels = count.div_ceil(NR);
+    let at_once = (BLOCK / (depth * NR)).clamp(1, panels);
+    let mut block = vec![0.0; at_once * depth * NR];
+    let (low, high) = (Lanes::splat(epilogue.low), Lanes::splat(epilogue.high));
     for first in (0..panels).step_by(at_once) {
         let here = at_once.min(panels - first);
-        for (panel, packed) in block
-            .chunks_exact_mut(depth * COLUMNS)
-            .take(here)
-            .enumerate()
-        {
-            windows.pack((first + panel) * COLUMNS, count, packed);
+        for (panel, packed) in block.chunks_exact_mut(depth * NR).take(here).enumerate() {
+            im2col.pack((first + panel) * NR, count, packed);
         }
-        for (at, rows) in weights.chunks(ROWS * depth).enumerate() {
-            let at = at * ROWS;
-            // The missing ones repeat the last and are left behind.
+        for (at, rows) in weights.chunks(MR * depth).enumerate() {
+            let at = at * MR;
+            // Missing rows repeat the last one; their results are discarded.
             let last = rows.len() / depth - 1;
             let rows = std::array::from_fn(|row| &rows[row.min(last) * depth..][..depth]);
-            let bias = std::array::from_fn(|row| ends.bias.get(at + row).copied().unwrap_or(0.0));
-            for (panel, packed) in block.chunks_exact(depth * COLUMNS).take(here).enumerate() {
+            let bias =
+                std::array::from_fn(|row| epilogue.bias.get(at + row).copied().unwrap_or(0.0));
+            for (panel, packed) in block.chunks_exact(depth * NR).take(here).enumerate() {
                 let sums = tile(rows, packed, bias);
-                let column = (first + panel) * COLUMNS;
-                let width = COLUMNS.min(count - column);
+                let column = (first + panel) * NR;
+                let width = NR.min(count - column);
                 for (row, sums) in sums.into_iter().enumerate().take(last + 1) {
                     let line = &mut output[(at + row) * pixels + start + column..][..width];
                     let sums = sums.map(|sum| sum.clamp(low, high));
-                    if let Ok(line) = <&mut [f32; COLUMNS]>::try_from(&mut *line) {
+                    if let Ok(line) = <&mut [f32; NR]>::try_from(&mut *line) {
                         store(sums, line);
                     } else {
-                        let mut whole = [0.0; COLUMNS];
+                        let mut whole = [0.0; NR];
                         store(sums, &mut whole);
                         line.copy_from_slice(&whole[..width]);
                     }
@@ -233,10 +237,10 @@ fn multiply(
     }
 }
 
-/// Writes the sums of a row of a tile.
-fn store(sums: [Lanes; LANES], to: &mut [f32; COLUMNS]) {
+/// Stores one row of a tile.
+fn store(sums: [Lanes; NR_VECTORS], to: &mut [f32; NR]) {
     for (lane, sum) in sums.into_iter().enumerate() {
-        // SAFETY: COLUMNS floats are as many lanes as a tile has.
+        // SAFETY: NR floats are exactly the lanes of a tile row.
         unsafe { sum.store(to.as_mut_ptr().add(4 * lane)) };
     }
 }

@@ -1,36 +1,36 @@
-//! Convolutions in which every output channel reads one input channel.
+//! Depthwise convolutions: every output channel reads one input channel.
 //!
-//! A plane is laid out by [`Parts`]; then output (row, column) reads, for each point of the window, at a fixed
-//! distance from `row * pitch + column`. So a whole plane is computed as one line of `rows * pitch` floats, and
-//! what stands between the end of a row and the next is left behind when the rows are copied out.
+//! [`Polyphase`] lays out a plane. Each tap of output (row, column) then lies at a fixed offset
+//! from `row * pitch + column`. A plane is thus computed as one run of `rows * pitch` floats.
+//! Values between the end of a row and the next are dropped when rows are copied out.
 
 use super::lanes::Lanes;
-use super::padded::Parts;
-use super::{Ends, Geometry, Raw};
+use super::polyphase::Polyphase;
+use super::{Epilogue, Geometry, Raw};
 
-/// Vectors computed at a time: with as many sums in flight, none waits for the one before.
-const LONG: usize = 8;
+/// Vectors per step. Enough independent sums hide the latency of an addition.
+const STEP_VECTORS: usize = 8;
 
-/// The same for what is left of a plane.
-const SHORT: usize = 2;
+/// Vectors per step for the remainder of a plane.
+const TAIL_VECTORS: usize = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Depthwise {
-    /// Where each tap reads.
+    /// Offset of each tap.
     offsets: Vec<usize>,
-    parts: Parts,
+    phases: Polyphase,
 }
 
 impl Depthwise {
     pub(super) fn new(geometry: &Geometry) -> Depthwise {
-        let parts = Parts::new(geometry, 4 * SHORT);
+        let phases = Polyphase::new(geometry, 4 * TAIL_VECTORS);
         let [rows, columns] = geometry.kernel;
         let [down, right] = geometry.dilation;
         let taps = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
-        let offsets = taps.map(|(row, column)| parts.offset(row * down, column * right));
+        let offsets = taps.map(|(row, column)| phases.offset(row * down, column * right));
         Depthwise {
             offsets: offsets.collect(),
-            parts,
+            phases,
         }
     }
 
@@ -40,42 +40,42 @@ impl Depthwise {
         weights: &[Raw],
         input: &[f32],
         output: &mut [f32],
-        ends: Ends<'_>,
+        epilogue: Epilogue<'_>,
     ) {
         let plane = geometry.input[0] * geometry.input[1];
         let [rows, columns] = geometry.output;
-        let pitch = self.parts.pitch;
+        let pitch = self.phases.pitch;
         let line = (rows - 1) * pitch + columns;
-        let mut parts = vec![0.0; self.parts.len()];
-        let mut sums = vec![0.0; line.next_multiple_of(4 * SHORT)];
-        let (low, high) = (Lanes::splat(ends.low), Lanes::splat(ends.high));
+        let mut phases = vec![0.0; self.phases.len()];
+        let mut sums = vec![0.0; line.next_multiple_of(4 * TAIL_VECTORS)];
+        let (low, high) = (Lanes::splat(epilogue.low), Lanes::splat(epilogue.high));
         let mut filled = None;
         for (channel, out) in output.chunks_exact_mut(rows * columns).enumerate() {
             let from = channel / geometry.outputs_per_group();
             if filled != Some(from) {
-                self.parts
-                    .fill(geometry, &input[from * plane..][..plane], &mut parts);
+                self.phases
+                    .fill(geometry, &input[from * plane..][..plane], &mut phases);
                 filled = Some(from);
             }
             let taps = self.offsets.len();
             let weights = &weights[channel * taps..][..taps];
             let line = Line {
-                parts: &parts,
+                phases: &phases,
                 offsets: &self.offsets,
                 weights,
-                bias: Lanes::splat(ends.bias[channel]),
+                bias: Lanes::splat(epilogue.bias[channel]),
                 low,
                 high,
             };
-            let mut long = sums.chunks_exact_mut(4 * LONG);
+            let mut long = sums.chunks_exact_mut(4 * STEP_VECTORS);
             let mut at = 0;
             for sums in &mut long {
-                line.step::<LONG>(at, sums);
-                at += 4 * LONG;
+                line.step::<STEP_VECTORS>(at, sums);
+                at += 4 * STEP_VECTORS;
             }
-            for sums in long.into_remainder().chunks_exact_mut(4 * SHORT) {
-                line.step::<SHORT>(at, sums);
-                at += 4 * SHORT;
+            for sums in long.into_remainder().chunks_exact_mut(4 * TAIL_VECTORS) {
+                line.step::<TAIL_VECTORS>(at, sums);
+                at += 4 * TAIL_VECTORS;
             }
             for (row, out) in out.chunks_exact_mut(columns).enumerate() {
                 out.copy_from_slice(&sums[row * pitch..][..columns]);
@@ -84,9 +84,9 @@ impl Depthwise {
     }
 }
 
-/// What a channel's sums are made of.
+/// Operands of one channel.
 struct Line<'a> {
-    parts: &'a [f32],
+    phases: &'a [f32],
     offsets: &'a [usize],
     weights: &'a [Raw],
     bias: Lanes,
@@ -95,13 +95,13 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The `4 * N` sums from `at` on.
+    /// Computes the `4 * N` sums from `at` on.
     #[inline(always)]
     fn step<const N: usize>(&self, at: usize, sums: &mut [f32]) {
         let sums = &mut sums[..4 * N];
         let mut acc = [self.bias; N];
         for (&offset, weight) in self.offsets.iter().zip(self.weights) {
-            let window = &self.parts[offset + at..][..4 * N];
+            let window = &self.phases[offset + at..][..4 * N];
             let weight = Lanes::splat(f32::from_le_bytes(*weight));
             for (lane, acc) in acc.iter_mut().enumerate() {
                 // SAFETY: 4 * N floats were sliced.

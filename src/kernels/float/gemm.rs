@@ -1,28 +1,29 @@
-//! The product of rows of weights and a packed panel of columns.
+//! The float GEMM microkernel: MR rows of weights times a packed panel of NR columns.
 //!
-//! A tile of `ROWS` × `COLUMNS` sums stays in registers while the depth is walked once: each step reads
-//! `COLUMNS` values and `ROWS` weights and makes `ROWS * COLUMNS` products. The sizes are what fits into the
-//! sixteen vector registers of x86-64 with room for what is read.
+//! The MR × NR tile of sums stays in registers over the whole depth. Each step loads NR values and
+//! MR weights and adds MR · NR products. These sizes fill x86-64's sixteen vector registers, with
+//! room for the operands.
 
 use super::Raw;
 use super::lanes::Lanes;
 
-pub(super) const ROWS: usize = 4;
-pub(super) const LANES: usize = 2;
-pub(super) const COLUMNS: usize = 4 * LANES;
+pub(super) const MR: usize = 4;
+pub(super) const NR_VECTORS: usize = 2;
+pub(super) const NR: usize = 4 * NR_VECTORS;
 
-/// A tile of sums, row after row.
-pub(super) type Tile = [[Lanes; LANES]; ROWS];
+/// The accumulators of a tile, row by row.
+pub(super) type Tile = [[Lanes; NR_VECTORS]; MR];
 
-/// The products of `ROWS` rows of weights, as they lie in a file, and one panel, summed in the order of the depth onto `start`.
+/// Returns `start` plus the products of MR weight rows with one panel, summed in the order of the
+/// depth. The weights are read as stored in the file.
 #[inline(always)]
-pub(super) fn tile(rows: [&[Raw]; ROWS], panel: &[f32], start: [f32; ROWS]) -> Tile {
-    let mut sums = start.map(|bias| [Lanes::splat(bias); LANES]);
+pub(super) fn tile(rows: [&[Raw]; MR], panel: &[f32], start: [f32; MR]) -> Tile {
+    let mut sums = start.map(|bias| [Lanes::splat(bias); NR_VECTORS]);
     let [a, b, c, d] = rows;
     let steps = a.iter().zip(b).zip(c.iter().zip(d));
-    for (((a, b), (c, d)), values) in steps.zip(panel.chunks_exact(COLUMNS)) {
-        // SAFETY: a chunk of the panel has COLUMNS floats.
-        let values: [Lanes; LANES] =
+    for (((a, b), (c, d)), values) in steps.zip(panel.chunks_exact(NR)) {
+        // SAFETY: a chunk of the panel has NR floats.
+        let values: [Lanes; NR_VECTORS] =
             std::array::from_fn(|lane| unsafe { Lanes::load(values.as_ptr().add(4 * lane)) });
         for (sums, weight) in sums.iter_mut().zip([a, b, c, d]) {
             let weight = Lanes::splat(f32::from_le_bytes(*weight));

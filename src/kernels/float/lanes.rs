@@ -1,4 +1,4 @@
-//! Four floats side by side: the machine's own where it has them, an array elsewhere.
+//! Four f32 lanes: a machine vector in wasm, an array elsewhere.
 
 #[cfg(target_arch = "wasm32")]
 mod machine {
@@ -31,7 +31,7 @@ mod machine {
             unsafe { v128_store(to.cast(), self.0) }
         }
 
-        /// This plus `a * b`, rounded once or twice as the machine likes.
+        /// Returns `self + a * b`, with one rounding or two, depending on the target.
         #[inline(always)]
         pub(crate) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
             #[cfg(target_feature = "relaxed-simd")]
@@ -40,13 +40,13 @@ mod machine {
             return Lanes(f32x4_add(self.0, f32x4_mul(a.0, b.0)));
         }
 
-        /// Every other float of these four and the next.
+        /// Returns the even lanes of both vectors.
         #[inline(always)]
         pub(crate) fn every_other(self, next: Lanes) -> Lanes {
             Lanes(i32x4_shuffle::<0, 2, 4, 6>(self.0, next.0))
         }
 
-        /// Not under `low` and not over `high`; what is no number stays none.
+        /// Clamps to `low` and `high`. NaN stays NaN.
         #[inline(always)]
         pub(crate) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
             Lanes(f32x4_pmin(f32x4_pmax(self.0, low.0), high.0))
@@ -83,7 +83,7 @@ mod machine {
             unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
         }
 
-        /// This plus `a * b`, rounded once or twice as the machine likes.
+        /// Returns `self + a * b`, with one rounding or two, depending on the target.
         #[inline(always)]
         pub(crate) fn add_product(self, a: Lanes, b: Lanes) -> Lanes {
             Lanes(std::array::from_fn(|lane| {
@@ -91,14 +91,14 @@ mod machine {
             }))
         }
 
-        /// Every other float of these four and the next.
+        /// Returns the even lanes of both vectors.
         #[inline(always)]
         pub(crate) fn every_other(self, next: Lanes) -> Lanes {
             let ([a, _, c, _], [e, _, g, _]) = (self.0, next.0);
             Lanes([a, c, e, g])
         }
 
-        /// Not under `low` and not over `high`; what is no number stays none.
+        /// Clamps to `low` and `high`. NaN stays NaN.
         #[inline(always)]
         pub(crate) fn clamp(self, low: Lanes, high: Lanes) -> Lanes {
             Lanes(std::array::from_fn(|lane| {

@@ -1,59 +1,60 @@
-//! Convolutions of floats, channels first, for the machines whose engine leaves them slow: in wasm they take a
-//! fraction of the engine's time (docs/benches.md).
+//! Float convolutions in NCHW, for targets on which the engine's own are slow. In wasm they take a
+//! fraction of its time (docs/benches.md).
 //!
-//! A [`Convolution`] is made once of its sizes and weights, which stay where they lie: in the bytes of a file. It is run as
-//! often as wanted. Every output is summed in one order, so that the same input gives the same floats on any number of
-//! threads.
+//! A [`Convolution`] is built once from its geometry and its weights. The weights stay in place, in
+//! the bytes of the model file. Every output is summed in one fixed order. Results are therefore
+//! the same on any number of threads.
 
 mod dense;
 mod depthwise;
 mod gemm;
 mod lanes;
-mod padded;
+mod polyphase;
 
 use dense::Dense;
 use depthwise::Depthwise;
 #[cfg(target_arch = "wasm32")]
 pub(crate) use lanes::Lanes;
 
-/// A float as it is in a file.
+/// A little-endian float as stored in a file.
 type Raw = [u8; 4];
 
-/// Sizes of a two-dimensional convolution, height before width.
+/// Geometry of a 2-D convolution. Pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Channels that come in.
+    /// Input channels.
     pub input_channels: usize,
-    /// Channels that go out.
+    /// Output channels.
     pub output_channels: usize,
-    /// In so many parts, of which none sees the others' channels.
+    /// Number of groups.
     pub groups: usize,
-    /// The picture that comes in.
+    /// Height and width of the input.
     pub input: [usize; 2],
-    /// The picture that goes out.
+    /// Height and width of the output.
     pub output: [usize; 2],
-    /// The window.
+    /// Height and width of the kernel.
     pub kernel: [usize; 2],
-    /// Steps from window to window.
+    /// Strides.
     pub stride: [usize; 2],
-    /// Steps from point to point within a window.
+    /// Dilations.
     pub dilation: [usize; 2],
-    /// Zeros before the first row and column. After the last there are as many as the windows reach.
+    /// Padding above and to the left. Padding below and to the right reaches as far as the windows
+    /// do.
     pub pad: [usize; 2],
 }
 
-/// Why a convolution can't be made or run.
+/// Error of building or running a convolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GeometryError {
-    /// A size is zero, or doesn't fit the others.
+    /// A size is zero, too large, or contradicts the others.
     Sizes(Geometry),
-    /// A slice is not as long as the sizes say.
+    /// A slice does not have the length that the geometry requires.
     Length {
-        /// Whose.
+        /// Name of the slice.
         of: &'static str,
-        /// How many it has, of weights in bytes.
+        /// Actual length; for weights in bytes.
         found: usize,
-        /// How many it needs.
+        /// Required length.
         needed: usize,
     },
 }
@@ -62,12 +63,12 @@ impl std::fmt::Display for GeometryError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             GeometryError::Sizes(geometry) => {
-                write!(f, "the sizes of a convolution contradict: {geometry:?}")
+                write!(f, "invalid convolution geometry: {geometry:?}")
             }
             GeometryError::Length { of, found, needed } => {
                 write!(
                     f,
-                    "the {of} of a convolution has a length of {found}, not {needed}"
+                    "the {of} of a convolution has length {found}, expected {needed}"
                 )
             }
         }
@@ -89,22 +90,22 @@ impl Geometry {
         self.kernel[0] * self.kernel[1]
     }
 
-    /// How many products are summed for an output.
+    /// Number of products per output: the reduction dimension.
     fn depth(&self) -> usize {
         self.inputs_per_group() * self.taps()
     }
 
-    /// How many floats come in for one picture.
+    /// Number of floats of one input image.
     pub fn input_len(&self) -> usize {
         self.input_channels * self.input[0] * self.input[1]
     }
 
-    /// How many floats go out for one picture.
+    /// Number of floats of one output image.
     pub fn output_len(&self) -> usize {
         self.output_channels * self.output[0] * self.output[1]
     }
 
-    /// Rows and columns from the first to the last point any window reads.
+    /// Extent of the padded input that the windows read along an axis.
     fn reach(&self, axis: usize) -> usize {
         (self.output[axis] - 1) * self.stride[axis]
             + (self.kernel[axis] - 1) * self.dilation[axis]
@@ -112,8 +113,8 @@ impl Geometry {
     }
 
     fn check(&self) -> Result<(), GeometryError> {
-        const MOST: usize = 1 << 20;
-        let wrong = Err(GeometryError::Sizes(*self));
+        const MAX: usize = 1 << 20;
+        let invalid = Err(GeometryError::Sizes(*self));
         let sizes = [
             self.input,
             self.output,
@@ -123,92 +124,91 @@ impl Geometry {
         ];
         let channels = [self.input_channels, self.output_channels, self.groups];
         let all = || sizes.iter().flatten().chain(&channels);
-        if all().any(|&size| size == 0 || size > MOST) || self.pad.iter().any(|&pad| pad > MOST) {
-            return wrong;
+        if all().any(|&size| size == 0 || size > MAX) || self.pad.iter().any(|&pad| pad > MAX) {
+            return invalid;
         }
         let whole = |channels: usize| channels.is_multiple_of(self.groups);
         if !whole(self.input_channels) || !whole(self.output_channels) {
-            return wrong;
+            return invalid;
         }
-        // Nothing that is multiplied later may overflow, also where a usize has 32 bits.
+        // Later products of sizes must not overflow, even with a 32-bit usize.
         let product = |factors: &[usize]| {
             let whole = factors
                 .iter()
                 .try_fold(4usize, |all, &f| all.checked_mul(f));
             whole.filter(|&bytes| bytes <= isize::MAX as usize)
         };
-        let mut reached = [0; 2];
-        for (axis, reached) in reached.iter_mut().enumerate() {
+        let mut extent = [0; 2];
+        for (axis, extent) in extent.iter_mut().enumerate() {
             let steps = product(&[self.output[axis] - 1, self.stride[axis]]);
             let window = product(&[self.kernel[axis] - 1, self.dilation[axis]]);
             let (Some(steps), Some(window)) = (steps, window) else {
-                return wrong;
+                return invalid;
             };
-            *reached = (steps / 4 + window / 4 + 1).max(self.input[axis] + self.pad[axis]);
+            *extent = (steps / 4 + window / 4 + 1).max(self.input[axis] + self.pad[axis]);
         }
         let depth = [self.inputs_per_group(), self.kernel[0], self.kernel[1]];
-        let fits = product(&[self.input_channels, reached[0], reached[1]]).is_some()
+        let fits = product(&[self.input_channels, extent[0], extent[1]]).is_some()
             && product(&[self.output_channels, self.output[0], self.output[1]]).is_some()
             && product(&[self.output_channels, depth[0], depth[1], depth[2]]).is_some();
-        if fits { Ok(()) } else { wrong }
+        if fits { Ok(()) } else { invalid }
     }
 }
 
-/// A convolution with its weights: whatever holds the bytes of their little-endian floats, wherever these lie.
+/// A convolution with its weights. `W` holds their little-endian floats as bytes at any alignment.
 #[derive(Clone, Debug)]
 pub struct Convolution<W> {
     geometry: Geometry,
     weights: W,
     bias: Vec<f32>,
-    kind: Kind,
+    algorithm: Algorithm,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum Algorithm {
     Dense(Dense),
     Depthwise(Depthwise),
 }
 
 impl<W: AsRef<[u8]>> Convolution<W> {
-    /// Of weights in the order output channel, input channel, row, column; `bias` is one value a channel that
-    /// goes out.
+    /// Builds a convolution from weights in OIHW order, with one bias per output channel.
     pub fn new(
         geometry: Geometry,
         weights: W,
         bias: Vec<f32>,
     ) -> Result<Convolution<W>, GeometryError> {
-        Convolution::within(dense::ROOM, geometry, weights, bias)
+        Convolution::with_band_floats(dense::BAND_FLOATS, geometry, weights, bias)
     }
 
-    /// The same, with room for so many floats of pictures.
-    fn within(
-        room: usize,
+    /// Builds a convolution that lays out at most this many padded floats at a time.
+    fn with_band_floats(
+        band_floats: usize,
         geometry: Geometry,
         weights: W,
         bias: Vec<f32>,
     ) -> Result<Convolution<W>, GeometryError> {
         geometry.check()?;
-        let wanted = size_of::<Raw>() * geometry.output_channels * geometry.depth();
-        length("weight", weights.as_ref().len(), wanted)?;
+        let expected = size_of::<Raw>() * geometry.output_channels * geometry.depth();
+        length("weight", weights.as_ref().len(), expected)?;
         length("bias", bias.len(), geometry.output_channels)?;
-        let kind = match geometry.inputs_per_group() {
-            1 if geometry.groups > 1 => Kind::Depthwise(Depthwise::new(&geometry)),
-            _ => Kind::Dense(Dense::new(&geometry, room)),
+        let algorithm = match geometry.inputs_per_group() {
+            1 if geometry.groups > 1 => Algorithm::Depthwise(Depthwise::new(&geometry)),
+            _ => Algorithm::Dense(Dense::new(&geometry, band_floats)),
         };
         Ok(Convolution {
             geometry,
             weights,
             bias,
-            kind,
+            algorithm,
         })
     }
 
-    /// Its sizes.
+    /// Returns the geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// One picture, every output raised to `low` and then lowered to `high`.
+    /// Convolves one image and clamps every output to `low` and `high`.
     pub fn run(
         &self,
         input: &[f32],
@@ -217,25 +217,25 @@ impl<W: AsRef<[u8]>> Convolution<W> {
     ) -> Result<(), GeometryError> {
         length("input", input.len(), self.geometry.input_len())?;
         length("output", output.len(), self.geometry.output_len())?;
-        let ends = Ends {
+        let epilogue = Epilogue {
             bias: &self.bias,
             low,
             high,
         };
         let (weights, _) = self.weights.as_ref().as_chunks();
-        match &self.kind {
-            Kind::Dense(dense) => dense.run(&self.geometry, weights, input, output, ends),
-            Kind::Depthwise(depthwise) => {
-                depthwise.run(&self.geometry, weights, input, output, ends);
+        match &self.algorithm {
+            Algorithm::Dense(dense) => dense.run(&self.geometry, weights, input, output, epilogue),
+            Algorithm::Depthwise(depthwise) => {
+                depthwise.run(&self.geometry, weights, input, output, epilogue);
             }
         }
         Ok(())
     }
 }
 
-/// What is added to the sums, and where they are cut.
+/// Bias and clamp, applied to the sums.
 #[derive(Clone, Copy)]
-struct Ends<'a> {
+struct Epilogue<'a> {
     bias: &'a [f32],
     low: f32,
     high: f32,

@@ -1,4 +1,4 @@
-//! Against the definition, summed in f64.
+//! Tests against the definition, accumulated in f64.
 
 use super::{Convolution, Geometry, GeometryError};
 
@@ -13,7 +13,7 @@ fn numbers(count: usize, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Every window, as the definition of a convolution has it.
+/// Computes every window by the definition of a convolution.
 fn reference(g: &Geometry, weights: &[f32], bias: &[f32], input: &[f32]) -> Vec<f32> {
     let (inputs, outputs) = (g.input_channels / g.groups, g.output_channels / g.groups);
     let mut all = Vec::new();
@@ -48,7 +48,8 @@ fn reference(g: &Geometry, weights: &[f32], bias: &[f32], input: &[f32]) -> Vec<
     all
 }
 
-/// Channels in and out, groups; then input, kernel, stride, dilation, pad before, pad after.
+/// Input channels, output channels, groups; then input, kernel, stride, dilation, pad before, pad
+/// after.
 type Case = (
     [usize; 3],
     [usize; 2],
@@ -111,13 +112,13 @@ fn geometry(case: Case) -> Geometry {
     }
 }
 
-/// The bytes of weights, behind one byte: files align nothing.
-fn in_a_file(weights: &[f32]) -> Vec<u8> {
+/// The bytes of the weights after one byte: files guarantee no alignment.
+fn unaligned_bytes(weights: &[f32]) -> Vec<u8> {
     let bytes = weights.iter().flat_map(|weight| weight.to_le_bytes());
     std::iter::once(0).chain(bytes).collect()
 }
 
-fn made(g: &Geometry) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
+fn test_data(g: &Geometry) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
     let weights = g.output_channels * (g.input_channels / g.groups) * g.kernel[0] * g.kernel[1];
     (
         numbers(weights, 1),
@@ -127,43 +128,44 @@ fn made(g: &Geometry) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn every_window_is_summed() {
+fn outputs_match_the_definition() {
     for case in CASES {
         let g = geometry(case);
-        let (weights, bias, input) = made(&g);
-        let wanted = reference(&g, &weights, &bias, &input);
-        let file = in_a_file(&weights);
-        let run = |room: usize| {
+        let (weights, bias, input) = test_data(&g);
+        let expected = reference(&g, &weights, &bias, &input);
+        let file = unaligned_bytes(&weights);
+        let run = |band_floats: usize| {
             let weights = &file[1..];
-            let convolution = Convolution::within(room, g, weights, bias.clone()).unwrap();
+            let convolution =
+                Convolution::with_band_floats(band_floats, g, weights, bias.clone()).unwrap();
             let mut output = vec![f32::NAN; g.output_len()];
             convolution.run(&input, &mut output, WHOLE).unwrap();
             output
         };
-        let output = run(super::dense::ROOM);
-        let largest = wanted
+        let output = run(super::dense::BAND_FLOATS);
+        let largest = expected
             .iter()
             .fold(0.0f32, |most, value| most.max(value.abs()));
-        for (at, (found, wanted)) in output.iter().zip(&wanted).enumerate() {
-            let apart = (found - wanted).abs();
+        for (at, (actual, expected)) in output.iter().zip(&expected).enumerate() {
+            let error = (actual - expected).abs();
             assert!(
-                apart <= 1e-5 * largest,
-                "{g:?}: {found} for {wanted} at {at}"
+                error <= 1e-5 * largest,
+                "{g:?}: {actual} for {expected} at {at}"
             );
         }
-        // However little room there is, the bits are the same.
-        for room in [1, 300, 5000] {
-            assert_eq!(run(room), output, "{g:?} in {room}");
+        // The results do not depend on the band size.
+        for band_floats in [1, 300, 5000] {
+            assert_eq!(run(band_floats), output, "{g:?} in {band_floats}");
         }
     }
 }
 
 #[test]
-fn outputs_are_cut_and_what_is_no_number_stays_none() {
+fn outputs_are_clamped_and_nan_stays_nan() {
     for case in [CASES[0], CASES[7]] {
         let g = geometry(case);
-        let (weights, bias, mut input) = made(&g);
-        let file = in_a_file(&weights);
+        let (weights, bias, mut input) = test_data(&g);
+        let file = unaligned_bytes(&weights);
         let convolution = Convolution::new(g, &file[1..], bias).unwrap();
         let mut whole = vec![0.0; g.output_len()];
         convolution.run(&input, &mut whole, WHOLE).unwrap();
@@ -171,8 +173,8 @@ fn outputs_are_cut_and_what_is_no_number_stays_none() {
         let mut output = vec![0.0; g.output_len()];
         let cut = (-0.25, 0.5);
         convolution.run(&input, &mut output, cut).unwrap();
-        let wanted: Vec<f32> = whole.iter().map(|value| value.clamp(-0.25, 0.5)).collect();
-        assert_eq!(output, wanted);
+        let expected: Vec<f32> = whole.iter().map(|value| value.clamp(-0.25, 0.5)).collect();
+        assert_eq!(output, expected);
         input.fill(f32::NAN);
         convolution.run(&input, &mut output, cut).unwrap();
         assert!(output.iter().all(|value| value.is_nan()));
@@ -180,12 +182,12 @@ fn outputs_are_cut_and_what_is_no_number_stays_none() {
 }
 
 #[test]
-fn sizes_that_contradict_are_errors() {
+fn contradicting_sizes_are_errors() {
     let g = geometry(CASES[7]);
-    let (weights, bias, input) = made(&g);
-    let file = in_a_file(&weights);
+    let (weights, bias, input) = test_data(&g);
+    let file = unaligned_bytes(&weights);
     let weights = &file[1..];
-    let wrong = |g: Geometry| Convolution::new(g, weights, bias.clone()).unwrap_err();
+    let invalid = |g: Geometry| Convolution::new(g, weights, bias.clone()).unwrap_err();
     for g in [
         Geometry { groups: 0, ..g },
         Geometry { groups: 3, ..g },
@@ -203,7 +205,7 @@ fn sizes_that_contradict_are_errors() {
             ..g
         },
     ] {
-        assert_eq!(wrong(g), GeometryError::Sizes(g));
+        assert_eq!(invalid(g), GeometryError::Sizes(g));
     }
     assert!(Convolution::new(g, &weights[1..], bias.clone()).is_err());
     assert!(Convolution::new(g, weights, bias[1..].to_vec()).is_err());

@@ -1,47 +1,47 @@
-//! Between floats and bytes, and between the two kinds of bytes.
+//! Conversions between floats and bytes, and between i8 and u8.
 
 use super::error::{Error, equal};
-use super::output::requantized;
+use super::output::requantize;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use super::vector::{Dequantizer, Quantizer};
 
-/// What the bytes of a tensor mean: `value = scale · (byte - zero_point)`.
+/// Scale and zero point of a u8 tensor: `value = scale · (byte - zero_point)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// One step.
+    /// The scale: the distance between neighbouring values.
     pub scale: f32,
-    /// What stands for zero.
+    /// The byte that represents zero.
     pub zero_point: u8,
 }
 
 impl Scale {
-    /// The byte of a value: `value / scale`, rounded half to even, plus the zero point, saturated: ONNX's
-    /// QuantizeLinear. NaN becomes the zero point.
+    /// Quantizes a value as ONNX QuantizeLinear does: `value / scale`, rounded half to even, plus
+    /// the zero point, saturated. NaN gives the zero point.
     #[inline]
     pub fn byte(self, value: f32) -> u8 {
         Target::whole(self.zero_point).byte(value / self.scale)
     }
 
-    /// The value of a byte: ONNX's DequantizeLinear.
+    /// Dequantizes a byte as ONNX DequantizeLinear does.
     #[inline]
     pub fn value(self, byte: u8) -> f32 {
         (i32::from(byte) - i32::from(self.zero_point)) as f32 * self.scale
     }
 }
 
-/// What the bytes of an output mean, and the ends a fused Relu or Clip sets.
+/// Zero point of an output and the range that a fused Relu or Clip leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What stands for zero.
+    /// The byte that represents zero.
     pub zero_point: u8,
-    /// The least byte that comes out.
+    /// Minimum output byte.
     pub low: u8,
-    /// The greatest byte that comes out.
+    /// Maximum output byte.
     pub high: u8,
 }
 
 impl Target {
-    /// All bytes may come out.
+    /// The full byte range.
     pub fn whole(zero_point: u8) -> Target {
         Target {
             zero_point,
@@ -50,43 +50,43 @@ impl Target {
         }
     }
 
-    /// A value in steps of the output to a byte: rounded half to even, the zero point added, clamped. NaN counts
-    /// as zero.
+    /// Converts a value in steps of the output: rounded half to even, zero point added, clamped.
+    /// NaN gives the zero point.
     #[inline]
     pub fn byte(self, steps: f32) -> u8 {
         let steps = if steps.is_nan() { 0.0 } else { steps };
-        requantized(steps, self.zero_point, self.low, self.high)
+        requantize(steps, self.zero_point, self.low, self.high)
     }
 }
 
-/// How many values are changed at once: as many bytes as a vector.
-pub(super) const MANY: usize = 16;
+/// Values per vectorized conversion: the bytes of one vector.
+pub(super) const LANES: usize = 16;
 
-/// A function of one value that may be quicker for many.
-pub(super) trait Change<F, T> {
-    /// What one value becomes.
+/// An elementwise function with a vectorized variant.
+pub(super) trait Convert<F, T> {
+    /// Converts one value.
     fn one(&self, value: F) -> T;
 
-    /// The same of many.
-    fn many(&self, values: &[F; MANY]) -> [T; MANY];
+    /// Converts a vector of values.
+    fn many(&self, values: &[F; LANES]) -> [T; LANES];
 }
 
-/// Nothing changes.
-pub(super) struct Same;
+/// The identity.
+pub(super) struct Identity;
 
-impl<T: Copy> Change<T, T> for Same {
+impl<T: Copy> Convert<T, T> for Identity {
     #[inline(always)]
     fn one(&self, value: T) -> T {
         value
     }
 
     #[inline(always)]
-    fn many(&self, values: &[T; MANY]) -> [T; MANY] {
+    fn many(&self, values: &[T; LANES]) -> [T; LANES] {
         *values
     }
 }
 
-/// Floats to bytes of this scale.
+/// Floats to bytes with this scale.
 pub(super) struct Quantize {
     to: Scale,
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -103,15 +103,15 @@ impl Quantize {
     }
 }
 
-impl Change<f32, u8> for Quantize {
+impl Convert<f32, u8> for Quantize {
     #[inline(always)]
     fn one(&self, value: f32) -> u8 {
         self.to.byte(value)
     }
 
     #[inline(always)]
-    fn many(&self, values: &[f32; MANY]) -> [u8; MANY] {
-        // What a compiler makes of the plain loop takes twice as long.
+    fn many(&self, values: &[f32; LANES]) -> [u8; LANES] {
+        // The compiler's vectorization of the scalar loop takes twice the time.
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         return self.vectors.sixteen(values);
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
@@ -119,7 +119,7 @@ impl Change<f32, u8> for Quantize {
     }
 }
 
-/// Bytes of this scale to floats.
+/// Bytes with this scale to floats.
 pub(super) struct Dequantize {
     from: Scale,
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -136,14 +136,14 @@ impl Dequantize {
     }
 }
 
-impl Change<u8, f32> for Dequantize {
+impl Convert<u8, f32> for Dequantize {
     #[inline(always)]
     fn one(&self, value: u8) -> f32 {
         self.from.value(value)
     }
 
     #[inline(always)]
-    fn many(&self, values: &[u8; MANY]) -> [f32; MANY] {
+    fn many(&self, values: &[u8; LANES]) -> [f32; LANES] {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
         return self.vectors.sixteen(values);
         #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
@@ -151,49 +151,50 @@ impl Change<u8, f32> for Dequantize {
     }
 }
 
-/// Changes every value.
-fn each<F: Copy, T>(
+/// Converts all values.
+fn convert_all<F: Copy, T>(
     values: &[F],
     output: &mut [T],
-    change: &impl Change<F, T>,
+    conversion: &impl Convert<F, T>,
 ) -> Result<(), Error> {
     equal("the output", values.len(), output.len())?;
     let ((values, last), (output, end)) = (values.as_chunks(), output.as_chunks_mut());
     for (to, from) in output.iter_mut().zip(values) {
-        *to = change.many(from);
+        *to = conversion.many(from);
     }
     for (to, &from) in end.iter_mut().zip(last) {
-        *to = change.one(from);
+        *to = conversion.one(from);
     }
     Ok(())
 }
 
-/// QuantizeLinear of floats to u8. (For i8: the zero point plus 128, then [`flip`].)
+/// QuantizeLinear of floats to u8. For i8, add 128 to the zero point, then [`flip`].
 pub fn quantize(values: &[f32], to: Scale, output: &mut [u8]) -> Result<(), Error> {
-    each(values, output, &Quantize::new(to))
+    convert_all(values, output, &Quantize::new(to))
 }
 
 /// DequantizeLinear of u8 to floats.
 pub fn dequantize(values: &[u8], from: Scale, output: &mut [f32]) -> Result<(), Error> {
-    each(values, output, &Dequantize::new(from))
+    convert_all(values, output, &Dequantize::new(from))
 }
 
-/// Turns the bytes of i8 values into the u8 values 128 higher, or back: `x xor 0x80`.
+/// Maps i8 bytes to the u8 values 128 higher, and back: `x xor 0x80`.
 pub fn flip(values: &mut [u8]) {
     for value in values {
         *value ^= 0x80;
     }
 }
 
-/// The range of values by ONNX's DynamicQuantizeLinear: u8 over the values' range and zero.
+/// Computes scale and zero point as ONNX DynamicQuantizeLinear does: u8 over the range of the
+/// values and zero.
 ///
-/// Values that are all zero get the scale 1, as in ONNX Runtime (a scale of 0 could not be divided by).
+/// A tensor of zeros gets scale 1, as in ONNX Runtime, because division by scale 0 is undefined.
 pub fn dynamic_scale(values: &[f32]) -> Scale {
-    let [least, greatest, _] = crate::Ends::of(values).reach;
+    let [least, greatest, _] = crate::Extrema::of(values).reach;
     scale_between(least, greatest)
 }
 
-/// The same where the least and the greatest value are known.
+/// Computes scale and zero point of DynamicQuantizeLinear from a known minimum and maximum.
 pub fn scale_between(least: f32, greatest: f32) -> Scale {
     let (least, greatest) = (least.min(0.0), greatest.max(0.0));
     let scale = if greatest == least {
@@ -204,11 +205,11 @@ pub fn scale_between(least: f32, greatest: f32) -> Scale {
     let zero_point = (0.0 - least) / scale;
     Scale {
         scale,
-        zero_point: requantized(zero_point, 0, 0, u8::MAX),
+        zero_point: requantize(zero_point, 0, 0, u8::MAX),
     }
 }
 
-/// DynamicQuantizeLinear: finds the range, quantizes, and says with what scale.
+/// DynamicQuantizeLinear: quantizes over the values' own range and returns the scale used.
 pub fn dynamic_quantize(values: &[f32], output: &mut [u8]) -> Result<Scale, Error> {
     let scale = dynamic_scale(values);
     quantize(values, scale, output)?;

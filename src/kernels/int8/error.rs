@@ -1,47 +1,47 @@
-//! Why a kernel refuses its arguments.
+//! Errors for invalid kernel arguments.
 
 use core::fmt;
 
-use super::Form;
+use super::Isa;
 
-/// What is wrong with the arguments of a kernel. Nothing was written where one of these comes back.
+/// Invalid arguments of a kernel. The kernel has written nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A slice holds fewer values than the shape says.
+    /// A slice holds fewer values than its shape requires.
     TooShort {
-        /// Which slice.
+        /// Name of the slice.
         what: &'static str,
-        /// How many values the shape asks for.
+        /// Required number of values.
         needed: usize,
-        /// How many there are.
+        /// Actual number of values.
         found: usize,
     },
-    /// Two numbers that must be equal are not.
+    /// Two sizes that must be equal differ, or a size exceeds its limit.
     Mismatch {
-        /// Of what.
+        /// Name of the size.
         what: &'static str,
-        /// The number one argument implies.
+        /// Size or limit according to one argument.
         expected: usize,
-        /// The number another one has.
+        /// Size according to another argument.
         found: usize,
     },
     /// A size that must be at least one is zero.
     Zero {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
     },
-    /// A size does not fit the address space, or a product of sizes.
+    /// A size or a product of sizes does not fit the address space.
     TooLarge {
-        /// Which size.
+        /// Name of the size.
         what: &'static str,
     },
-    /// A factor that is infinite, no number, or so large that products with it could be.
+    /// A factor is infinite, NaN, or so large that its products may overflow.
     NotFinite {
-        /// Which factors.
+        /// Name of the factors.
         what: &'static str,
     },
-    /// This build or this machine cannot run the form that was asked for.
-    Unavailable(Form),
+    /// The requested ISA is not available in this build or on this machine.
+    Unavailable(Isa),
 }
 
 impl fmt::Display for Error {
@@ -56,16 +56,16 @@ impl fmt::Display for Error {
                 what,
                 expected,
                 found,
-            } => write!(to, "{what}: {found} where {expected} was expected"),
+            } => write!(to, "{what}: expected {expected}, found {found}"),
             Error::Zero { what } => write!(to, "{what} is zero"),
             Error::TooLarge { what } => {
                 write!(to, "{what} is larger than this machine can address")
             }
             Error::NotFinite { what } => write!(to, "{what}: not finite, or too large"),
-            Error::Unavailable(form) => {
+            Error::Unavailable(isa) => {
                 write!(
                     to,
-                    "the kernel form {form} cannot run on this machine; Form::available lists those that can"
+                    "the instruction set {isa} is not available here; Isa::available lists those that are"
                 )
             }
         }
@@ -74,9 +74,9 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// The product of sizes, or an error naming what they are the size of.
+/// Multiplies sizes, or returns an error with the name of the result.
 pub(super) fn product(what: &'static str, sizes: &[usize]) -> Result<usize, Error> {
-    // isize: what a slice may span.
+    // A slice spans at most isize::MAX bytes.
     sizes
         .iter()
         .try_fold(1usize, |all, &size| all.checked_mul(size))
@@ -84,7 +84,7 @@ pub(super) fn product(what: &'static str, sizes: &[usize]) -> Result<usize, Erro
         .ok_or(Error::TooLarge { what })
 }
 
-/// Holds a slice's length against what its shape needs.
+/// Checks that a slice is long enough for its shape.
 pub(super) fn at_least(what: &'static str, found: usize, needed: usize) -> Result<(), Error> {
     if found < needed {
         return Err(Error::TooShort {
@@ -96,7 +96,7 @@ pub(super) fn at_least(what: &'static str, found: usize, needed: usize) -> Resul
     Ok(())
 }
 
-/// Holds two numbers that must be equal against each other.
+/// Checks that two sizes are equal.
 pub(super) fn equal(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {
     if expected != found {
         return Err(Error::Mismatch {
@@ -108,8 +108,8 @@ pub(super) fn equal(what: &'static str, expected: usize, found: usize) -> Result
     Ok(())
 }
 
-/// Holds factors to magnitudes whose products with sums of bytes stay finite, so that no NaN comes about: what
-/// comparisons do with one is not the same in every vector form.
+/// Checks that products of the factors with accumulators stay finite, so that no NaN arises. Vector
+/// comparisons with NaN differ between ISAs.
 pub(super) fn finite(what: &'static str, factors: &[f32]) -> Result<(), Error> {
     if factors.iter().all(|factor| factor.abs() <= 1e28) {
         Ok(())
@@ -118,7 +118,8 @@ pub(super) fn finite(what: &'static str, factors: &[f32]) -> Result<(), Error> {
     }
 }
 
-/// How many values `count` runs of `length`, `stride` apart, span: the last run needs no stride.
+/// Returns the span of `count` runs of `length` values, `stride` apart. The last run needs no
+/// stride.
 pub(super) fn span(
     what: &'static str,
     count: usize,
@@ -127,7 +128,7 @@ pub(super) fn span(
 ) -> Result<usize, Error> {
     if stride < length && count > 1 {
         return Err(Error::Mismatch {
-            what: "a stride shorter than what it strides over",
+            what: "a stride shorter than its rows",
             expected: length,
             found: stride,
         });

@@ -1,19 +1,21 @@
-//! Integer kernels: activations u8, weights i8, channels last.
+//! Integer kernels: u8 activations, i8 weights, NHWC.
 //!
-//! Conventions (docs/kernels.md has them at length): an i8 tensor is brought to u8 where it enters, by flipping the
-//! top bit of its values and of its zero point; u8 weights are brought to i8 in the same way. Sums are i32
-//! and wrap. Every kernel gives the same integers in every form, those of its plain form in [`reference`].
-//! What does not fit together is an [`Error`], never a panic.
+//! docs/kernels.md describes the conventions. Activation tensors of i8 become u8 on entry, by
+//! flipping the top bit of their values and of their zero point. u8 weights become i8 likewise.
+//! Accumulators are i32 and wrap. Every kernel returns the same integers on every ISA, equal to
+//! those of [`reference`]. Invalid arguments give an [`Error`], never a panic.
 
 mod blocks;
+mod byte_copy;
 mod conv;
 mod convert;
+mod data_movement;
 mod depthwise;
 mod error;
-mod form;
 mod gemm;
-mod layout;
-mod moves;
+mod int16;
+mod isa;
+mod layout_conversion;
 mod normalize;
 mod output;
 mod pairwise;
@@ -27,22 +29,24 @@ mod shape;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 mod shuffle;
 mod table;
-mod turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod vector;
-mod wide;
 
-pub use blocks::{BlockWeights, Blocks, ZeroPoints, block_gemm, rows_of_tiles};
-pub use conv::{ConvShape, ConvWeights, TransposedWeights, Way, conv, transposed};
+pub use blocks::{BlockWeights, BlockwiseMatrix, ZeroPoints, block_gemm, rows_of_tiles};
+pub use conv::{ConvAlgorithm, ConvShape, ConvWeights, TransposedWeights, conv, transposed};
 pub use convert::{
     Scale, Target, dequantize, dynamic_quantize, dynamic_scale, flip, quantize, scale_between,
 };
+pub use data_movement::{
+    BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
+};
 pub use depthwise::{DepthwiseWeights, depthwise};
 pub use error::Error;
-pub use form::Form;
-pub use gemm::{Layout, Weights, gemm, gemm_columns};
-pub use layout::{
-    BlockOrder, Padding, depth_to_space, padded, permute, select, space_to_depth, stepped,
+pub use gemm::{WeightLayout, Weights, gemm, gemm_columns};
+pub use int16::{Int16Grid, Plane, join, join_bytes, join_sums, plane, snap, snap_in_place};
+pub use isa::Isa;
+pub use layout_conversion::{
+    dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
 };
 pub use normalize::{Affine, layer_norm, softmax, softmax_reals};
 pub use output::{Output, Requantize};
@@ -52,11 +56,15 @@ pub use pool::{
 };
 pub use reals::{Arithmetic, Reals, arithmetic, layer_norm_reals, mean};
 pub use resize::{
-    Between, Coordinates, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
+    Coordinates, LinearTap, Nearest, linear_pixels, nearest_pixels, resize_linear, resize_nearest,
 };
 pub use shape::{Image, Rows, Window};
 pub use table::{Table, WideTable, copy_rows};
-pub use turn::{
-    dequantize_to_channels_first, quantize_to_channels_last, to_channels_first, to_channels_last,
-};
-pub use wide::{Grid, Plane, join, join_bytes, join_sums, plane, snap, snap_in_place};
+
+// Former names, until their users are renamed.
+pub use blocks::BlockwiseMatrix as Blocks;
+pub use conv::ConvAlgorithm as Way;
+pub use gemm::WeightLayout as Layout;
+pub use int16::Int16Grid as Grid;
+pub use isa::Isa as Form;
+pub use resize::LinearTap as Between;

@@ -1,18 +1,18 @@
-//! Softmax and normalizations, bytes in and bytes out.
+//! Softmax and normalizations of byte tensors.
 //!
-//! Floats inside, by operations whose rounding IEEE fixes and in an order that is fixed: the same bytes on every
-//! machine and in every build.
+//! Internally they compute with floats, using operations with IEEE 754 rounding in a fixed order.
+//! Results are the same bytes on every machine and in every build.
 
 use super::convert::{Scale, Target};
 use super::error::{Error, at_least, equal, product};
+use super::int16::RUN;
 use super::reals::Reals;
-use super::wide::RUN;
 
-/// `e^x` for `x ≤ 0`, to about 1 part in 10^15, by additions and multiplications only: a library's differs from
-/// machine to machine.
+/// Returns `e^x` for `x ≤ 0` with a relative error of about 10^-15, by additions and
+/// multiplications only. Library versions differ between platforms.
 ///
-/// `x = -(n · ln 2 + r)` with `0 ≤ r < ln 2`, so `e^x = 2^-n · e^-r`; the series of `e^-r` has terms below
-/// `0.7^k / k!`, which is under 10^-17 for k = 16.
+/// `x = -(n · ln 2 + r)` with `0 ≤ r < ln 2`, so `e^x = 2^-n · e^-r`. The series of `e^-r` has
+/// terms below `0.7^k / k!`, under 10^-17 for k = 16.
 fn exponential(x: f64) -> f64 {
     let x = -x;
     if x > 700.0 || x.is_nan() {
@@ -28,9 +28,9 @@ fn exponential(x: f64) -> f64 {
     sum * f64::from_bits((1023 - whole as u64) << 52)
 }
 
-/// Softmax of rows of `length` values. `from` is the input's scale; its zero point falls out.
+/// Softmax of rows of `length` values. `from` is the input's scale; its zero point cancels.
 ///
-/// With bytes, `e^(scale · (x - greatest))` takes 256 values at most: a table.
+/// For bytes, `e^(scale · (x - max))` takes at most 256 values: a table.
 pub fn softmax(
     values: &[u8],
     length: usize,
@@ -51,10 +51,10 @@ pub fn softmax(
         .chunks_exact(length)
         .zip(output.chunks_exact_mut(length))
     {
-        // A negative scale would turn the order round; ONNX has none, and its magnitude is taken.
+        // A negative scale would reverse the order. ONNX has none; the magnitude is used.
         let greatest = row.iter().copied().max().unwrap_or(0);
         let power = |&value: &u8| powers[usize::from(greatest - value)];
-        // Four sums, so that one addition need not wait for the other.
+        // Four partial sums hide the latency of an addition.
         let mut sums = [0.0f64; 4];
         for (at, value) in row.iter().enumerate() {
             sums[at % 4] += power(value);
@@ -76,10 +76,10 @@ pub fn softmax(
     Ok(())
 }
 
-/// Values looked at side by side, so that a loop over them is done in vectors.
+/// Partial results per loop, so that it vectorizes.
 const LANES: usize = 8;
 
-/// Softmax of rows of `length` reals.
+/// Softmax of rows of `length` floats.
 pub fn softmax_reals(values: &[f32], length: usize, output: &mut [f32]) -> Result<(), Error> {
     rows(values.len(), length, output.len())?;
     let whole = values.chunks_exact(length.max(1));
@@ -113,13 +113,14 @@ pub fn softmax_reals(values: &[f32], length: usize, output: &mut [f32]) -> Resul
     Ok(())
 }
 
-/// `e^x` for `x ≤ 0` in 32 bits, to some parts in 10^7: a step of 16 bits is a hundred times that.
+/// Returns `e^x` for `x ≤ 0` in f32 with a relative error of a few 10^-7, far below a 16-bit step.
 ///
-/// `x = n · ln 2 + r` with n whole and `|r| ≤ ln 2 / 2`, so `e^x = 2^n · e^r`. `ln 2` is taken in two parts, of which n times the first is
-/// exact, and what the series leaves out is below `0.35^8 / 8!`. There is no branch, so that a loop of it is done in vectors.
+/// `x = n · ln 2 + r` with integer n and `|r| ≤ ln 2 / 2`, so `e^x = 2^n · e^r`. `ln 2` is split
+/// into two parts, such that n times the first is exact. The series' remainder is below
+/// `0.35^8 / 8!`. There is no branch, so that loops vectorize.
 #[inline(always)]
 fn short_exponential(x: f32) -> f32 {
-    const INTEGERS_ONLY: f32 = 12_582_912.0;
+    const ROUNDING_MAGIC: f32 = 12_582_912.0;
     /// `1/k!` from k = 7 down to 1.
     const TERMS: [f32; 7] = [
         1.0 / 5040.0,
@@ -131,50 +132,47 @@ fn short_exponential(x: f32) -> f32 {
         1.0,
     ];
     const PARTS: [f32; 2] = [355.0 / 512.0, -2.121_944_4e-4];
-    // Below is 2^-127, whose exponent stands for nothing.
+    // Below this lies 2^-127, whose exponent bits are not those of a normal number.
     let x = if x >= -88.0 { x } else { -88.0 };
-    let counted = x * core::f32::consts::LOG2_E + INTEGERS_ONLY;
-    let whole = counted - INTEGERS_ONLY;
+    let magic_steps = x * core::f32::consts::LOG2_E + ROUNDING_MAGIC;
+    let whole = magic_steps - ROUNDING_MAGIC;
     let rest = x - whole * PARTS[0] - whole * PARTS[1];
     let mut sum = 0.0;
     for term in TERMS {
         sum = (sum + term) * rest;
     }
-    (1.0 + sum) * f32::from_bits(counted.to_bits().wrapping_add(127) << 23)
+    (1.0 + sum) * f32::from_bits(magic_steps.to_bits().wrapping_add(127) << 23)
 }
 
-/// What a normalization multiplies and adds after normalizing: numbers that count for `each` neighbours, and begin anew at their end.
+/// Scale and bias of a normalization. Each entry applies to `each` consecutive values; the entries
+/// repeat from the start after the last one.
 #[derive(Clone, Copy, Debug)]
 pub struct Affine<'a> {
-    /// One a value of a row of a layer normalization; else one a channel.
+    /// One entry per value of a row for layer normalization, otherwise one per channel.
     pub scale: &'a [f32],
-    /// As many, or none.
+    /// Entries in the same number, or none.
     pub bias: Option<&'a [f32]>,
-    /// How many neighbours one of them is for.
+    /// Consecutive values per entry.
     pub each: usize,
-    /// The place of the first value among all that there are.
+    /// Index of the first value within the whole tensor.
     pub first: usize,
 }
 
 impl Affine<'_> {
-    /// Whether there is one of each for every value of rows, which have some.
+    /// Checks that the entries repeat in whole rows. Rows are not empty.
     pub(super) fn check(&self, length: usize) -> Result<(), Error> {
         let count = product(
             "the scale of a normalization",
             &[self.scale.len(), self.each],
         )?;
         at_least("the scale of a normalization", count, 1)?;
-        equal(
-            "what remains of the scale after whole rows",
-            0,
-            count % length,
-        )?;
+        equal("scales beyond whole rows", 0, count % length)?;
         self.bias.map_or(Ok(()), |bias| {
             equal("the bias of a normalization", self.scale.len(), bias.len())
         })
     }
 
-    /// Scales and biases of the values from that place on.
+    /// Writes scales and biases of the values from an index on.
     pub(super) fn fill(&self, at: usize, [scales, biases]: [&mut [f32]; 2]) {
         let of = |values| Reals {
             values,
@@ -185,9 +183,11 @@ impl Affine<'_> {
     }
 }
 
-/// Layer normalization of rows of `length` values, or that of images, whose rows are channels or groups of them: `(x - mean) / sqrt(variance + epsilon) · scale + bias`.
+/// Layer normalization of rows of `length` values:
+/// `(x - mean) / sqrt(variance + epsilon) · scale + bias`. For images, rows are channels or groups
+/// of them.
 ///
-/// Sums of bytes and of their squares are exact in integers: `variance = (n · Σx² - (Σx)²) / n²`.
+/// Sums of bytes and of their squares are exact integers: `variance = (n · Σx² - (Σx)²) / n²`.
 pub fn layer_norm(
     values: &[u8],
     length: usize,
@@ -202,7 +202,7 @@ pub fn layer_norm(
         return Ok(());
     }
     affine.check(length)?;
-    // (n · Σx²) fits u64 below this.
+    // Below this, n · Σx² fits u64.
     if length > u32::MAX as usize / 256 {
         return Err(Error::TooLarge {
             what: "a row of the layer normalization",
@@ -215,7 +215,7 @@ pub fn layer_norm(
         .zip(output.chunks_exact_mut(length));
     for (place, (row, output)) in rows.enumerate() {
         let (mut sum, mut squares) = (0u64, 0u64);
-        // A portion's sums fit u32.
+        // Sums of a portion fit u32.
         for portion in row.chunks(1 << 16) {
             let (mut part, mut part_squares) = (0u32, 0u32);
             for &value in portion {
@@ -252,7 +252,7 @@ fn rows(values: usize, length: usize, output: usize) -> Result<(), Error> {
             what: "the length of a row",
         }),
         Some(rest) if rest > 0 => Err(Error::Mismatch {
-            what: "what remains of the values after whole rows",
+            what: "values beyond whole rows",
             expected: 0,
             found: rest,
         }),
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exponential_is_the_librarys_to_a_few_bits() {
+    fn exponential_matches_the_library_to_a_few_bits() {
         for step in 0..7000 {
             let x = -f64::from(step) * 0.1;
             let (ours, theirs) = (exponential(x), x.exp());

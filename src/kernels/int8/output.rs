@@ -1,27 +1,28 @@
-//! What becomes of the i32 accumulators of a gemm or convolution, and how large the outputs must be.
+//! Epilogues of GEMM and convolutions: from i32 accumulators to the output, with its size checks.
 
 use super::error::{Error, at_least, equal, finite, span};
 
-/// From accumulators to u8: `clamp(round_half_even(accumulator · multiplier) + zero_point, low, high)`.
+/// Requantization of accumulators to u8: `clamp(round_half_even(accumulator · multiplier) +
+/// zero_point, low, high)`.
 ///
-/// All of it in f32: the accumulator is rounded to f32, then the product is.
+/// All steps are f32: the accumulator is rounded to f32, then the product is.
 #[derive(Clone, Copy, Debug)]
 pub struct Requantize<'a> {
-    /// `scale of x · scale of the column's weights / scale of y`, for each column.
+    /// `input scale · weight scale / output scale` per column.
     pub multipliers: &'a [f32],
-    /// The output's.
+    /// Zero point of the output.
     pub zero_point: u8,
-    /// The least value that comes out: fused Relu and Clip.
+    /// Minimum output: fused Relu and Clip.
     pub low: u8,
-    /// The greatest value that comes out.
+    /// Maximum output.
     pub high: u8,
 }
 
 impl Requantize<'_> {
-    /// One accumulator of one column.
+    /// Requantizes one accumulator of a column.
     #[inline]
     pub fn value(&self, column: usize, accumulator: i32) -> u8 {
-        requantized(
+        requantize(
             accumulator as f32 * self.multipliers[column],
             self.zero_point,
             self.low,
@@ -30,64 +31,66 @@ impl Requantize<'_> {
     }
 }
 
-/// A value in steps of the output's scale to u8: rounded half to even, the zero point added, clamped.
+/// Converts a value in steps of the output's scale to u8: rounded half to even, zero point added,
+/// clamped.
 ///
-/// The clamp stands before the rounding, which changes nothing because its ends are whole numbers, and makes
-/// the cast safe. No step is NaN: factors are finite, and [`Target::byte`](super::Target::byte) sees to what else there is.
+/// The clamp precedes the rounding. This changes nothing, because its bounds are integers, and it
+/// makes the cast safe. `steps` is not NaN: factors are finite, and
+/// [`Target::byte`](super::Target::byte) filters other sources.
 #[inline]
-pub(super) fn requantized(steps: f32, zero_point: u8, low: u8, high: u8) -> u8 {
+pub(super) fn requantize(steps: f32, zero_point: u8, low: u8, high: u8) -> u8 {
     let zero_point = f32::from(zero_point);
     let (low, high) = (f32::from(low) - zero_point, f32::from(high) - zero_point);
     let steps = if steps > low { steps } else { low };
     let steps = if steps < high { steps } else { high };
-    (rounded(steps) + zero_point as i32) as u8
+    (round_half_even(steps) + zero_point as i32) as u8
 }
 
-/// Half to even, for magnitudes up to 2^22: between 2^23 and 2^24 the last bit of an f32 is worth one, so
-/// adding 1.5 · 2^23 rounds, and the sum's bits count up from the magic number's.
+/// Rounds half to even, for magnitudes up to 2^22. Between 2^23 and 2^24 one ulp of an f32 is 1.
+/// Adding 1.5 · 2^23 therefore rounds, and the bits of the sum count from those of the constant.
 #[inline]
-pub(super) fn rounded(value: f32) -> i32 {
+pub(super) fn round_half_even(value: f32) -> i32 {
     (value + MAGIC).to_bits() as i32 - MAGIC.to_bits() as i32
 }
 
 /// 1.5 · 2^23.
 pub(super) const MAGIC: f32 = 12_582_912.0;
 
-/// Where accumulators go. A row is one row of a matrix, or one pixel of an image; `stride` is the distance
-/// between the beginnings of two rows, so that an output may be a part of a wider one (a Concat's).
+/// Destination of the accumulators. A row is a row of a matrix or a pixel of an image. `stride` is
+/// the distance between rows; an output can thus be part of a wider one, such as a Concat's.
 #[derive(Debug)]
 pub enum Output<'a> {
-    /// To u8, in the output's own scale.
+    /// Requantized to u8.
     Requantized {
         /// Row r, column c is at `r · stride + c`.
         values: &'a mut [u8],
         /// At least the number of columns.
         stride: usize,
-        /// How.
+        /// Multipliers, zero point and clamp.
         by: Requantize<'a>,
     },
-    /// As they are: MatMulInteger, ConvInteger.
+    /// Unchanged accumulators: MatMulInteger, ConvInteger.
     Accumulators {
         /// Row r, column c is at `r · stride + c`.
         values: &'a mut [i32],
         /// At least the number of columns.
         stride: usize,
     },
-    /// To floats: `accumulator · scale + bias`, each operation rounded.
+    /// Dequantized to floats: `accumulator · scale + bias`, each operation rounded.
     Floats {
         /// Row r, column c is at `r · stride + c`.
         values: &'a mut [f32],
         /// At least the number of columns.
         stride: usize,
-        /// `scale of x · scale of the column's weights`.
+        /// `input scale · weight scale` per column.
         scales: &'a [f32],
-        /// One a column.
+        /// One float bias per column.
         bias: Option<&'a [f32]>,
     },
 }
 
 impl Output<'_> {
-    /// Whether `rows × columns` values have room, and every column has its factors.
+    /// Checks that `rows × columns` values fit and every column has its factors.
     pub(super) fn check(&self, rows: usize, columns: usize) -> Result<(), Error> {
         let (length, stride) = match self {
             Output::Requantized { values, stride, by } => {
@@ -102,7 +105,7 @@ impl Output<'_> {
                 scales,
                 bias,
             } => {
-                // Nothing is compared with these floats, so they may be infinite, or no numbers.
+                // These floats are never compared, so they may be infinite or NaN.
                 equal("scales", columns, scales.len())?;
                 if let Some(bias) = bias {
                     equal("float bias", columns, bias.len())?;
@@ -114,7 +117,8 @@ impl Output<'_> {
         at_least("the output", length, needed)
     }
 
-    /// Writes one accumulator, in plain words: what the reference does, and runs are held to.
+    /// Writes one accumulator by the definition. The reference uses it, and vector code is tested
+    /// against it.
     #[inline]
     pub(super) fn put(&mut self, row: usize, column: usize, accumulator: i32) {
         match self {
@@ -139,30 +143,30 @@ impl Output<'_> {
         }
     }
 
-    /// Writes the first columns of rows of accumulators, from a row and column on.
+    /// Writes the first columns of a tile of accumulators, at a row and column.
     #[inline(always)]
-    pub(super) fn put_tile<const WIDE: usize>(
+    pub(super) fn put_tile<const NR: usize>(
         &mut self,
         [row, column]: [usize; 2],
-        tile: &[[i32; WIDE]],
+        tile: &[[i32; NR]],
         columns: usize,
     ) {
         for (at, sums) in tile.iter().enumerate() {
-            // Of a length that is known while compiling, mostly.
-            match columns == WIDE {
+            // Mostly a full tile, whose length is known at compile time.
+            match columns == NR {
                 true => self.put_run([row + at, column], sums),
                 false => self.put_run([row + at, column], &sums[..columns]),
             }
         }
     }
 
-    /// Writes a row of accumulators, one a column.
+    /// Writes a row of accumulators, one per column.
     #[inline(always)]
     pub(super) fn put_row(&mut self, row: usize, sums: &[i32]) {
         self.put_run([row, 0], sums);
     }
 
-    /// Writes neighbours of a row, from a column on: `put` in loops that become vector code.
+    /// Writes consecutive accumulators of a row. It equals `put` in loops that vectorize.
     #[inline(always)]
     fn put_run(&mut self, [row, column]: [usize; 2], sums: &[i32]) {
         match self {
@@ -170,7 +174,7 @@ impl Output<'_> {
                 let values = &mut values[row * *stride + column..][..sums.len()];
                 let multipliers = &by.multipliers[column..][..sums.len()];
                 for ((byte, &sum), &multiplier) in values.iter_mut().zip(sums).zip(multipliers) {
-                    *byte = requantized(sum as f32 * multiplier, by.zero_point, by.low, by.high);
+                    *byte = requantize(sum as f32 * multiplier, by.zero_point, by.low, by.high);
                 }
             }
             Output::Accumulators { values, stride } => {
@@ -196,11 +200,11 @@ impl Output<'_> {
         }
     }
 
-    /// The part that begins at a row and a column and has that many columns.
+    /// Returns the sub-matrix that begins at a row and a column, with this many columns.
     pub(super) fn part(&mut self, row: usize, column: usize, columns: usize) -> Output<'_> {
         match self {
             Output::Requantized { values, stride, by } => Output::Requantized {
-                values: from(values, row * *stride + column),
+                values: tail(values, row * *stride + column),
                 stride: *stride,
                 by: Requantize {
                     multipliers: &by.multipliers[column..column + columns],
@@ -208,7 +212,7 @@ impl Output<'_> {
                 },
             },
             Output::Accumulators { values, stride } => Output::Accumulators {
-                values: from(values, row * *stride + column),
+                values: tail(values, row * *stride + column),
                 stride: *stride,
             },
             Output::Floats {
@@ -217,7 +221,7 @@ impl Output<'_> {
                 scales,
                 bias,
             } => Output::Floats {
-                values: from(values, row * *stride + column),
+                values: tail(values, row * *stride + column),
                 stride: *stride,
                 scales: &scales[column..column + columns],
                 bias: bias.map(|bias| &bias[column..column + columns]),
@@ -225,8 +229,8 @@ impl Output<'_> {
         }
     }
 
-    /// Every how manieth row: what a phase of a transposed convolution writes.
-    pub(super) fn every(self, step: usize) -> Self {
+    /// Returns every `step`-th row: the pixels of one phase of a transposed convolution.
+    pub(super) fn strided(self, step: usize) -> Self {
         match self {
             Output::Requantized { values, stride, by } => Output::Requantized {
                 values,
@@ -252,7 +256,7 @@ impl Output<'_> {
     }
 }
 
-/// The rest of a slice; nothing where it begins beyond the end (a part of no rows).
-fn from<T>(values: &mut [T], start: usize) -> &mut [T] {
+/// Returns the rest of a slice. It is empty if `start` lies beyond the end (a part without rows).
+fn tail<T>(values: &mut [T], start: usize) -> &mut [T] {
     values.get_mut(start..).unwrap_or_default()
 }

@@ -1,30 +1,33 @@
-//! Sums, differences and products of two tensors, each with a scale of its own, and the greater or lesser of two with one scale.
+//! Binary operators on bytes: sums, differences and products of two scales; maximum and minimum of
+//! one scale.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 use core::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, u8x16_splat, v128, v128_load};
 
+use super::byte_copy;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-use super::convert::MANY;
+use super::convert::LANES;
 use super::convert::Target;
 use super::error::{Error, finite, product};
-use super::moves;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-use super::vector::{Begins, Ends, opaque, store_sixteen};
+use super::vector::{CenteredBytes, Requantizer, opaque, store_sixteen};
 
-/// One of the two tensors. Output i sees value `(i / each) mod length`: with `each` = 1 a shorter tensor repeats
-/// (channels last, one value a channel), with `each` = channels it has one value a pixel; a constant is one value.
+/// One operand. Output i reads value `(i / each) mod length`.
+///
+/// With `each` = 1 a shorter tensor repeats (NHWC, one value per channel). With `each` = channels
+/// there is one value per pixel. A constant is a single value.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
-    /// Its bytes.
+    /// The bytes.
     pub values: &'a [u8],
-    /// How many outputs in a run see the same value.
+    /// Consecutive outputs that read the same value.
     pub each: usize,
-    /// What stands for zero.
+    /// Zero point.
     pub zero_point: u8,
 }
 
 impl<'a> Operand<'a> {
-    /// As long as the output, or repeating.
+    /// An operand as long as the output, or repeating.
     pub fn new(values: &'a [u8], zero_point: u8) -> Operand<'a> {
         Operand {
             values,
@@ -33,7 +36,7 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Whether its values, each and all repeated, make the output.
+    /// Checks that the repeated values fill the output exactly.
     fn check(&self, length: usize) -> Result<(), Error> {
         let unit = product("an operand", &[self.values.len(), self.each])?;
         if length == 0 {
@@ -47,7 +50,7 @@ impl<'a> Operand<'a> {
         match length % unit {
             0 => Ok(()),
             rest => Err(Error::Mismatch {
-                what: "what remains of the output when an operand is repeated",
+                what: "outputs beyond whole repetitions of an operand",
                 expected: 0,
                 found: rest,
             }),
@@ -55,8 +58,9 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// `a_multiplier · (a - a_zero) + b_multiplier · (b - b_zero)` in steps of the output, where a multiplier is the
-/// operand's scale over the output's; a negative one subtracts. Both products and the sum are rounded to f32.
+/// Computes `a_multiplier · (a - a₀) + b_multiplier · (b - b₀)` in steps of the output. A
+/// multiplier is the operand's scale divided by the output's; a negative one subtracts. Both
+/// products and the sum are rounded to f32.
 pub fn add(
     (a, a_multiplier): (&Operand, f32),
     (b, b_multiplier): (&Operand, f32),
@@ -68,7 +72,8 @@ pub fn add(
     pairwise([a, b], to, output, Sum(multipliers))
 }
 
-/// `(a - a_zero) · (b - b_zero) · multiplier` in steps of the output: the multiplier is both scales over the output's.
+/// Computes `(a - a₀) · (b - b₀) · multiplier` in steps of the output. The multiplier is the
+/// product of both scales divided by the output's.
 pub fn multiply(
     a: &Operand,
     b: &Operand,
@@ -80,43 +85,43 @@ pub fn multiply(
     pairwise([a, b], to, output, Product(multiplier))
 }
 
-/// The greatest of two bytes that mean the same, or the least.
+/// Computes the maximum, or the minimum, of two tensors with the same scale.
 pub fn extreme([a, b]: [&Operand; 2], least: bool, output: &mut [u8]) -> Result<(), Error> {
-    // The least byte is the greatest of all with their bits turned.
-    let turn = if least { u8::MAX } else { 0 };
-    let greatest = |to: &mut u8, byte: u8| *to = (*to ^ turn).max(byte ^ turn) ^ turn;
-    let length = run_of([a, b], output.len())?;
+    // The minimum is the maximum of the inverted bits, inverted back.
+    let flip = if least { u8::MAX } else { 0 };
+    let greatest = |to: &mut u8, byte: u8| *to = (*to ^ flip).max(byte ^ flip) ^ flip;
+    let length = common_run([a, b], output.len())?;
     for (at, output) in output.chunks_exact_mut(length).enumerate() {
-        match a.part(at * length, length) {
-            Part::Many(values) => moves::copy(values, output),
-            Part::One(value) => output.fill(value),
+        match a.run_values(at * length, length) {
+            RunValues::Many(values) => byte_copy::copy(values, output),
+            RunValues::One(value) => output.fill(value),
         }
-        match b.part(at * length, length) {
-            Part::Many(values) => {
+        match b.run_values(at * length, length) {
+            RunValues::Many(values) => {
                 for (to, &value) in output.iter_mut().zip(values) {
                     greatest(to, value);
                 }
             }
-            Part::One(value) => output.iter_mut().for_each(|to| greatest(to, value)),
+            RunValues::One(value) => output.iter_mut().for_each(|to| greatest(to, value)),
         }
     }
     Ok(())
 }
 
-/// What two values, less their zero points, become in steps of the output.
+/// A binary function of two centred values, in steps of the output.
 trait Combine: Copy {
     fn one(self, values: [i32; 2]) -> f32;
 
-    /// The same of four pairs of floats, with the multipliers in vectors.
+    /// Combines four float pairs, with the multipliers broadcast.
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     fn four(multipliers: [v128; 2], values: [v128; 2]) -> v128;
 
-    /// What there is to multiply by.
+    /// Multipliers to broadcast.
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     fn multipliers(self) -> [f32; 2];
 }
 
-/// Each times its multiplier.
+/// `a · multiplier + b · multiplier`.
 #[derive(Clone, Copy)]
 struct Sum([f32; 2]);
 
@@ -138,7 +143,7 @@ impl Combine for Sum {
     }
 }
 
-/// Both times one multiplier.
+/// `a · b · multiplier`.
 #[derive(Clone, Copy)]
 struct Product(f32);
 
@@ -151,7 +156,7 @@ impl Combine for Product {
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     #[inline(always)]
     fn four(multipliers: [v128; 2], [a, b]: [v128; 2]) -> v128 {
-        // The first product is below 2^24: exact, as that of integers.
+        // The first product is below 2^24, so it is exact like the integer product.
         f32x4_mul(f32x4_mul(a, b), multipliers[0])
     }
 
@@ -167,39 +172,39 @@ fn pairwise(
     output: &mut [u8],
     combine: impl Combine,
 ) -> Result<(), Error> {
-    let length = run_of([a, b], output.len())?;
-    let pairs = Pairs {
+    let length = common_run([a, b], output.len())?;
+    let pairs = PairLoop {
         zero_points: [a.zero_point, b.zero_point],
         to,
         combine,
     };
-    for (turn, output) in output.chunks_exact_mut(length).enumerate() {
-        let [a, b] = [a, b].map(|operand| operand.part(turn * length, length));
+    for (run, output) in output.chunks_exact_mut(length).enumerate() {
+        let [a, b] = [a, b].map(|operand| operand.run_values(run * length, length));
         match (a, b) {
-            (Part::Many(a), Part::Many(b)) => pairs.run(a, b, output),
-            (Part::Many(a), Part::One(b)) => pairs.run(a, b, output),
-            (Part::One(a), Part::Many(b)) => pairs.run(a, b, output),
-            (Part::One(a), Part::One(b)) => output.fill(pairs.one(a, b)),
+            (RunValues::Many(a), RunValues::Many(b)) => pairs.run(a, b, output),
+            (RunValues::Many(a), RunValues::One(b)) => pairs.run(a, b, output),
+            (RunValues::One(a), RunValues::Many(b)) => pairs.run(a, b, output),
+            (RunValues::One(a), RunValues::One(b)) => output.fill(pairs.one(a, b)),
         }
     }
     Ok(())
 }
 
-/// The length of runs of so many outputs in which an operand is a slice or a constant.
-fn run_of([a, b]: [&Operand; 2], length: usize) -> Result<usize, Error> {
+/// Returns the run length in which each operand is a slice or a constant.
+fn common_run([a, b]: [&Operand; 2], length: usize) -> Result<usize, Error> {
     a.check(length)?;
     b.check(length)?;
-    Ok(common_divisor(common_divisor(length, a.run()), b.run()).max(1))
+    Ok(common_divisor(common_divisor(length, a.run_length()), b.run_length()).max(1))
 }
 
-/// What becomes of pairs.
-struct Pairs<C> {
+/// The loop over pairs of bytes.
+struct PairLoop<C> {
     zero_points: [u8; 2],
     to: Target,
     combine: C,
 }
 
-impl<C: Combine> Pairs<C> {
+impl<C: Combine> PairLoop<C> {
     #[inline(always)]
     fn one(&self, a: u8, b: u8) -> u8 {
         let [a_zero, b_zero] = self.zero_points.map(i32::from);
@@ -208,21 +213,21 @@ impl<C: Combine> Pairs<C> {
     }
 
     #[inline(always)]
-    fn run(&self, a: impl Values, b: impl Values, output: &mut [u8]) {
+    fn run(&self, a: impl RunSource, b: impl RunSource, output: &mut [u8]) {
         let done = self.whole_vectors(a, b, output);
-        // A plain loop, which becomes vector code natively.
-        let values = a.from(done).zip(b.from(done));
+        // A scalar loop, which vectorizes natively.
+        let values = a.iter_from(done).zip(b.iter_from(done));
         for (byte, (a, b)) in output[done..].iter_mut().zip(values) {
             *byte = self.one(a, b);
         }
     }
 
-    /// Gives how many are done.
+    /// Computes whole vectors. Returns the number of outputs written.
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     #[inline(always)]
-    fn whole_vectors(&self, a: impl Values, b: impl Values, output: &mut [u8]) -> usize {
+    fn whole_vectors(&self, a: impl RunSource, b: impl RunSource, output: &mut [u8]) -> usize {
         let multipliers = self.combine.multipliers();
-        // Infinities of both signs would be no number together.
+        // Infinities of opposite sign would add to NaN.
         if multipliers
             .iter()
             .any(|multiplier| !(multiplier * 255.0).is_finite())
@@ -230,43 +235,46 @@ impl<C: Combine> Pairs<C> {
             return 0;
         }
         let multipliers = multipliers.map(|multiplier| opaque(f32x4_splat(multiplier)));
-        let begins = self.zero_points.map(Begins::new);
-        let ends = Ends::new(self.to.zero_point, self.to.low, self.to.high);
+        let centered = self.zero_points.map(CenteredBytes::new);
+        let requantizer = Requantizer::new(self.to.zero_point, self.to.low, self.to.high);
         let whole = output.as_chunks_mut().0;
         for (at, bytes) in whole.iter_mut().enumerate() {
-            let a = begins[0].floats(a.sixteen(at * MANY));
-            let b = begins[1].floats(b.sixteen(at * MANY));
+            let a = centered[0].floats(a.sixteen(at * LANES));
+            let b = centered[1].floats(b.sixteen(at * LANES));
             let four = |at: usize| C::four(multipliers, [a[at], b[at]]);
-            store_sixteen(bytes, ends.sixteen([four(0), four(1), four(2), four(3)]));
+            store_sixteen(
+                bytes,
+                requantizer.sixteen([four(0), four(1), four(2), four(3)]),
+            );
         }
-        whole.len() * MANY
+        whole.len() * LANES
     }
 
     #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
     #[inline(always)]
-    fn whole_vectors(&self, _: impl Values, _: impl Values, _: &mut [u8]) -> usize {
+    fn whole_vectors(&self, _: impl RunSource, _: impl RunSource, _: &mut [u8]) -> usize {
         0
     }
 }
 
-/// What a run of outputs sees of an operand.
-enum Part<'a> {
+/// Values of an operand in one run of outputs.
+enum RunValues<'a> {
     One(u8),
     Many(&'a [u8]),
 }
 
-/// The same, known while compiling.
-trait Values: Copy {
-    /// From one of them on.
-    fn from(self, at: usize) -> impl Iterator<Item = u8>;
+/// Values of a run, with the kind known at compile time.
+trait RunSource: Copy {
+    /// Iterates from an index on.
+    fn iter_from(self, at: usize) -> impl Iterator<Item = u8>;
 
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     fn sixteen(self, at: usize) -> v128;
 }
 
-impl Values for &[u8] {
+impl RunSource for &[u8] {
     #[inline(always)]
-    fn from(self, at: usize) -> impl Iterator<Item = u8> {
+    fn iter_from(self, at: usize) -> impl Iterator<Item = u8> {
         self[at..].iter().copied()
     }
 
@@ -274,13 +282,13 @@ impl Values for &[u8] {
     #[inline(always)]
     fn sixteen(self, at: usize) -> v128 {
         // SAFETY: sixteen bytes.
-        unsafe { v128_load(self[at..][..MANY].as_ptr().cast()) }
+        unsafe { v128_load(self[at..][..LANES].as_ptr().cast()) }
     }
 }
 
-impl Values for u8 {
+impl RunSource for u8 {
     #[inline(always)]
-    fn from(self, _: usize) -> impl Iterator<Item = u8> {
+    fn iter_from(self, _: usize) -> impl Iterator<Item = u8> {
         core::iter::repeat(self)
     }
 
@@ -292,8 +300,8 @@ impl Values for u8 {
 }
 
 impl<'a> Operand<'a> {
-    /// Every run of so many outputs, from the first on, sees a slice or a single value; 0 stands for any length.
-    fn run(&self) -> usize {
+    /// Returns the run length in which this operand is a slice or a constant. 0 means any length.
+    fn run_length(&self) -> usize {
         match (self.values.len(), self.each) {
             (1, _) => 0,
             (length, 1) => length,
@@ -301,17 +309,17 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// What the run from `first` on sees.
-    fn part(&self, first: usize, length: usize) -> Part<'a> {
+    /// Returns the values of the run that begins at `first`.
+    fn run_values(&self, first: usize, length: usize) -> RunValues<'a> {
         let at = first / self.each % self.values.len();
         match (self.values.len(), self.each) {
-            (2.., 1) => Part::Many(&self.values[at..][..length]),
-            _ => Part::One(self.values[at]),
+            (2.., 1) => RunValues::Many(&self.values[at..][..length]),
+            _ => RunValues::One(self.values[at]),
         }
     }
 }
 
-/// The greatest common divisor; 0 divides like anything.
+/// Greatest common divisor. 0 is a multiple of everything.
 fn common_divisor(mut a: usize, mut b: usize) -> usize {
     while b != 0 {
         (a, b) = (b, a % b);

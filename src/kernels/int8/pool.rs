@@ -1,18 +1,23 @@
-//! Pooling of images with channels last.
+//! Pooling of NHWC images.
 
 use core::ops::Range;
 
+use super::byte_copy;
 use super::convert::Target;
 use super::error::{Error, at_least, equal, finite, product, span};
-use super::moves;
 use super::shape::{Image, Window, row_count};
 
-/// The pixels of one axis that a window at a place sees.
-fn seen(window: &Window, axis: usize, place: usize, size: usize) -> impl Iterator<Item = usize> {
-    (0..window.kernel[axis]).filter_map(move |tap| window.at(axis, place, tap, size))
+/// Returns the input positions of a window along one axis, without padding.
+fn tap_positions(
+    window: &Window,
+    axis: usize,
+    position: usize,
+    size: usize,
+) -> impl Iterator<Item = usize> {
+    (0..window.kernel[axis]).filter_map(move |tap| window.input_position(axis, position, tap, size))
 }
 
-/// Checks what all poolings need; gives the width of the output.
+/// Checks the arguments shared by all poolings.
 fn check<T>(
     image: &Image<T>,
     window: &Window,
@@ -42,8 +47,8 @@ fn check<T>(
     )
 }
 
-/// The greatest of each window, padding left out. `size` is the output's [height, width], by
-/// [`Window::output`] or [`Window::output_rounded_up`]. A window that sees padding only gives 0.
+/// Max pooling; padding is ignored. `size` is the output's [height, width], by [`Window::output`]
+/// or [`Window::output_rounded_up`]. A window of padding only gives 0.
 pub fn max_pool(
     image: &Image,
     window: &Window,
@@ -52,17 +57,17 @@ pub fn max_pool(
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
-    greatest(
+    max_over(
         image,
         window,
         size,
         rows,
         (output, stride),
-        (0, moves::copy),
+        (0, byte_copy::copy),
     )
 }
 
-/// The same of reals.
+/// Max pooling of floats.
 pub fn max_pool_reals(
     image: &Image<f32>,
     window: &Window,
@@ -72,12 +77,12 @@ pub fn max_pool_reals(
     stride: usize,
 ) -> Result<(), Error> {
     let copy = |from: &[f32], to: &mut [f32]| to.copy_from_slice(from);
-    greatest(image, window, size, rows, (output, stride), (0.0, copy))
+    max_over(image, window, size, rows, (output, stride), (0.0, copy))
 }
 
-/// `empty` is what a window gives that sees nothing, `copy` how a pixel is copied.
+/// `empty` is the result of a window of padding only; `copy` copies one pixel.
 #[inline(always)]
-fn greatest<T: Copy + PartialOrd>(
+fn max_over<T: Copy + PartialOrd>(
     image: &Image<T>,
     window: &Window,
     size: [usize; 2],
@@ -91,8 +96,8 @@ fn greatest<T: Copy + PartialOrd>(
             let at = ((y - rows.start) * size[1] + x) * stride;
             let output = &mut output[at..][..image.channels];
             let mut none = true;
-            for iy in seen(window, 0, y, image.height) {
-                for ix in seen(window, 1, x, image.width) {
+            for iy in tap_positions(window, 0, y, image.height) {
+                for ix in tap_positions(window, 1, x, image.width) {
                     let pixel = (iy * image.width + ix) * image.stride;
                     let input = &image.values[pixel..][..image.channels];
                     if none {
@@ -113,29 +118,30 @@ fn greatest<T: Copy + PartialOrd>(
     Ok(())
 }
 
-/// How an average is taken and written.
+/// Parameters of average pooling.
 #[derive(Clone, Copy, Debug)]
 pub struct Average {
-    /// The input's scale over the output's.
+    /// Input scale divided by output scale.
     pub multiplier: f32,
-    /// The output's zero point and ends.
+    /// Zero point and clamp of the output.
     pub to: Target,
-    /// Whether padding counts as zeros (ONNX's count_include_pad); what lies beyond the padding never counts.
+    /// Counts padding as zeros (ONNX's count_include_pad). Positions beyond the padding never
+    /// count.
     pub count_pads: bool,
 }
 
-/// The average of each window: `Σ (x - zero) · (multiplier / count)` in steps of the output.
+/// Average pooling: `Σ (x - zero) · (multiplier / count)` in steps of the output.
 pub fn average_pool(
     image: &Image,
     window: &Window,
     size: [usize; 2],
     rows: Range<usize>,
-    how: Average,
+    params: Average,
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
     check(image, window, size, &rows, output.len(), stride)?;
-    finite("the multiplier", &[how.multiplier])?;
+    finite("the multiplier", &[params.multiplier])?;
     if rows.is_empty() || size[1] == 0 {
         return Ok(());
     }
@@ -144,8 +150,8 @@ pub fn average_pool(
         for x in 0..size[1] {
             sums.fill(0);
             let mut count = 0;
-            for iy in seen(window, 0, y, image.height) {
-                for ix in seen(window, 1, x, image.width) {
+            for iy in tap_positions(window, 0, y, image.height) {
+                for ix in tap_positions(window, 1, x, image.width) {
                     count += 1;
                     let pixel = (iy * image.width + ix) * image.stride;
                     let input = &image.values[pixel..][..image.channels];
@@ -155,31 +161,31 @@ pub fn average_pool(
                 }
             }
             let zeros = count * i32::from(image.zero_point);
-            if how.count_pads {
+            if params.count_pads {
                 count = [(0, y, image.height), (1, x, image.width)]
-                    .map(|(axis, place, size)| padded(window, axis, place, size))
+                    .map(|(axis, position, size)| taps_in_padded(window, axis, position, size))
                     .iter()
                     .product();
             }
-            let multiplier = how.multiplier / count.max(1) as f32;
+            let multiplier = params.multiplier / count.max(1) as f32;
             let at = ((y - rows.start) * size[1] + x) * stride;
             for (byte, &sum) in output[at..][..image.channels].iter_mut().zip(&sums) {
-                *byte = how.to.byte(sum.wrapping_sub(zeros) as f32 * multiplier);
+                *byte = params.to.byte(sum.wrapping_sub(zeros) as f32 * multiplier);
             }
         }
     }
     Ok(())
 }
 
-/// How many taps of a window lie on the image or its padding.
-fn padded(window: &Window, axis: usize, place: usize, size: usize) -> i32 {
+/// Returns the number of a window's taps on the image or its padding, along one axis.
+fn taps_in_padded(window: &Window, axis: usize, position: usize, size: usize) -> i32 {
     let end = size + window.pads[axis] + window.pads[axis + 2];
     (0..window.kernel[axis])
-        .filter(|tap| place * window.strides[axis] + tap * window.dilations[axis] < end)
+        .filter(|tap| position * window.strides[axis] + tap * window.dilations[axis] < end)
         .count() as i32
 }
 
-/// The average of the whole image: one value a channel.
+/// Global average pooling: one value per channel.
 pub fn global_average_pool(
     image: &Image,
     multiplier: f32,
@@ -192,7 +198,7 @@ pub fn global_average_pool(
     let pixels = product("the image", &[image.height, image.width])?;
     let count = i32::try_from(pixels)
         .ok()
-        // So that no sum of bytes leaves i32.
+        // Within this limit no sum of bytes overflows i32.
         .filter(|&count| count <= i32::MAX / 255)
         .ok_or(Error::TooLarge { what: "the image" })?;
     let mut sums = vec![0i32; image.channels];
@@ -210,8 +216,8 @@ pub fn global_average_pool(
     Ok(())
 }
 
-/// The greatest over the middle of [.., middle, inner], or the least: `inner` neighbours a row, rows `stride` apart, of which
-/// `middle` make a row of the output.
+/// Reduces the middle of [.., middle, inner] to its maximum or minimum. Rows of `inner` values are
+/// `stride` apart; `middle` rows reduce to one output row.
 pub fn extreme_over<T: PartialOrd + Copy>(
     values: &[T],
     [middle, inner]: [usize; 2],
@@ -221,11 +227,11 @@ pub fn extreme_over<T: PartialOrd + Copy>(
 ) -> Result<(), Error> {
     if middle == 0 {
         return Err(Error::Zero {
-            what: "what the greatest is taken of",
+            what: "the length of the reduced axis",
         });
     }
     let count = output.len() / inner.max(1);
-    equal("the output, over its rows", count * inner, output.len())?;
+    equal("the output in whole rows", count * inner, output.len())?;
     let rows = product("the input", &[count, middle])?;
     at_least(
         "the input",
@@ -257,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extremes_are_taken_over_the_middle() {
+    fn extreme_over_reduces_the_middle() {
         let values: Vec<u8> = (0..60).map(|at| (at * 37 % 61) as u8).collect();
         for [outer, middle, inner, stride] in [
             [2, 5, 3, 3],
@@ -267,13 +273,13 @@ mod tests {
             [3, 1, 0, 4],
         ] {
             for least in [false, true] {
-                let mut found = vec![0; outer * inner];
-                extreme_over(&values, [middle, inner], stride, least, &mut found).unwrap();
-                for (at, found) in found.into_iter().enumerate() {
+                let mut actual = vec![0; outer * inner];
+                extreme_over(&values, [middle, inner], stride, least, &mut actual).unwrap();
+                for (at, actual) in actual.into_iter().enumerate() {
                     let first = at / inner * middle * stride + at % inner;
                     let of = (0..middle).map(|row| values[first + row * stride]);
-                    let wanted = if least { of.min() } else { of.max() };
-                    assert_eq!(Some(found), wanted, "{outer} {middle} {inner} {stride}");
+                    let expected = if least { of.min() } else { of.max() };
+                    assert_eq!(Some(actual), expected, "{outer} {middle} {inner} {stride}");
                 }
             }
         }

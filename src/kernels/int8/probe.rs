@@ -1,41 +1,44 @@
-//! What this engine's relaxed dot does where the standard leaves it open.
+//! Run-time detection of the engine's relaxed dot semantics.
 //!
-//! The second operand is defined for 0..=127 only. Above that an engine may read its bytes as unsigned or as
-//! signed, and may add pairs in i16 that saturate or wrap; but it must always do the same. Processors differ in
-//! this way: `vpdpbusd` (x86 with VNNI) multiplies u8 by i8 and adds four products exactly; `pmaddubsw` (older x86)
-//! saturates each pair's sum; ARM's `sdot` multiplies i8 by i8 exactly, its older way adds pairs in i16 that wrap.
-//! What extreme bytes give tells which it is; where it is none of these, the form isn't used.
+//! The standard defines the second operand only for 0..=127. Above that, an engine may read it as
+//! unsigned or signed, and may add pairs in i16 with saturation or wrapping. It must always do so
+//! consistently.
+//!
+//! Processors differ. `vpdpbusd` (x86 with VNNI) multiplies u8 by i8 and adds four products
+//! exactly. `pmaddubsw` (older x86) saturates each pair's sum. ARM's `sdot` multiplies i8 by i8
+//! exactly; older ARM code adds pairs in i16 that wrap. Extreme bytes distinguish these. If none
+//! matches, the ISA is not used.
 
-use super::form::Operands;
+use super::isa::RelaxedDot;
 
-/// The four ways known: bytes read as signed or not, and whether pairs are held in i16.
+/// Known semantics: signedness of activations, weight limit, and true if pairs are summed in i16.
 ///
-/// With pairs in i16, the weights' magnitude has a limit. Unsigned: `2 · 255 · 64 = 32640` fits, 65 would not.
-/// Signed: `2 · 128 · 127 = 32512` fits, 128 would not.
-const WAYS: [(Operands, bool); 4] = [
+/// Sums of pairs in i16 limit the weights. Unsigned: `2 · 255 · 64 = 32640` fits, 65 does not.
+/// Signed: `2 · 128 · 127 = 32512` fits, 128 does not.
+const KNOWN_DOTS: [(RelaxedDot, bool); 4] = [
     (
-        Operands {
+        RelaxedDot {
             signed: false,
             limit: 128,
         },
         false,
     ),
     (
-        Operands {
+        RelaxedDot {
             signed: true,
             limit: 128,
         },
         false,
     ),
     (
-        Operands {
+        RelaxedDot {
             signed: false,
             limit: 64,
         },
         true,
     ),
     (
-        Operands {
+        RelaxedDot {
             signed: true,
             limit: 127,
         },
@@ -43,11 +46,11 @@ const WAYS: [(Operands, bool); 4] = [
     ),
 ];
 
-/// Bytes of weights and activations at the ends of their ranges and between.
+/// Weights and activations at the ends of their ranges and between.
 const WEIGHTS: [i8; 5] = [-128, -127, -64, 64, 127];
 const ACTIVATIONS: [u8; 6] = [0, 1, 127, 128, 200, 255];
 
-/// Four weights and four activations each.
+/// Groups of four weights and four activations.
 fn samples() -> impl Iterator<Item = ([i8; 4], [u8; 4])> {
     let pick = |turn: usize, by: usize| {
         let weights = core::array::from_fn(|at| WEIGHTS[(turn + at * by) % WEIGHTS.len()]);
@@ -58,31 +61,34 @@ fn samples() -> impl Iterator<Item = ([i8; 4], [u8; 4])> {
     (0..30).flat_map(move |turn| (0..5).map(move |by| pick(turn, by)))
 }
 
-/// The way that explains every sample. `dot` gives the sum of the four products, as the engine has it.
-pub(super) fn operands(dot: impl Fn([i8; 4], [u8; 4]) -> i32) -> Option<Operands> {
-    let seen: Vec<_> = samples()
+/// Returns the semantics that explain every sample. `dot` returns the engine's sum of four
+/// products.
+pub(super) fn detect(dot: impl Fn([i8; 4], [u8; 4]) -> i32) -> Option<RelaxedDot> {
+    let results: Vec<_> = samples()
         .map(|(weights, activations)| (weights, activations, dot(weights, activations)))
         .collect();
-    let explains = |&(operands, in_pairs): &(Operands, bool)| {
-        seen.iter().all(|&(weights, activations, sum)| {
+    let explains = |&(semantics, in_pairs): &(RelaxedDot, bool)| {
+        results.iter().all(|&(weights, activations, sum)| {
             let products: [i32; 4] = core::array::from_fn(|at| {
-                let activation = if operands.signed {
+                let activation = if semantics.signed {
                     i32::from(activations[at] as i8)
                 } else {
                     i32::from(activations[at])
                 };
-                // Beyond the limit a pair may be anything: such samples only tell the exact ways apart.
+                // Beyond the limit a pair may be anything. Such samples only distinguish the exact
+                // semantics.
                 activation * i32::from(weights[at])
             });
             let beyond = weights
                 .iter()
-                .any(|&weight| i32::from(weight).abs() > operands.limit);
+                .any(|&weight| i32::from(weight).abs() > semantics.limit);
             (in_pairs && beyond) || products.iter().sum::<i32>() == sum
         })
     };
-    WAYS.into_iter()
+    KNOWN_DOTS
+        .into_iter()
         .find(explains)
-        .map(|(operands, _)| operands)
+        .map(|(semantics, _)| semantics)
 }
 
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
@@ -97,32 +103,33 @@ mod relaxed {
     use core::hint::black_box;
     use std::sync::OnceLock;
 
-    use super::{Operands, operands};
+    use super::{RelaxedDot, detect};
 
-    /// Hidden from the compiler, which would otherwise compute what it believes the instruction gives.
-    fn hidden(weights: [i8; 4], activations: [u8; 4]) -> [v128; 2] {
+    /// Hides the operands from the compiler, which would otherwise fold the instruction with
+    /// assumed semantics.
+    fn opaque(weights: [i8; 4], activations: [u8; 4]) -> [v128; 2] {
         let weights = i32::from_le_bytes(weights.map(|weight| weight as u8));
         [weights, i32::from_le_bytes(activations)].map(|bytes| black_box(i32x4_splat(bytes)))
     }
 
-    /// How the fused dot reads its operands; asked of the engine once.
-    pub(in super::super) fn relaxed_fused() -> Option<Operands> {
-        static ANSWER: OnceLock<Option<Operands>> = OnceLock::new();
+    /// Semantics of the fused dot, detected once.
+    pub(in super::super) fn relaxed_fused() -> Option<RelaxedDot> {
+        static ANSWER: OnceLock<Option<RelaxedDot>> = OnceLock::new();
         *ANSWER.get_or_init(|| {
-            operands(|weights, activations| {
-                let [weights, activations] = hidden(weights, activations);
+            detect(|weights, activations| {
+                let [weights, activations] = opaque(weights, activations);
                 let sums = i32x4_relaxed_dot_i8x16_i7x16_add(weights, activations, i32x4_splat(0));
                 i32x4_extract_lane::<0>(sums)
             })
         })
     }
 
-    /// How the dot to i16 reads its operands; asked of the engine once.
-    pub(in super::super) fn relaxed_split() -> Option<Operands> {
-        static ANSWER: OnceLock<Option<Operands>> = OnceLock::new();
+    /// Semantics of the dot to i16, detected once.
+    pub(in super::super) fn relaxed_split() -> Option<RelaxedDot> {
+        static ANSWER: OnceLock<Option<RelaxedDot>> = OnceLock::new();
         *ANSWER.get_or_init(|| {
-            operands(|weights, activations| {
-                let [weights, activations] = hidden(weights, activations);
+            detect(|weights, activations| {
+                let [weights, activations] = opaque(weights, activations);
                 let pairs = i16x8_relaxed_dot_i8x16_i7x16(weights, activations);
                 i32x4_extract_lane::<0>(i32x4_dot_i16x8(pairs, i16x8_splat(1)))
             })
@@ -151,23 +158,23 @@ mod tests {
     }
 
     #[test]
-    fn each_processors_way_is_recognised() {
-        let exact = |signed| operands(move |w, a| pairs(w, a, signed).iter().sum());
+    fn semantics_of_each_processor_are_recognised() {
+        let exact = |signed| detect(move |w, a| pairs(w, a, signed).iter().sum());
         assert_eq!(
             exact(false),
-            Some(Operands {
+            Some(RelaxedDot {
                 signed: false,
                 limit: 128
             })
         );
         assert_eq!(
             exact(true),
-            Some(Operands {
+            Some(RelaxedDot {
                 signed: true,
                 limit: 128
             })
         );
-        let saturating = operands(|w, a| {
+        let saturating = detect(|w, a| {
             pairs(w, a, false)
                 .iter()
                 .map(|&pair| pair.clamp(-32768, 32767))
@@ -175,28 +182,28 @@ mod tests {
         });
         assert_eq!(
             saturating,
-            Some(Operands {
+            Some(RelaxedDot {
                 signed: false,
                 limit: 64
             })
         );
         for signed in [false, true] {
-            let wrapping = operands(move |w, a| {
+            let wrapping = detect(move |w, a| {
                 pairs(w, a, signed)
                     .iter()
                     .map(|&pair| i32::from(pair as i16))
                     .sum()
             });
             let limit = if signed { 127 } else { 64 };
-            assert_eq!(wrapping, Some(Operands { signed, limit }));
+            assert_eq!(wrapping, Some(RelaxedDot { signed, limit }));
         }
     }
 
     #[test]
-    fn a_way_unknown_is_not_used() {
-        assert_eq!(operands(|_, _| 0), None);
+    fn unknown_semantics_are_not_used() {
+        assert_eq!(detect(|_, _| 0), None);
         assert_eq!(
-            operands(|w, a| pairs(w, a, false).iter().sum::<i32>() + 1),
+            detect(|w, a| pairs(w, a, false).iter().sum::<i32>() + 1),
             None
         );
     }

@@ -1,9 +1,9 @@
-//! What is computed with the reals that integers of 16 bits stand for.
+//! Float arithmetic on dequantized 16-bit tensors.
 
 use super::error::{Error, at_least, equal, product};
-use super::wide::{Grid, RUN};
+use super::int16::{Int16Grid, RUN};
 
-/// Arithmetic of reals.
+/// Binary float operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// a + b
@@ -14,14 +14,14 @@ pub enum Arithmetic {
     Multiply,
     /// a / b
     Divide,
-    /// The greater of both.
+    /// Maximum.
     Greatest,
-    /// The lesser.
+    /// Minimum.
     Least,
 }
 
 impl Arithmetic {
-    /// Computes it.
+    /// Applies the operator.
     #[inline(always)]
     pub fn of(self, a: f32, b: f32) -> f32 {
         match self {
@@ -29,44 +29,41 @@ impl Arithmetic {
             Arithmetic::Subtract => a - b,
             Arithmetic::Multiply => a * b,
             Arithmetic::Divide => a / b,
-            Arithmetic::Greatest => greatest(a, b),
-            Arithmetic::Least => least(a, b),
+            Arithmetic::Greatest => max(a, b),
+            Arithmetic::Least => min(a, b),
         }
     }
 }
 
-/// A comparison is one instruction, and `f32::max` would look for what is no number.
+/// A comparison is a single instruction, whereas `f32::max` also handles NaN.
 #[inline(always)]
-fn greatest(a: f32, b: f32) -> f32 {
+fn max(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
 #[inline(always)]
-fn least(a: f32, b: f32) -> f32 {
+fn min(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
-/// One side of an arithmetic of reals: each value counts for `each` neighbours, and all of them begin anew at their end.
+/// A broadcast operand. Each value applies to `each` consecutive outputs; the values repeat after
+/// the last one.
 #[derive(Clone, Copy, Debug)]
 pub struct Reals<'a> {
     /// The values.
     pub values: &'a [f32],
-    /// How many neighbours of the output one of them is for.
+    /// Consecutive outputs per value.
     pub each: usize,
 }
 
 impl Reals<'_> {
     fn check(&self) -> Result<(), Error> {
-        at_least("the values of an arithmetic", self.values.len(), 1)?;
-        at_least("how often a value counts", self.each, 1)?;
-        product(
-            "the values of an arithmetic",
-            &[self.values.len(), self.each],
-        )
-        .map(drop)
+        at_least("the values of an operand", self.values.len(), 1)?;
+        at_least("outputs per value", self.each, 1)?;
+        product("the values of an operand", &[self.values.len(), self.each]).map(drop)
     }
 
-    /// Those of the output's elements from `first` on.
+    /// Writes the operand's values for the outputs from `first` on.
     #[inline]
     pub(super) fn fill(&self, first: usize, run: &mut [f32]) {
         if let [value] = *self.values {
@@ -91,12 +88,13 @@ impl Reals<'_> {
     }
 }
 
-/// Arithmetic of two sides for the output's elements from `first` on, brought to a grid if there is one.
+/// Applies a binary operator to two operands, for the outputs from `first` on. Rounds to a
+/// quantization grid if one is given.
 pub fn arithmetic(
-    how: Arithmetic,
+    operator: Arithmetic,
     [a, b]: [Reals; 2],
     first: usize,
-    to: Option<Grid>,
+    to: Option<Int16Grid>,
     output: &mut [f32],
 ) -> Result<(), Error> {
     a.check()?;
@@ -107,13 +105,13 @@ pub fn arithmetic(
         a.fill(first, &mut left[..count]);
         b.fill(first, &mut right[..count]);
         let pairs = output.iter_mut().zip(left.iter().zip(&right));
-        match how {
+        match operator {
             Arithmetic::Add => pairs.for_each(|(to, (a, b))| *to = a + b),
             Arithmetic::Subtract => pairs.for_each(|(to, (a, b))| *to = a - b),
             Arithmetic::Multiply => pairs.for_each(|(to, (a, b))| *to = a * b),
             Arithmetic::Divide => pairs.for_each(|(to, (a, b))| *to = a / b),
-            Arithmetic::Greatest => pairs.for_each(|(to, (a, b))| *to = greatest(*a, *b)),
-            Arithmetic::Least => pairs.for_each(|(to, (a, b))| *to = least(*a, *b)),
+            Arithmetic::Greatest => pairs.for_each(|(to, (a, b))| *to = max(*a, *b)),
+            Arithmetic::Least => pairs.for_each(|(to, (a, b))| *to = min(*a, *b)),
         }
         if let Some(to) = to {
             output
@@ -124,7 +122,7 @@ pub fn arithmetic(
     Ok(())
 }
 
-/// The mean over the middle of [outer, middle, inner], summed in f64 in the order of memory.
+/// Computes the mean over the middle of [outer, middle, inner], accumulated in f64 in memory order.
 pub fn mean(values: &[f32], [middle, inner]: [usize; 2], output: &mut [f32]) -> Result<(), Error> {
     let block = product("the values", &[middle, inner])?;
     if block == 0 {
@@ -157,7 +155,8 @@ pub fn mean(values: &[f32], [middle, inner]: [usize; 2], output: &mut [f32]) -> 
     Ok(())
 }
 
-/// Layer normalization of rows of `length` reals: `(x - mean) / sqrt(variance + epsilon) · scale + bias`, sums in f64.
+/// Layer normalization of rows of `length` floats:
+/// `(x - mean) / sqrt(variance + epsilon) · scale + bias`. Sums are f64.
 pub fn layer_norm_reals(
     values: &[f32],
     length: usize,
@@ -167,7 +166,7 @@ pub fn layer_norm_reals(
 ) -> Result<(), Error> {
     equal("the output", values.len(), output.len())?;
     at_least("the length of a row", length, 1)?;
-    equal("the values after whole rows", 0, values.len() % length)?;
+    equal("values beyond whole rows", 0, values.len() % length)?;
     affine.check(length)?;
     let count = length as f64;
     let rows = values
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_repeat_as_they_say() {
+    fn operands_broadcast_by_each() {
         let (a, b) = ([1.0, 2.0, 3.0], [10.0, 20.0]);
         let sides = [
             Reals {
@@ -224,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_normal_rows_are_what_they_are_by_definition() {
+    fn mean_and_layer_norm_match_the_definition() {
         let mut output = [0.0; 4];
         mean(
             &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],

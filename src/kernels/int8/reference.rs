@@ -1,19 +1,19 @@
-//! The plain scalar forms: one accumulator after the other, by the definition. Slow, and what every other form
-//! is held against, bit for bit.
+//! Scalar reference kernels: one accumulator after the other, by the definition. They are slow, and
+//! all other kernels are tested against them bit for bit.
 
 use core::ops::Range;
 
 use super::conv::{ConvShape, transposed_size};
 use super::error::{Error, at_least, equal, product, span};
-use super::gemm::Layout;
+use super::gemm::WeightLayout;
 use super::output::Output;
-use super::shape::{Image, Rows, Window, place_count, row_count, zero_points};
+use super::shape::{Image, Rows, Window, position_count, row_count, zero_points};
 
-/// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column. i32 sums wrap, in every form.
+/// Computes `Σ (a - a₀) · (w - w₀) + bias` for each row and column. i32 sums wrap, on every ISA.
 pub fn gemm(
     rows: &Rows,
     values: &[i8],
-    layout: Layout,
+    layout: WeightLayout,
     [depth, columns]: [usize; 2],
     column_zero_points: &[i8],
     bias: Option<&[i32]>,
@@ -41,8 +41,8 @@ pub fn gemm(
             for at in 0..depth {
                 let activation = rows.values[row * rows.stride + at];
                 let weight = match layout {
-                    Layout::ColumnAfterColumn => values[column * depth + at],
-                    Layout::DepthFirst => values[at * columns + column],
+                    WeightLayout::ColumnAfterColumn => values[column * depth + at],
+                    WeightLayout::DepthFirst => values[at * columns + column],
                 };
                 sum = sum.wrapping_add(
                     (i32::from(activation) - i32::from(rows.zero_point))
@@ -55,7 +55,8 @@ pub fn gemm(
     Ok(())
 }
 
-/// Some places of a convolution, grouped or depthwise too. Weights as in ONNX: [out, in of a group, rows, columns].
+/// Computes some output positions of a convolution, grouped or depthwise included. Weights are in
+/// OIHW order.
 #[allow(clippy::too_many_arguments)]
 pub fn conv(
     image: &Image,
@@ -64,7 +65,7 @@ pub fn conv(
     shape: &ConvShape,
     column_zero_points: &[i8],
     bias: Option<&[i32]>,
-    places: Range<usize>,
+    positions: Range<usize>,
     mut output: Output,
 ) -> Result<(), Error> {
     let [inputs, outputs] = shape.per_group()?;
@@ -75,10 +76,10 @@ pub fn conv(
     equal("channels", shape.inputs, image.channels)?;
     shape.fits(window)?;
     let size = window.output(image.height, image.width)?;
-    output.check(place_count(&places, size)?, shape.outputs)?;
+    output.check(position_count(&positions, size)?, shape.outputs)?;
     let [tall, wide] = window.kernel;
-    for place in places.clone() {
-        let (y, x) = (place / size[1], place % size[1]);
+    for position in positions.clone() {
+        let (y, x) = (position / size[1], position % size[1]);
         for column in 0..shape.outputs {
             let first = column / outputs * inputs;
             let zero = column_zero_points
@@ -87,10 +88,10 @@ pub fn conv(
             let mut sum = bias.map_or(0, |bias| bias[column]);
             for (ky, kx) in (0..tall).flat_map(|ky| (0..wide).map(move |kx| (ky, kx))) {
                 let at = (
-                    window.at(0, y, ky, image.height),
-                    window.at(1, x, kx, image.width),
+                    window.input_position(0, y, ky, image.height),
+                    window.input_position(1, x, kx, image.width),
                 );
-                // Padding is the zero point: it adds nothing.
+                // Padding equals the zero point and adds nothing.
                 let (Some(iy), Some(ix)) = at else { continue };
                 for channel in 0..inputs {
                     let weight = values[((column * inputs + channel) * tall + ky) * wide + kx];
@@ -102,14 +103,14 @@ pub fn conv(
                     );
                 }
             }
-            output.put(place - places.start, column, sum);
+            output.put(position - positions.start, column, sum);
         }
     }
     Ok(())
 }
 
-/// A transposed convolution: every pixel of the image is multiplied into the window's place in the output.
-/// Weights as in ONNX: [in, out of a group, rows, columns].
+/// A transposed convolution, which scatters every input pixel to its window of the output. Weights
+/// are in ONNX order: [in, out per group, rows, columns].
 #[allow(clippy::too_many_arguments)]
 pub fn transposed(
     image: &Image,
@@ -147,8 +148,8 @@ pub fn transposed(
                 for iy in 0..image.height {
                     for ix in 0..image.width {
                         for (ky, kx) in (0..tall).flat_map(|ky| (0..wide).map(move |kx| (ky, kx))) {
-                            if window.at(0, iy, ky, height) != Some(y)
-                                || window.at(1, ix, kx, width) != Some(x)
+                            if window.input_position(0, iy, ky, height) != Some(y)
+                                || window.input_position(1, ix, kx, width) != Some(x)
                             {
                                 continue;
                             }

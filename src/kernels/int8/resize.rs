@@ -1,39 +1,41 @@
-//! Resizing of images with channels last. Scales and zero points stay.
+//! Resizing of NHWC images. Scale and zero point stay unchanged.
 
 use super::convert::Target;
 use super::error::{Error, at_least, finite, product};
 use super::shape::Image;
 
-/// How a pixel of the output is found in the input: ONNX's coordinate_transformation_mode.
+/// ONNX's coordinate_transformation_mode: from output pixels to input coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coordinates {
-    /// Pixels are squares, their middles are compared.
+    /// half_pixel: pixels are squares, and their centres correspond.
     HalfPixel,
-    /// The same, but a single pixel looks at the first.
+    /// pytorch_half_pixel: as half_pixel, but an output of one pixel reads the first.
     PytorchHalfPixel,
-    /// The middles of the outer pixels fall together.
+    /// align_corners: the centres of the corner pixels coincide.
     AlignCorners,
-    /// Pixels are points, the first ones fall together.
+    /// asymmetric: pixels are points, and the first ones coincide.
     Asymmetric,
 }
 
-/// How the nearest pixel is rounded: ONNX's nearest_mode.
+/// ONNX's nearest_mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Nearest {
-    /// Halves down.
+    /// Rounds halves down.
     RoundPreferFloor,
-    /// Halves up.
+    /// Rounds halves up.
     RoundPreferCeil,
-    /// Down.
+    /// Rounds down.
     Floor,
-    /// Up.
+    /// Rounds up.
     Ceil,
 }
 
 impl Coordinates {
-    /// Where the middle of output `at` lies in the input. `scale` is output over input. Every operation is rounded to f32, in this
-    /// order, as in ONNX Runtime: where a position is nearly whole or nearly a half, that decides which pixel is taken.
-    fn of(self, at: usize, [from, to]: [usize; 2], scale: f32) -> f32 {
+    /// Returns the input coordinate of output pixel `at`. `scale` is output size over input size.
+    ///
+    /// Every operation is rounded to f32, in the order of ONNX Runtime. Near integers and halves,
+    /// the last bits decide which pixel is selected.
+    fn source_position(self, at: usize, [from, to]: [usize; 2], scale: f32) -> f32 {
         let middle = |at: usize| (at as f32 + 0.5) / scale - 0.5;
         match self {
             _ if scale == 1.0 => at as f32,
@@ -50,11 +52,12 @@ impl Coordinates {
 }
 
 impl Nearest {
-    /// What is so near to a half is one. The ONNX text knows no such thing; ONNX Runtime has it, and in 11,000 resizes of all modes
-    /// takes the same pixels as these lines.
+    /// Distance within which a coordinate counts as a half. The ONNX specification has no such
+    /// tolerance, but ONNX Runtime does. In 11,000 resizes of all modes both selected the same
+    /// pixels.
     const HALF: f32 = 1e-6;
 
-    fn rounded(self, at: f32) -> f32 {
+    fn round(self, at: f32) -> f32 {
         let below = at.floor();
         let half = (at - below - 0.5).abs() < Nearest::HALF;
         match self {
@@ -67,8 +70,8 @@ impl Nearest {
     }
 }
 
-/// The pixel of the input for each pixel of the output, along one axis of `[from, to]` pixels (as many as the caller has
-/// room for).
+/// Returns the input pixel of each output pixel, along one axis of `[from, to]` pixels. The caller
+/// bounds `to`.
 pub fn nearest_pixels(
     coordinates: Coordinates,
     rounding: Nearest,
@@ -78,34 +81,39 @@ pub fn nearest_pixels(
     let last = from.saturating_sub(1);
     (0..to)
         .map(|at| {
-            let at = rounding.rounded(coordinates.of(at, [from, to], scale));
-            // What is below the first pixel is the first, and so is what is no number.
+            let at = rounding.round(coordinates.source_position(at, [from, to], scale));
+            // Coordinates below the first pixel, and NaN, give the first.
             (at as usize).min(last)
         })
         .collect()
 }
 
-/// Two neighbours and how much of the second.
+/// Two neighbouring pixels and the weight of the second.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Between {
-    /// The pixel at or before.
+pub struct LinearTap {
+    /// The pixel at or before the coordinate.
     pub first: usize,
     /// The pixel after it.
     pub second: usize,
-    /// The share of the second, 0 to 1.
+    /// Weight of the second pixel, 0 to 1.
     pub share: f32,
 }
 
-/// The neighbours for each pixel of the output, along one axis of `[from, to]` pixels (as many as the caller has room for).
-pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f32) -> Vec<Between> {
+/// Returns the interpolation of each output pixel, along one axis of `[from, to]` pixels. The
+/// caller bounds `to`.
+pub fn linear_pixels(
+    coordinates: Coordinates,
+    [from, to]: [usize; 2],
+    scale: f32,
+) -> Vec<LinearTap> {
     let last = from.saturating_sub(1);
     (0..to)
         .map(|at| {
             let at = coordinates
-                .of(at, [from, to], scale)
+                .source_position(at, [from, to], scale)
                 .clamp(0.0, last as f32);
             let first = (at as usize).min(last);
-            Between {
+            LinearTap {
                 first,
                 second: (first + 1).min(last),
                 share: at - first as f32,
@@ -114,7 +122,8 @@ pub fn linear_pixels(coordinates: Coordinates, [from, to]: [usize; 2], scale: f3
         .collect()
 }
 
-/// Copies the pixels named by their rows and columns. A part of the rows gives that part of the output.
+/// Copies the pixels selected by rows and columns. A subset of the rows gives that part of the
+/// output.
 pub fn resize_nearest(
     image: &Image,
     rows: &[usize],
@@ -157,18 +166,19 @@ fn inside(
     Ok(())
 }
 
-/// Mixes the four neighbours, first along the row, then between the rows: each `p + share · (q - p)`, every
-/// operation rounded to f32; then in steps of the output (the input's zero point taken off).
+/// Bilinear interpolation, first along the row, then between rows. Each step is
+/// `p + share · (q - p)`, with every operation rounded to f32. The input's zero point is
+/// subtracted, and the result is in steps of the output.
 pub fn resize_linear(
     image: &Image,
-    rows: &[Between],
-    columns: &[Between],
+    rows: &[LinearTap],
+    columns: &[LinearTap],
     multiplier: f32,
     to: Target,
     output: &mut [u8],
 ) -> Result<(), Error> {
     finite("the multiplier", &[multiplier])?;
-    let both = |between: &Between| [between.first, between.second];
+    let both = |tap: &LinearTap| [tap.first, tap.second];
     inside(
         image,
         rows.iter().flat_map(both),
@@ -180,10 +190,10 @@ pub fn resize_linear(
         return Ok(());
     }
     let zero = i32::from(image.zero_point);
-    let places = rows
+    let positions = rows
         .iter()
         .flat_map(|y| columns.iter().map(move |x| (y, x)));
-    for (output, (y, x)) in output.chunks_exact_mut(image.channels).zip(places) {
+    for (output, (y, x)) in output.chunks_exact_mut(image.channels).zip(positions) {
         let pixel = |y: usize, x: usize| {
             &image.values[(y * image.width + x) * image.stride..][..image.channels]
         };
@@ -210,13 +220,14 @@ pub fn resize_linear(
 mod tests {
     use super::*;
 
-    /// The pixels that ONNX Runtime 1.31 takes where the last bits of a position decide.
+    /// Pixels that ONNX Runtime 1.31 selects if the last bits of a coordinate decide.
     #[test]
     fn pixels_are_those_of_onnx_runtime() {
         use Coordinates::{AlignCorners, Asymmetric, HalfPixel, PytorchHalfPixel};
         use Nearest::{Ceil, Floor, RoundPreferCeil, RoundPreferFloor};
-        for (coordinates, rounding, sizes, scale, places) in [
-            // 0.1 as a float is more than a tenth: the second position is not quite 10, and in floats it is.
+        for (coordinates, rounding, sizes, scale, positions) in [
+            // 0.1 as an f32 exceeds a tenth. The second coordinate is slightly below 10, and rounds
+            // to 10 in f32.
             (Asymmetric, Floor, [20, 2], 0.1, &[0, 10][..]),
             (Asymmetric, RoundPreferCeil, [7, 2], 2.0 / 7.0, &[0, 4]),
             (Asymmetric, RoundPreferFloor, [7, 2], 2.0 / 7.0, &[0, 3]),
@@ -234,21 +245,21 @@ mod tests {
             (AlignCorners, Floor, [3, 5], 5.0 / 3.0, &[0, 0, 1, 1, 2]),
             (AlignCorners, Ceil, [3, 1], 1.0 / 3.0, &[0]),
         ] {
-            let found = nearest_pixels(coordinates, rounding, sizes, scale);
+            let pixels = nearest_pixels(coordinates, rounding, sizes, scale);
             assert_eq!(
-                found, places,
+                pixels, positions,
                 "{coordinates:?} {rounding:?} {sizes:?} {scale}"
             );
         }
-        let found = nearest_pixels(Asymmetric, RoundPreferCeil, [20, 48], 48.0 / 20.0);
-        assert_eq!([found[18], found[30]], [8, 13]);
+        let pixels = nearest_pixels(Asymmetric, RoundPreferCeil, [20, 48], 48.0 / 20.0);
+        assert_eq!([pixels[18], pixels[30]], [8, 13]);
     }
 
     #[test]
-    fn a_scale_that_is_no_number_takes_pixels_of_the_image() {
+    fn a_nan_scale_selects_pixels_inside_the_image() {
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            let found = nearest_pixels(Coordinates::HalfPixel, Nearest::Floor, [3, 4], scale);
-            assert!(found.iter().all(|&pixel| pixel < 3), "{scale}");
+            let pixels = nearest_pixels(Coordinates::HalfPixel, Nearest::Floor, [3, 4], scale);
+            assert!(pixels.iter().all(|&pixel| pixel < 3), "{scale}");
         }
     }
 }

@@ -1,73 +1,73 @@
-//! Images and the windows that move over them.
+//! Matrices, images and sliding windows.
 
 use core::ops::Range;
 
 use super::error::{Error, at_least, equal, product, span};
 
-/// Rows of a matrix of activations.
+/// Rows of a u8 activation matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
     /// Row r begins at `r · stride`.
     pub values: &'a [u8],
-    /// How many rows.
+    /// Number of rows.
     pub count: usize,
     /// At least the number of values in a row.
     pub stride: usize,
-    /// What stands for zero.
+    /// Zero point.
     pub zero_point: u8,
 }
 
-/// One image, channels last, of bytes unless another type is named.
+/// An NHWC image of batch 1, of bytes unless another type is given.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T = u8> {
     /// Pixel (y, x), channel c is at `(y · width + x) · stride + c`.
     pub values: &'a [T],
-    /// In pixels.
+    /// Height in pixels.
     pub height: usize,
-    /// In pixels.
+    /// Width in pixels.
     pub width: usize,
-    /// How many of a pixel's values are looked at.
+    /// Number of channels that kernels read.
     pub channels: usize,
-    /// From pixel to pixel; at least the number of channels.
+    /// Distance between pixels; at least the number of channels.
     pub stride: usize,
-    /// What stands for zero, in the padding too.
+    /// Zero point, which padding takes too.
     pub zero_point: u8,
 }
 
 impl<T> Image<'_, T> {
-    /// Whether the values are all there.
+    /// Checks that the slice holds the image.
     pub(super) fn check(&self) -> Result<(), Error> {
         let pixels = product("the image", &[self.height, self.width])?;
         let needed = span("the image", pixels, self.stride, self.channels)?;
         at_least("the image", self.values.len(), needed)
     }
 
-    /// From the first value of a row to behind its last.
+    /// Length of an image row, from its first value to its last.
     pub(super) fn row_length(&self) -> usize {
         (self.width - 1) * self.stride + self.channels
     }
 
-    /// The values of a row, and those between them.
+    /// Returns an image row, gaps between pixels included.
     pub(super) fn row(&self, y: usize) -> &[T] {
         &self.values[y * self.width * self.stride..][..self.row_length()]
     }
 }
 
-/// How a kernel moves over an image. First the vertical number of each pair, then the horizontal.
+/// A sliding window. Pairs are (vertical, horizontal).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Rows and columns of the kernel.
+    /// Kernel height and width.
     pub kernel: [usize; 2],
-    /// Pixels from one place to the next.
+    /// Strides.
     pub strides: [usize; 2],
-    /// Pixels between two taps, 1 for neighbours.
+    /// Dilations; 1 means adjacent taps.
     pub dilations: [usize; 2],
-    /// Pixels of padding: top, left, bottom, right (ONNX's order).
+    /// Padding: top, left, bottom, right (ONNX order).
     pub pads: [usize; 4],
 }
 
 impl Window {
-    /// A window of one pixel that looks at all of them.
+    /// A 1 × 1 window that visits every pixel.
     pub const PIXEL: Window = Window {
         kernel: [1, 1],
         strides: [1, 1],
@@ -75,7 +75,7 @@ impl Window {
         pads: [0; 4],
     };
 
-    /// A kernel that moves by one pixel and has no padding.
+    /// A window with this kernel, stride 1 and no padding.
     pub fn of(kernel: [usize; 2]) -> Window {
         Window {
             kernel,
@@ -83,13 +83,14 @@ impl Window {
         }
     }
 
-    /// Height and width of what comes out of an image of this height and width (0 where the window does not fit).
+    /// Returns the output's height and width for an input of this size; 0 if the window does not
+    /// fit.
     pub fn output(&self, height: usize, width: usize) -> Result<[usize; 2], Error> {
         self.sized(height, width, false)
     }
 
-    /// The same where a pooling rounds up (ceil_mode): a last window may begin inside and end outside, but none
-    /// begins in the padding behind the image.
+    /// Returns the output's size with ceil_mode: the last window may begin inside and end outside
+    /// the padded image. No window begins in the trailing padding.
     pub fn output_rounded_up(&self, height: usize, width: usize) -> Result<[usize; 2], Error> {
         self.sized(height, width, true)
     }
@@ -119,10 +120,10 @@ impl Window {
             };
             let stride = self.strides[axis];
             sizes[axis] = if up {
-                let places = room.div_ceil(stride) + 1;
-                let begins = (places - 1).checked_mul(stride);
+                let positions = room.div_ceil(stride) + 1;
+                let begins = (positions - 1).checked_mul(stride);
                 let inside = begins.is_some_and(|at| at < size + self.pads[axis]);
-                if inside { places } else { places - 1 }
+                if inside { positions } else { positions - 1 }
             } else {
                 room / stride + 1
             };
@@ -130,31 +131,42 @@ impl Window {
         Ok(sizes)
     }
 
-    /// The pixel that a tap of an output's place looks at on one axis; nothing in the padding.
+    /// Returns the input position of a tap at an output position, along one axis. `None` in the
+    /// padding.
     #[inline]
-    pub(super) fn at(&self, axis: usize, place: usize, tap: usize, size: usize) -> Option<usize> {
-        let at = place * self.strides[axis] + tap * self.dilations[axis];
+    pub(super) fn input_position(
+        &self,
+        axis: usize,
+        position: usize,
+        tap: usize,
+        size: usize,
+    ) -> Option<usize> {
+        let at = position * self.strides[axis] + tap * self.dilations[axis];
         at.checked_sub(self.pads[axis]).filter(|&at| at < size)
     }
 
-    /// How many taps the kernel has.
+    /// Number of taps.
     pub(super) fn taps(&self) -> Result<usize, Error> {
         product("the kernel", &self.kernel)
     }
 }
 
-/// Checks a range of output rows against how many there are, and gives their number.
+/// Checks a range of output rows and returns its length.
 pub(super) fn row_count(rows: &Range<usize>, height: usize) -> Result<usize, Error> {
-    count_of("the last of the output's rows asked for", rows, height)
+    count_of("the end of the requested output rows", rows, height)
 }
 
-/// The same of an output's places, row by row.
-pub(super) fn place_count(places: &Range<usize>, size: [usize; 2]) -> Result<usize, Error> {
+/// Checks a range of output positions, counted row by row, and returns its length.
+pub(super) fn position_count(positions: &Range<usize>, size: [usize; 2]) -> Result<usize, Error> {
     let all = product("the output", &size)?;
-    count_of("the last of the output's places asked for", places, all)
+    count_of(
+        "the last of the output's positions asked for",
+        positions,
+        all,
+    )
 }
 
-/// How many a range of so many holds; `what` says what its end is.
+/// Checks a range within `all` and returns its length. `what` names its end.
 pub(super) fn count_of(
     what: &'static str,
     range: &Range<usize>,
@@ -170,10 +182,10 @@ pub(super) fn count_of(
     Ok(range.end - range.start)
 }
 
-/// One zero point a column; none stands for zeros.
-pub(super) fn zero_points(given: &[i8], columns: usize) -> Result<(), Error> {
-    if given.is_empty() {
+/// Checks that there is one zero point per column, or none, which means zeros.
+pub(super) fn zero_points(zero_points: &[i8], columns: usize) -> Result<(), Error> {
+    if zero_points.is_empty() {
         return Ok(());
     }
-    equal("zero points of the weights", columns, given.len())
+    equal("zero points of the weights", columns, zero_points.len())
 }

@@ -1,14 +1,17 @@
-//! Looks bytes up in a table of 256 by shuffles, where they are x86's.
+//! Lookup of bytes in a 256-entry table by x86-style shuffles.
 //!
-//! One at a time each byte is a load, another load and a store. A shuffle looks sixteen up at once, in sixteen entries. So the
-//! table is sixteen parts, and a byte is moved down by sixteen from part to part.
+//! A scalar lookup is a load, a dependent load and a store per byte. A shuffle looks up sixteen
+//! bytes at once, but in sixteen entries. The table is therefore split into sixteen parts. From
+//! part to part, 16 is subtracted from the bytes.
 //!
-//! x86's shuffle gives zero where a byte is negative, else what its lowest four bits say. So parts answer too early: `16 h + l` is `l` to
-//! the parts 0 to h, until it has become negative. If part k holds `table[k] xor table[k - 1]`, all answers together, by `xor`, are
-//! `table[h]`. Bytes from 128 on are negative from the start; they go the same way through the other half, with their top bit
-//! flipped. Subtractions saturate, so that what is negative stays it.
+//! x86's shuffle returns zero for negative bytes, and otherwise the entry that the low four bits
+//! select. Byte `16 h + l` thus selects entry `l` in parts 0 to h, until it becomes negative. Part
+//! k holds `table[k] xor table[k - 1]`, so the xor of all results telescopes to `table[h]`. Bytes
+//! from 128 on are negative from the start. They take the same path through the upper half, with
+//! their top bit flipped. Subtractions saturate, so negative bytes stay negative.
 //!
-//! That is three operations a part. `i8x16.swizzle`, which is zero for all bytes from 16 on, takes four on x86, and is slower than one byte at a time.
+//! This costs three operations per part. `i8x16.swizzle` returns zero for all bytes from 16 on. It
+//! takes four operations on x86, and is slower than scalar lookups.
 
 use core::arch::wasm32::{
     i8x16_relaxed_swizzle, i8x16_splat, i8x16_sub_sat, v128, v128_load, v128_store, v128_xor,
@@ -16,11 +19,12 @@ use core::arch::wasm32::{
 use core::hint::black_box;
 use std::sync::OnceLock;
 
-/// Bytes that are looked up in one turn: four vectors, for which a part is loaded once.
-pub(super) const TURN: usize = 64;
+/// Bytes per iteration: four vectors, for which a part is loaded once.
+pub(super) const CHUNK: usize = 64;
 
-/// A table in parts of sixteen entries, each but the first of a half less the one before it.
-pub(super) struct Parts([v128; 16]);
+/// A table in parts of sixteen entries. Each part but the first of a half is xored with its
+/// predecessor.
+pub(super) struct ShuffleTable([v128; 16]);
 
 /// Four vectors of bytes.
 #[derive(Clone, Copy)]
@@ -28,7 +32,7 @@ struct Four(v128, v128, v128, v128);
 
 impl Four {
     #[inline(always)]
-    fn load(bytes: &[u8; TURN]) -> Four {
+    fn load(bytes: &[u8; CHUNK]) -> Four {
         let at = bytes.as_ptr();
         // SAFETY: four times sixteen bytes.
         unsafe {
@@ -42,7 +46,7 @@ impl Four {
     }
 
     #[inline(always)]
-    fn store(self, bytes: &mut [u8; TURN]) {
+    fn store(self, bytes: &mut [u8; CHUNK]) {
         let at = bytes.as_mut_ptr();
         // SAFETY: four times sixteen bytes.
         unsafe {
@@ -70,24 +74,24 @@ impl Four {
     }
 }
 
-impl Parts {
-    /// The parts of a table that so many bytes are looked up in; nothing where they are too few to be worth it, or shuffles are not
-    /// x86's.
-    pub(super) fn of(table: &[u8; 256], count: usize) -> Option<Parts> {
+impl ShuffleTable {
+    /// Splits a table for `count` lookups. `None` if they are too few to pay off, or if the
+    /// engine's shuffle is not x86's.
+    pub(super) fn new(table: &[u8; 256], count: usize) -> Option<ShuffleTable> {
         static OF_X86: OnceLock<bool> = OnceLock::new();
-        if count < 4 * TURN || !*OF_X86.get_or_init(is_of_x86) {
+        if count < 4 * CHUNK || !*OF_X86.get_or_init(is_x86_shuffle) {
             return None;
         }
         let (sixteens, _) = table.as_chunks();
         let part = |at: usize| load(&sixteens[at]);
-        Some(Parts(core::array::from_fn(|at| match at % 8 {
+        Some(ShuffleTable(core::array::from_fn(|at| match at % 8 {
             0 => part(at),
             _ => v128_xor(part(at), part(at - 1)),
         })))
     }
 
-    /// Looks every byte up.
-    pub(super) fn look_up(&self, values: &[[u8; TURN]], output: &mut [[u8; TURN]]) {
+    /// Looks up every byte.
+    pub(super) fn look_up(&self, values: &[[u8; CHUNK]], output: &mut [[u8; CHUNK]]) {
         for (values, output) in values.iter().zip(output) {
             let low = self.half(0, Four::load(values));
             // Loaded again, since sixteen registers hold no more.
@@ -96,7 +100,8 @@ impl Parts {
         }
     }
 
-    /// What the eight parts from this one on say of bytes that are not negative; zero of others.
+    /// Returns the lookups in the eight parts from this one on for non-negative bytes, and zero for
+    /// others.
     #[inline(always)]
     fn half(&self, first: usize, mut left: Four) -> Four {
         let mut found = left.map(|left| i8x16_relaxed_swizzle(self.0[first], left));
@@ -108,13 +113,14 @@ impl Parts {
     }
 }
 
-/// Whether this engine's shuffle is x86's: the standard leaves open what bytes from 16 to 127 give, but an engine must always do the
-/// same.
-fn is_of_x86() -> bool {
+/// Returns true if the engine's relaxed swizzle is x86's shuffle. The standard leaves results for
+/// bytes 16 to 127 open, but requires consistency.
+fn is_x86_shuffle() -> bool {
     let entries: [u8; 16] = core::array::from_fn(|at| at as u8 + 1);
     (0..=u8::MAX).step_by(16).all(|from| {
         let bytes: [u8; 16] = core::array::from_fn(|at| from + at as u8);
-        // Hidden from the compiler, which would compute what it believes the instruction gives.
+        // Hidden from the compiler, which would otherwise fold the instruction with assumed
+        // semantics.
         let [entries, bytes] = black_box([load(&entries), load(&bytes)]);
         let mut found = [0; 16];
         // SAFETY: sixteen bytes.

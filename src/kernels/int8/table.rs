@@ -1,18 +1,18 @@
-//! Any function of one value: 256 answers, or 65,536 of an integer of 16 bits, computed once.
+//! Elementwise functions as lookup tables: 256 entries for 8 bits, 65,536 for 16.
 
+use super::byte_copy;
 use super::convert::Scale;
 use super::error::{Error, at_least, equal, span};
-use super::moves;
+use super::int16::Int16Grid;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-use super::shuffle::Parts;
-use super::wide::Grid;
+use super::shuffle::ShuffleTable;
 
-/// What each byte becomes.
+/// The output byte of each input byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(pub [u8; 256]);
 
 impl Table {
-    /// The table of a function of real values, between two scales.
+    /// Tabulates a real function between two quantizations.
     pub fn of(from: Scale, to: Scale, function: impl Fn(f32) -> f32) -> Table {
         let mut table = [0; 256];
         for (byte, entry) in (0..=u8::MAX).zip(&mut table) {
@@ -21,17 +21,17 @@ impl Table {
         Table(table)
     }
 
-    /// From one scale to another: Concat's parts, a Requantize.
+    /// Tabulates a requantization, such as an input of Concat.
     pub fn rescale(from: Scale, to: Scale) -> Table {
         Table::of(from, to, |value| value)
     }
 
-    /// This table, then another: a chain of elementwise operators is one table.
+    /// Composes this table with another: a chain of elementwise operators becomes one table.
     pub fn then(&self, next: &Table) -> Table {
         Table(self.0.map(|byte| next.0[usize::from(byte)]))
     }
 
-    /// Whether it changes nothing.
+    /// Returns true if the table is the identity.
     pub fn is_identity(&self) -> bool {
         self.0
             .iter()
@@ -39,11 +39,11 @@ impl Table {
             .all(|(&entry, byte)| entry == byte)
     }
 
-    /// Looks every value up.
+    /// Looks up every value.
     pub fn apply(&self, values: &[u8], output: &mut [u8]) -> Result<(), Error> {
         equal("the output", values.len(), output.len())?;
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-        let (values, output) = match Parts::of(&self.0, values.len()) {
+        let (values, output) = match ShuffleTable::new(&self.0, values.len()) {
             Some(parts) => {
                 let ((turns, values), (made, output)) =
                     (values.as_chunks(), output.as_chunks_mut());
@@ -54,7 +54,7 @@ impl Table {
         };
         let ((values, last), (output, end)) = (values.as_chunks(), output.as_chunks_mut());
         for (to, &from) in output.iter_mut().zip(values) {
-            // Eight by eight: a browser looks whether it is to stop once a turn.
+            // Unrolled by eight: a browser checks for interrupts once per iteration.
             let from: [u8; 8] = from;
             let look = |at: usize| self.0[usize::from(from[at])];
             *to = [
@@ -75,57 +75,59 @@ impl Table {
     }
 }
 
-/// How many integers of 16 bits there are.
+/// Number of 16-bit integers.
 const INTEGERS: usize = 1 << 16;
 
-/// Integers that are computed before their answers are looked up.
+/// Indices computed before their lookups.
 const RUN: usize = 64;
 
-/// What each integer of 16 bits becomes, given as the real that it stands for: a byte, or another real.
+/// Results of a function for each 16-bit integer, given as its real value. Results are bytes or
+/// reals.
 #[derive(Clone, Debug)]
 pub struct WideTable<T> {
-    of: Grid,
+    of: Int16Grid,
     answers: Box<[T; INTEGERS]>,
 }
 
 impl<T: Copy> WideTable<T> {
-    /// The table of a function of a grid's reals, whose answers are given from the least integer on.
-    pub fn new(of: Grid, answers: Vec<T>) -> Result<WideTable<T>, Error> {
-        equal("the answers of a table", INTEGERS, answers.len())?;
+    /// Creates a table from the results for all integers of a grid, beginning with the minimum.
+    pub fn new(of: Int16Grid, answers: Vec<T>) -> Result<WideTable<T>, Error> {
+        equal("the entries of a table", INTEGERS, answers.len())?;
         let answers = answers.try_into().map_err(|_| Error::Zero {
-            what: "the answers of a table",
+            what: "the entries of a table",
         })?;
         Ok(WideTable { of, answers })
     }
 
-    /// The answers, from that of the least integer on.
+    /// Returns the results, beginning with that of the minimum integer.
     pub fn answers(&self) -> &[T] {
         &self.answers[..]
     }
 
-    /// Looks one value up.
+    /// Looks up one value.
     pub fn answer(&self, value: f32) -> T {
         self.answers[usize::from(self.of.integer(value))]
     }
 }
 
-// Not generic: a function of one type is compiled here, for speed, and not in the crate that calls it.
+// Not generic: a concrete function is compiled in this crate, for speed, rather than in the calling
+// crate.
 impl WideTable<f32> {
-    /// Looks every value up; what lies between two reals of the grid is what it is rounded to.
+    /// Looks up every value, rounded to the grid.
     pub fn apply(&self, values: &[f32], output: &mut [f32]) -> Result<(), Error> {
         look_up(self.of, &self.answers, values, output)
     }
 }
 
 impl WideTable<u8> {
-    /// Looks every value up; what lies between two reals of the grid is what it is rounded to.
+    /// Looks up every value, rounded to the grid.
     pub fn apply(&self, values: &[f32], output: &mut [u8]) -> Result<(), Error> {
         look_up(self.of, &self.answers, values, output)
     }
 }
 
 fn look_up<T: Copy>(
-    of: Grid,
+    of: Int16Grid,
     answers: &[T; INTEGERS],
     values: &[f32],
     output: &mut [T],
@@ -143,8 +145,8 @@ fn look_up<T: Copy>(
     Ok(())
 }
 
-/// Copies `count` rows of `width` values from one stride to another, through a table if there is one: a part
-/// of a Concat or Split along the channels.
+/// Copies `count` rows of `width` values between two strides, through a table if given. Used for
+/// Concat and Split along channels.
 pub fn copy_rows(
     values: &[u8],
     stride: usize,
@@ -166,7 +168,7 @@ pub fn copy_rows(
     if width == 0 {
         return Ok(());
     }
-    // The shortest are moved as one number each.
+    // Shortest rows are moved as one integer each.
     let strides = [stride, output_stride];
     match (width, table) {
         (1, None) => short_rows(values, output, strides, count, |row: [u8; 1]| row),
@@ -180,7 +182,7 @@ pub fn copy_rows(
                 let from = &values[row * stride..][..width];
                 let to = &mut output[row * output_stride..][..width];
                 match table {
-                    None => moves::copy(from, to),
+                    None => byte_copy::copy(from, to),
                     Some(table) => table.apply(from, to)?,
                 }
             }
@@ -189,7 +191,7 @@ pub fn copy_rows(
     Ok(())
 }
 
-/// Moves `count` rows of so many bytes between two strides, which are that wide at least.
+/// Copies `count` rows of `WIDTH` bytes. Both strides are at least that wide.
 fn short_rows<const WIDTH: usize>(
     values: &[u8],
     output: &mut [u8],

@@ -1,4 +1,4 @@
-//! The vector forms' common end: i32 or f32 lanes to what is written.
+//! Shared vector conversions in WebAssembly SIMD: i32 or f32 lanes to bytes and back.
 
 use core::arch::wasm32::{
     f32x4_add, f32x4_div, f32x4_eq, f32x4_mul, f32x4_pmax, f32x4_pmin, f32x4_splat, f32x4_sub,
@@ -10,58 +10,59 @@ use core::arch::wasm32::{
 use super::convert::Scale;
 use super::output::MAGIC;
 
-/// Clamps and rounds values in steps of the output: `requantized`, lane by lane.
+/// Vector form of `requantize`: clamps and rounds values in steps of the output.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct Requantizer {
     low: v128,
     high: v128,
     magic: v128,
     zero: v128,
 }
 
-impl Ends {
+impl Requantizer {
     #[inline(always)]
-    pub(super) fn new(zero_point: u8, low: u8, high: u8) -> Ends {
-        let end = |value: u8| opaque(f32x4_splat(f32::from(value) - f32::from(zero_point)));
-        Ends {
-            low: end(low),
-            high: end(high),
+    pub(super) fn new(zero_point: u8, low: u8, high: u8) -> Requantizer {
+        let bound = |value: u8| opaque(f32x4_splat(f32::from(value) - f32::from(zero_point)));
+        Requantizer {
+            low: bound(low),
+            high: bound(high),
             magic: opaque(f32x4_splat(MAGIC)),
             zero: opaque(i16x8_splat(i16::from(zero_point))),
         }
     }
 
-    /// Sixteen steps (none NaN) to bytes.
+    /// Converts sixteen values, none NaN, to bytes.
     #[inline(always)]
     pub(super) fn sixteen(self, [a, b, c, d]: [v128; 4]) -> v128 {
-        u8x16_narrow_i16x8(self.words(a, b), self.words(c, d))
+        u8x16_narrow_i16x8(self.to_words(a, b), self.to_words(c, d))
     }
 
-    /// Eight steps (none NaN) to bytes, of which the other eight are anything.
+    /// Converts eight values, none NaN, to bytes. The upper eight bytes are unspecified.
     #[inline(always)]
     pub(super) fn eight(self, [a, b]: [v128; 2]) -> v128 {
-        u8x16_narrow_i16x8(self.words(a, b), self.zero)
+        u8x16_narrow_i16x8(self.to_words(a, b), self.zero)
     }
 
-    /// Eight steps to i16 in 0..=255.
+    /// Converts eight values to i16 in 0..=255.
     ///
-    /// The compiler writes a narrowing in plain operations and finds the instruction again, but not where one narrowing
-    /// follows the other; so the zero point is added between them. That nothing is beyond a byte, the mask tells it.
+    /// The standard library implements narrowing in generic operations, which the compiler folds
+    /// back to the instruction. It does not fold two consecutive narrowings, so the zero point is
+    /// added between them. The mask tells the compiler that no value exceeds a byte.
     #[inline(always)]
-    fn words(self, a: v128, b: v128) -> v128 {
-        let words = i16x8_narrow_i32x4(self.rounded(a), self.rounded(b));
+    fn to_words(self, a: v128, b: v128) -> v128 {
+        let words = i16x8_narrow_i32x4(self.round(a), self.round(b));
         v128_and(i16x8_add(words, self.zero), i16x8_splat(0xFF))
     }
 
-    /// Four steps, clamped and rounded.
+    /// Clamps and rounds four values.
     #[inline(always)]
-    fn rounded(self, steps: v128) -> v128 {
+    fn round(self, steps: v128) -> v128 {
         let steps = f32x4_pmin(self.high, f32x4_pmax(self.low, steps));
         i32x4_sub(f32x4_add(steps, self.magic), self.magic)
     }
 }
 
-/// Four lanes from a slice.
+/// Loads four lanes from a slice.
 #[inline(always)]
 pub(super) fn load<T: Copy>(values: &[T], at: usize) -> v128 {
     const { assert!(size_of::<T>() == 4) };
@@ -69,7 +70,7 @@ pub(super) fn load<T: Copy>(values: &[T], at: usize) -> v128 {
     unsafe { v128_load(values[at..][..4].as_ptr().cast()) }
 }
 
-/// Stores four lanes into a slice.
+/// Stores four lanes to a slice.
 #[inline(always)]
 pub(super) fn store<T: Copy>(values: &mut [T], at: usize, lanes: v128) {
     const { assert!(size_of::<T>() == 4) };
@@ -77,7 +78,7 @@ pub(super) fn store<T: Copy>(values: &mut [T], at: usize, lanes: v128) {
     unsafe { v128_store(values[at..][..4].as_mut_ptr().cast(), lanes) }
 }
 
-/// Stores the first eight bytes.
+/// Stores the low eight bytes.
 #[inline(always)]
 pub(super) fn store_eight(values: &mut [u8; 8], bytes: v128) {
     // SAFETY: eight bytes.
@@ -91,10 +92,10 @@ pub(super) fn store_sixteen(values: &mut [u8; 16], bytes: v128) {
     unsafe { v128_store(values.as_mut_ptr().cast(), bytes) }
 }
 
-/// `Scale::byte` of sixteen values.
+/// Vector form of `Scale::byte`.
 pub(super) struct Quantizer {
     scale: v128,
-    ends: Ends,
+    requantizer: Requantizer,
 }
 
 impl Quantizer {
@@ -102,7 +103,7 @@ impl Quantizer {
     pub(super) fn new(to: Scale) -> Quantizer {
         Quantizer {
             scale: opaque(f32x4_splat(to.scale)),
-            ends: Ends::new(to.zero_point, 0, u8::MAX),
+            requantizer: Requantizer::new(to.zero_point, 0, u8::MAX),
         }
     }
 
@@ -110,35 +111,36 @@ impl Quantizer {
     pub(super) fn sixteen(&self, values: &[f32; 16]) -> [u8; 16] {
         let lanes = |at: usize| {
             let steps = f32x4_div(load(values, at), self.scale);
-            // What is no number is no step.
+            // NaN becomes zero.
             v128_and(steps, f32x4_eq(steps, steps))
         };
         let lanes = [lanes(0), lanes(4), lanes(8), lanes(12)];
         let mut bytes = [0; 16];
-        store_sixteen(&mut bytes, self.ends.sixteen(lanes));
+        store_sixteen(&mut bytes, self.requantizer.sixteen(lanes));
         bytes
     }
 }
 
-/// What takes bytes to floats less their zero point.
+/// Vector conversion of bytes to floats minus the zero point.
 #[derive(Clone, Copy)]
-pub(super) struct Begins {
-    /// 2^23 and the zero point.
+pub(super) struct CenteredBytes {
+    /// 2^23 plus the zero point.
     zero: v128,
 }
 
-impl Begins {
+impl CenteredBytes {
     #[inline(always)]
-    pub(super) fn new(zero_point: u8) -> Begins {
+    pub(super) fn new(zero_point: u8) -> CenteredBytes {
         let zero = 8_388_608.0 + f32::from(zero_point);
-        Begins {
+        CenteredBytes {
             zero: opaque(f32x4_splat(zero)),
         }
     }
 
-    /// Sixteen bytes less the zero point.
+    /// Converts sixteen bytes to floats minus the zero point.
     ///
-    /// 2^23 and a byte is an f32 whose lowest bits are the byte, so that it is written rather than converted.
+    /// 2^23 plus a byte is an f32 whose low bits are the byte. The float is assembled from bits
+    /// rather than converted.
     #[inline(always)]
     pub(super) fn floats(self, bytes: v128) -> [v128; 4] {
         let high_half = i16x8_splat(0x4B00);
@@ -167,16 +169,16 @@ impl Begins {
     }
 }
 
-/// A vector that the compiler doesn't know: made once, it isn't made anew in each turn of a loop.
+/// Hides a vector from the compiler. Otherwise it rematerializes constants in every iteration.
 #[inline(always)]
 pub(super) fn opaque(lanes: v128) -> v128 {
     core::hint::black_box(lanes)
 }
 
-/// `Scale::value` of sixteen bytes.
+/// Vector form of `Scale::value`.
 pub(super) struct Dequantizer {
     scale: v128,
-    begins: Begins,
+    centered: CenteredBytes,
 }
 
 impl Dequantizer {
@@ -184,7 +186,7 @@ impl Dequantizer {
     pub(super) fn new(from: Scale) -> Dequantizer {
         Dequantizer {
             scale: opaque(f32x4_splat(from.scale)),
-            begins: Begins::new(from.zero_point),
+            centered: CenteredBytes::new(from.zero_point),
         }
     }
 
@@ -193,7 +195,7 @@ impl Dequantizer {
         // SAFETY: sixteen bytes.
         let bytes = unsafe { v128_load(bytes.as_ptr().cast()) };
         let mut values = [0.0; 16];
-        for (at, lanes) in self.begins.floats(bytes).into_iter().enumerate() {
+        for (at, lanes) in self.centered.floats(bytes).into_iter().enumerate() {
             store(&mut values, 4 * at, f32x4_mul(lanes, self.scale));
         }
         values

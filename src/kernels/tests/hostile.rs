@@ -1,4 +1,4 @@
-//! Arguments that don't fit together are an error with a reason, never a panic, and nothing is written.
+//! Invalid arguments give an error with its reason. They never panic, and nothing is written.
 #![cfg(not(target_family = "wasm"))]
 
 use octet_kernels::int8::*;
@@ -30,7 +30,7 @@ fn image(values: &[u8], height: usize, width: usize, channels: usize) -> Image<'
 }
 
 #[test]
-fn weights_that_are_not_there_are_not_packed() {
+fn weights_too_short_for_their_shape_are_refused() {
     let values = [1i8; 64];
     for sizes in [
         [HUGE, 2],
@@ -40,12 +40,21 @@ fn weights_that_are_not_there_are_not_packed() {
         [0, 5],
         [0, HUGE],
     ] {
-        for layout in [Layout::ColumnAfterColumn, Layout::DepthFirst] {
-            let packed = Weights::pack(Form::best(), &values, layout, sizes, &[]);
+        for layout in [WeightLayout::ColumnAfterColumn, WeightLayout::DepthFirst] {
+            let packed = Weights::pack(Isa::best(), &values, layout, sizes, &[]);
             assert!(packed.is_err(), "{sizes:?}");
         }
     }
-    assert!(Weights::pack(Form::best(), &values, Layout::DepthFirst, [8, 8], &[0; 7]).is_err());
+    assert!(
+        Weights::pack(
+            Isa::best(),
+            &values,
+            WeightLayout::DepthFirst,
+            [8, 8],
+            &[0; 7]
+        )
+        .is_err()
+    );
     let shape = |inputs, outputs, kernel, groups| ConvShape {
         inputs,
         outputs,
@@ -63,12 +72,12 @@ fn weights_that_are_not_there_are_not_packed() {
         shape(8, 9, [1, 1], 1),
     ] {
         assert!(
-            ConvWeights::pack((Form::best(), Way::Gathered), &values, bad, &[]).is_err(),
+            ConvWeights::pack((Isa::best(), ConvAlgorithm::Gathered), &values, bad, &[]).is_err(),
             "{bad:?}"
         );
         let window = Window::of(bad.kernel);
         assert!(
-            TransposedWeights::pack(Form::best(), &values, bad, &window, &[]).is_err(),
+            TransposedWeights::pack(Isa::best(), &values, bad, &window, &[]).is_err(),
             "{bad:?}"
         );
     }
@@ -78,18 +87,18 @@ fn weights_that_are_not_there_are_not_packed() {
         (HUGE, [0, 0]),
         (65, [1, 1]),
     ] {
-        assert!(DepthwiseWeights::pack(Form::best(), &values, channels, kernel, &[]).is_err());
+        assert!(DepthwiseWeights::pack(Isa::best(), &values, channels, kernel, &[]).is_err());
     }
-    for form in Form::ALL.into_iter().filter(|form| !form.is_available()) {
-        let packed = Weights::pack(form, &values, Layout::DepthFirst, [8, 8], &[]);
-        assert_eq!(packed.err(), Some(Error::Unavailable(form)));
-        assert_eq!(Form::set_best(form), Err(Error::Unavailable(form)));
+    for isa in Isa::ALL.into_iter().filter(|isa| !isa.is_available()) {
+        let packed = Weights::pack(isa, &values, WeightLayout::DepthFirst, [8, 8], &[]);
+        assert_eq!(packed.err(), Some(Error::Unavailable(isa)));
+        assert_eq!(Isa::set_best(isa), Err(Error::Unavailable(isa)));
     }
 }
 
 #[test]
 fn slices_too_short_are_refused() {
-    let weights = Weights::pack(Form::best(), &[1; 64], Layout::DepthFirst, [8, 8], &[])
+    let weights = Weights::pack(Isa::best(), &[1; 64], WeightLayout::DepthFirst, [8, 8], &[])
         .expect("a good shape");
     let rows = |values, count, stride| Rows {
         values,
@@ -130,9 +139,9 @@ fn slices_too_short_are_refused() {
     }
     for columns in [1..8, 0..9, HUGE..HUGE + 1, 8..0] {
         let mut output = [7; 64];
-        let given = requantized(&mut output, 8, &multipliers);
+        let expected = requantized(&mut output, 8, &multipliers);
         let rows = rows(&bytes, 8, 8);
-        assert!(gemm_columns(&rows, &weights, columns, None, given).is_err());
+        assert!(gemm_columns(&rows, &weights, columns, None, expected).is_err());
         assert_eq!(output, [7; 64]);
     }
     let mut output = [0; 64];
@@ -149,7 +158,7 @@ fn slices_too_short_are_refused() {
 }
 
 #[test]
-fn a_window_that_moves_in_strides_and_parts_of_rows_are_refused_by_weights_for_tiles() {
+fn winograd_refuses_strides_and_partial_rows() {
     let bytes = [1u8; 8 * 8 * 8];
     let shape = ConvShape {
         inputs: 8,
@@ -157,11 +166,11 @@ fn a_window_that_moves_in_strides_and_parts_of_rows_are_refused_by_weights_for_t
         kernel: [3, 3],
         groups: 1,
     };
-    let packed = ConvWeights::pack((Form::best(), Way::Winograd), &[1; 72], shape, &[]);
+    let packed = ConvWeights::pack((Isa::best(), ConvAlgorithm::Winograd), &[1; 72], shape, &[]);
     let weights = packed.expect("a good shape");
-    assert_eq!(weights.way(), Way::Winograd);
+    assert_eq!(weights.way(), ConvAlgorithm::Winograd);
     let multipliers = [1.0];
-    let run = |strides, places| {
+    let run = |strides, positions| {
         let window = Window {
             strides,
             ..Window::of([3, 3])
@@ -173,7 +182,7 @@ fn a_window_that_moves_in_strides_and_parts_of_rows_are_refused_by_weights_for_t
             &window,
             &weights,
             None,
-            places,
+            positions,
             output,
         )
     };
@@ -194,10 +203,10 @@ fn windows_that_do_not_fit_are_refused() {
         kernel: [2, 2],
         groups: 1,
     };
-    let weights = ConvWeights::pack((Form::best(), Way::Gathered), &[1; 64], shape, &[])
+    let weights = ConvWeights::pack((Isa::best(), ConvAlgorithm::Gathered), &[1; 64], shape, &[])
         .expect("a good shape");
     let by_channel =
-        DepthwiseWeights::pack(Form::best(), &[1; 16], 4, [2, 2], &[]).expect("a good shape");
+        DepthwiseWeights::pack(Isa::best(), &[1; 16], 4, [2, 2], &[]).expect("a good shape");
     let multipliers = [1.0; 4];
     let good = Window::of([2, 2]);
     let bad = |change: fn(&mut Window)| {
@@ -249,7 +258,7 @@ fn windows_that_do_not_fit_are_refused() {
             &window,
             &weights,
             None,
-            // Three to a row, where the window is good.
+            // Three positions per row, if the window is valid.
             rows.start.saturating_mul(3)..rows.end.saturating_mul(3),
             requantized(&mut output, 4, &multipliers),
         );
@@ -283,9 +292,9 @@ fn windows_that_do_not_fit_are_refused() {
         assert!(average_pool(&image, &good, size, rows, how, &mut output, stride).is_err());
     }
     assert_eq!(output, [7; 64]);
-    // An output that no image of this size gives.
+    // An output size that no image of this size produces.
     let weights =
-        TransposedWeights::pack(Form::best(), &[1; 64], shape, &good, &[]).expect("a good shape");
+        TransposedWeights::pack(Isa::best(), &[1; 64], shape, &good, &[]).expect("a good shape");
     for size in [[4, 4], [6, 5], [HUGE, HUGE], [0, 0]] {
         let mut output = [0; 128];
         let output = requantized(&mut output, 4, &multipliers);
@@ -294,7 +303,7 @@ fn windows_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn the_rest_refuses_too() {
+fn other_kernels_refuse_invalid_arguments() {
     let (bytes, mut output) = ([1u8; 12], [0u8; 12]);
     let operand = |length: usize| Operand::new(&bytes[..length], 0);
     let whole = Target::whole(0);
@@ -352,7 +361,7 @@ fn the_rest_refuses_too() {
     assert!(resize_nearest(&image(&bytes, 3, 4, 1), &[3], &[0], &mut output).is_err());
     assert!(copy_rows(&bytes, 4, [3, 5], None, &mut output, 5).is_err());
     assert!(to_channels_first(&bytes, 3, [4, 4], &mut output).is_err());
-    let weights = Blocks {
+    let weights = BlockwiseMatrix {
         bits: 3,
         block: 16,
         depth: 16,
@@ -363,27 +372,27 @@ fn the_rest_refuses_too() {
     };
     for weights in [
         weights,
-        Blocks {
+        BlockwiseMatrix {
             bits: 4,
             block: 0,
             ..weights
         },
-        Blocks {
+        BlockwiseMatrix {
             bits: 4,
             block: 32,
             ..weights
         },
-        Blocks {
+        BlockwiseMatrix {
             bits: 4,
             columns: 2,
             ..weights
         },
-        Blocks {
+        BlockwiseMatrix {
             bits: 4,
             depth: HUGE,
             ..weights
         },
-        Blocks {
+        BlockwiseMatrix {
             bits: 4,
             zero_points: ZeroPoints::Packed(&[]),
             ..weights
@@ -391,7 +400,7 @@ fn the_rest_refuses_too() {
     ] {
         assert!(BlockWeights::pack(&weights).is_err(), "{weights:?}");
     }
-    let good = Blocks { bits: 4, ..weights };
+    let good = BlockwiseMatrix { bits: 4, ..weights };
     let packed = BlockWeights::pack(&good).expect("a good shape");
     let mut sums = [0.0; 16];
     for (rows, tiles, length) in [

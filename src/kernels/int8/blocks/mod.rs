@@ -1,11 +1,12 @@
-//! Floats times a matrix of small integers in blocks: ONNX Runtime's MatMulNBits.
+//! Block-wise quantized GEMM of float activations: ONNX Runtime's MatMulNBits.
 //!
-//! The integers are packed once into tiles of [`WIDE`] columns and stay integers: only as much of a tile as fits the nearest
-//! cache is made floats at a time, and all rows are multiplied by it before the next. A sum is a lane, so its order is
-//! that of the depth.
+//! Weights are packed once, as integers, into tiles of [`NR`] columns. During the product, as much
+//! of a tile as fits the L1 cache is dequantized at a time. All rows are multiplied by it before
+//! the next part. Each sum occupies one lane and follows the order of the depth.
 //!
-//! Sixteen bytes of a tile hold `2 · 8/bits` steps of its depth. Byte `8h + c` has, lowest bits first, the integers of column `c`
-//! in the steps `h`, `2 + h`, `4 + h` …: shifted and masked, they are two steps side by side.
+//! Sixteen bytes of a tile hold `2 · 8/bits` steps of its depth. Byte `8h + c` holds the integers
+//! of column `c` at steps `h`, `2 + h`, `4 + h` …, lowest bits first. A shift and a mask therefore
+//! yield two consecutive steps.
 
 mod multiply;
 
@@ -13,58 +14,55 @@ pub use multiply::{block_gemm, rows_of_tiles};
 
 use super::error::{Error, at_least, equal, product};
 
-/// What stands for zero in each block.
+/// Zero points of the blocks.
 #[derive(Clone, Copy, Debug)]
 pub enum ZeroPoints<'a> {
-    /// The middle of the range, `2^(bits - 1)`.
+    /// The middle of the integer range, `2^(bits - 1)`, for every block.
     Middle,
-    /// Integers of the weights' own size, each column's in whole bytes.
+    /// Packed integers of the weights' width. Each column occupies whole bytes.
     Packed(&'a [u8]),
-    /// A float a block.
+    /// One float per block.
     Floats(&'a [f32]),
 }
 
-/// A matrix of `depth × columns` integers of 2, 4 or 8 bits.
+/// A `depth × columns` matrix of 2, 4 or 8-bit integers, quantized block-wise.
 ///
-/// `integers` is [columns, blocks, block · bits / 8], low bits first; `scales` is [columns, blocks].
+/// `integers` has the layout [columns, blocks, block · bits / 8], low bits first. `scales` has the
+/// layout [columns, blocks].
 #[derive(Clone, Copy, Debug)]
-pub struct Blocks<'a> {
-    /// 2, 4 or 8.
+pub struct BlockwiseMatrix<'a> {
+    /// Bits per weight: 2, 4 or 8.
     pub bits: usize,
-    /// How many values of a column share a scale.
+    /// Values of a column that share a scale.
     pub block: usize,
-    /// Values of a column.
+    /// Values per column: the reduction dimension.
     pub depth: usize,
-    /// Columns.
+    /// Number of columns.
     pub columns: usize,
-    /// The integers.
+    /// The packed integers.
     pub integers: &'a [u8],
-    /// The scales.
+    /// One scale per block.
     pub scales: &'a [f32],
     /// The zero points.
     pub zero_points: ZeroPoints<'a>,
 }
 
-impl Blocks<'_> {
+impl BlockwiseMatrix<'_> {
     fn check(&self) -> Result<(), Error> {
         if !matches!(self.bits, 2 | 4 | 8) {
             return Err(Error::Mismatch {
-                what: "bits of a weight in blocks (2, 4 and 8 are known)",
+                what: "bits per weight (2, 4 or 8)",
                 expected: 4,
                 found: self.bits,
             });
         }
         if self.block == 0 || self.depth == 0 {
             return Err(Error::Zero {
-                what: "the block, or the depth",
+                what: "the block size or the depth",
             });
         }
         let whole = self.block / self.steps() * self.steps();
-        equal(
-            "the block, in whole steps of packed bytes",
-            whole,
-            self.block,
-        )?;
+        equal("the block size in whole packed steps", whole, self.block)?;
         let blocks = product("the scales", &[self.columns, self.per_column()])?;
         let bytes = product("the weights", &[blocks, self.block / self.per_byte()])?;
         at_least("the weights", self.integers.len(), bytes)?;
@@ -83,7 +81,7 @@ impl Blocks<'_> {
         8 / self.bits
     }
 
-    /// How many steps of the depth sixteen packed bytes hold.
+    /// Depth steps in sixteen packed bytes.
     fn steps(&self) -> usize {
         2 * self.per_byte()
     }
@@ -92,13 +90,13 @@ impl Blocks<'_> {
         self.depth.div_ceil(self.block)
     }
 
-    /// An integer of so many bits, low bits first.
+    /// Reads the integer at an index of packed bytes, low bits first.
     fn integer(&self, bytes: &[u8], at: usize) -> u8 {
         let byte = bytes[at / self.per_byte()] >> (at % self.per_byte() * self.bits);
         byte & (u8::MAX >> (8 - self.bits))
     }
 
-    /// The integer at a depth of a column; 0 where there is none.
+    /// Returns the integer at a depth of a column; 0 beyond the matrix.
     fn at(&self, column: usize, depth: usize) -> u8 {
         if column >= self.columns || depth >= self.depth {
             return 0;
@@ -108,7 +106,7 @@ impl Blocks<'_> {
         self.integer(&self.integers[block * bytes..][..bytes], depth % self.block)
     }
 
-    /// The zero point of a block.
+    /// Returns the zero point of a block.
     fn zero(&self, column: usize, block: usize) -> f32 {
         match self.zero_points {
             ZeroPoints::Middle => f32::from(1u8 << (self.bits - 1)),
@@ -121,10 +119,10 @@ impl Blocks<'_> {
     }
 }
 
-/// Columns of a tile.
-const WIDE: usize = 8;
+/// Columns per tile.
+const NR: usize = 8;
 
-/// A matrix of small integers in blocks, packed once.
+/// A block-wise quantized matrix, packed once.
 #[derive(Clone, Debug)]
 pub struct BlockWeights {
     bits: usize,
@@ -132,29 +130,32 @@ pub struct BlockWeights {
     depth: usize,
     columns: usize,
     packed: Vec<u8>,
-    /// Tile by tile, block by block, one a column.
-    scales: Vec<[f32; WIDE]>,
-    /// As many, or one for all.
-    zeros: Vec<[f32; WIDE]>,
+    /// Scales per tile and block, one per column.
+    scales: Vec<[f32; NR]>,
+    /// Zero points in the order of the scales, or a single entry for all.
+    zeros: Vec<[f32; NR]>,
 }
 
 impl BlockWeights {
-    /// Columns of a tile.
-    pub const WIDE: usize = WIDE;
+    /// Columns per tile.
+    pub const NR: usize = NR;
+
+    /// Former name of [`BlockWeights::NR`].
+    pub const WIDE: usize = NR;
 
     /// Packs a matrix.
-    pub fn pack(blocks: &Blocks) -> Result<BlockWeights, Error> {
+    pub fn pack(blocks: &BlockwiseMatrix) -> Result<BlockWeights, Error> {
         blocks.check()?;
-        let tiles = blocks.columns.div_ceil(WIDE);
+        let tiles = blocks.columns.div_ceil(NR);
         let chunks = blocks.depth.div_ceil(blocks.steps());
-        let length = product("the packed weights", &[tiles, chunks, 2 * WIDE])?;
+        let length = product("the packed weights", &[tiles, chunks, 2 * NR])?;
         let mut packed = Vec::with_capacity(length);
         for (tile, chunk) in (0..tiles).flat_map(|tile| (0..chunks).map(move |at| (tile, at))) {
-            for (half, lane) in (0..2).flat_map(|half| (0..WIDE).map(move |lane| (half, lane))) {
+            for (half, lane) in (0..2).flat_map(|half| (0..NR).map(move |lane| (half, lane))) {
                 let sets = 0..blocks.per_byte();
                 let byte = sets.fold(0, |byte, set| {
                     let depth = chunk * blocks.steps() + 2 * set + half;
-                    byte | blocks.at(tile * WIDE + lane, depth) << (set * blocks.bits)
+                    byte | blocks.at(tile * NR + lane, depth) << (set * blocks.bits)
                 });
                 packed.push(byte);
             }
@@ -163,7 +164,7 @@ impl BlockWeights {
             let places =
                 (0..tiles).flat_map(|tile| (0..blocks.per_column()).map(move |b| (tile, b)));
             let lanes = places.map(|(tile, block)| {
-                core::array::from_fn(|lane| match tile * WIDE + lane {
+                core::array::from_fn(|lane| match tile * NR + lane {
                     column if column < blocks.columns => of(column, block),
                     _ => 0.0,
                 })
@@ -171,7 +172,7 @@ impl BlockWeights {
             lanes.collect()
         };
         let zeros = match blocks.zero_points {
-            ZeroPoints::Middle => vec![[blocks.zero(0, 0); WIDE]],
+            ZeroPoints::Middle => vec![[blocks.zero(0, 0); NR]],
             _ => each(&|column, block| blocks.zero(column, block)),
         };
         Ok(BlockWeights {
@@ -185,24 +186,24 @@ impl BlockWeights {
         })
     }
 
-    /// How many products make a sum.
+    /// Number of products per sum.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// How many sums a row gets.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// How many tiles the columns make.
+    /// Number of column tiles.
     pub fn tiles(&self) -> usize {
-        self.columns.div_ceil(WIDE)
+        self.columns.div_ceil(NR)
     }
 
-    /// What the packed weights take.
+    /// Memory of the packed weights.
     pub fn bytes(&self) -> usize {
         let floats = self.scales.len() + self.zeros.len();
-        self.packed.len() + size_of::<[f32; WIDE]>() * floats
+        self.packed.len() + size_of::<[f32; NR]>() * floats
     }
 }

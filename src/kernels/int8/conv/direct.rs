@@ -1,44 +1,48 @@
-//! Convolutions that go from the image to the output.
+//! Forward convolutions.
 
 use core::ops::Range;
 
-use super::super::Form;
+use super::super::Isa;
 use super::super::error::{Error, at_least, equal, product};
-use super::super::gemm::{HIGH, Layout, Weights, gemm};
+use super::super::gemm::{MR, WeightLayout, Weights, gemm};
 use super::super::output::Output;
-use super::super::shape::{Image, Rows, Window, place_count, zero_points};
+use super::super::shape::{Image, Rows, Window, position_count, zero_points};
 use super::ConvShape;
-use super::gather::{Gather, Windows, multiply_gathered};
-use super::winograd::{self, Tiled, Winograd};
+use super::gather::{Gather, Im2colRows, multiply_gathered};
+use super::winograd::{self, Problem, Winograd};
 
-/// How a convolution is computed. The integers are the same.
+/// Convolution algorithm. Results are the same integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Each window's values are gathered, and multiplied by all weights.
+pub enum ConvAlgorithm {
+    /// GEMM over the im2col matrix, of which a few rows are gathered at a time.
     Gathered,
-    /// Tiles of pixels share their products: windows of 3 × 3 that move by one pixel.
+    /// Winograd F(4×4, 3×3): windows of 3 × 3 with stride 1.
     Winograd,
 }
 
-impl Way {
-    /// The faster one, for an output of this height and width.
-    pub fn best(form: Form, shape: &ConvShape, window: &Window, size: [usize; 2]) -> Way {
-        let suits = shape
+impl ConvAlgorithm {
+    /// Returns the faster algorithm for an output of this height and width.
+    pub fn best(isa: Isa, shape: &ConvShape, window: &Window, size: [usize; 2]) -> ConvAlgorithm {
+        let faster = shape
             .per_group()
-            .is_ok_and(|channels| winograd::pays(form, channels, window, size));
-        if suits { Way::Winograd } else { Way::Gathered }
+            .is_ok_and(|channels| winograd::is_faster(isa, channels, window, size));
+        if faster {
+            ConvAlgorithm::Winograd
+        } else {
+            ConvAlgorithm::Gathered
+        }
     }
 
-    /// What a weight takes, where there are channels enough to fill whole tiles of columns.
+    /// Memory per weight in bytes, with enough channels to fill whole tiles.
     pub fn bytes_a_weight(self) -> usize {
         match self {
-            Way::Gathered => 2,
-            Way::Winograd => 8,
+            ConvAlgorithm::Gathered => 2,
+            ConvAlgorithm::Winograd => 8,
         }
     }
 }
 
-/// The weights of a convolution, packed once for one form and one way.
+/// Convolution weights, packed once for one ISA and one algorithm.
 #[derive(Clone, Debug)]
 pub struct ConvWeights {
     shape: ConvShape,
@@ -47,16 +51,18 @@ pub struct ConvWeights {
 
 #[derive(Clone, Debug)]
 enum Group {
-    /// Depth: rows of the kernel, its columns, channels.
+    /// Depth order: kernel rows, kernel columns, channels.
     Gathered(Weights),
     Winograd(Winograd),
 }
 
 impl ConvWeights {
-    /// Packs weights that lie as in ONNX: [out, in of a group, rows, columns]. One zero point an output channel,
-    /// or none for zeros. Where a way can't be gone with these weights, they are packed to be gathered.
+    /// Packs weights in OIHW order, with one zero point per output channel or none, which means
+    /// zeros.
+    ///
+    /// If the algorithm does not support these weights, packs them for im2col.
     pub fn pack(
-        (form, way): (Form, Way),
+        (isa, algorithm): (Isa, ConvAlgorithm),
         values: &[i8],
         shape: ConvShape,
         zero_points_of_outputs: &[i8],
@@ -67,33 +73,33 @@ impl ConvWeights {
         zero_points(zero_points_of_outputs, shape.outputs)?;
         let area = product("the kernel", &shape.kernel)?;
         let depth = product("the weights", &[inputs, area])?;
-        // Bounded even where there are more groups than weights.
+        // Bounds the allocation even with more groups than weights.
         product("the groups", &[shape.groups, size_of::<Weights>()])?;
         if outputs == 0 && shape.groups > 1 {
             return Err(Error::Zero {
-                what: "the number of channels out of a group",
+                what: "the number of output channels per group",
             });
         }
-        let mut turned = vec![0; depth * outputs];
+        let mut reordered = vec![0; depth * outputs];
         let groups = (0..shape.groups).map(|group| {
             let values = &values[group * outputs * depth..][..outputs * depth];
             let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
             let zeros = zeros.unwrap_or_default();
-            if way == Way::Winograd
+            if algorithm == ConvAlgorithm::Winograd
                 && winograd::fits([inputs, outputs], shape.kernel)
-                && let Some(packed) = Winograd::pack(form, values, [inputs, outputs], zeros)?
+                && let Some(packed) = Winograd::pack(isa, values, [inputs, outputs], zeros)?
             {
                 return Ok(Group::Winograd(packed));
             }
-            // [out, in, taps] to [out, taps, in].
+            // From [out, in, taps] to [out, taps, in].
             for (column, at) in
                 (0..outputs).flat_map(|column| (0..depth).map(move |at| (column, at)))
             {
                 let (channel, tap) = (at / area, at % area);
-                turned[column * depth + tap * inputs + channel] = values[column * depth + at];
+                reordered[column * depth + tap * inputs + channel] = values[column * depth + at];
             }
-            let layout = Layout::ColumnAfterColumn;
-            let packed = Weights::pack(form, &turned, layout, [depth, outputs], zeros)?;
+            let layout = WeightLayout::ColumnAfterColumn;
+            let packed = Weights::pack(isa, &reordered, layout, [depth, outputs], zeros)?;
             Ok(Group::Gathered(packed))
         });
         Ok(ConvWeights {
@@ -102,39 +108,41 @@ impl ConvWeights {
         })
     }
 
-    /// The form that runs (of the first group; others may differ where their weights do).
-    pub fn form(&self) -> Form {
+    /// Returns the ISA that runs. It is the first group's; other groups may differ with their
+    /// weights.
+    pub fn form(&self) -> Isa {
         match self.groups.first() {
             Some(Group::Gathered(weights)) => weights.form(),
             Some(Group::Winograd(weights)) => weights.form(),
-            None => Form::Portable,
+            None => Isa::Portable,
         }
     }
 
-    /// The way that is gone (likewise).
-    pub fn way(&self) -> Way {
+    /// Returns the algorithm that runs. It is the first group's; other groups may differ with their
+    /// weights.
+    pub fn way(&self) -> ConvAlgorithm {
         match self.groups.first() {
-            Some(Group::Winograd(_)) => Way::Winograd,
-            _ => Way::Gathered,
+            Some(Group::Winograd(_)) => ConvAlgorithm::Winograd,
+            _ => ConvAlgorithm::Gathered,
         }
     }
 
-    /// Channels and kernel.
+    /// Returns the channels and the kernel.
     pub fn shape(&self) -> ConvShape {
         self.shape
     }
 
-    /// Places that are best computed by one call, or multiples of them, of an output of this width: the rows of a tile of sums, or
-    /// whole rows of tiles of pixels.
+    /// Returns the preferred granularity of output positions per call, for an output of this width:
+    /// a GEMM tile's rows, or whole rows of Winograd tiles.
     pub fn places_together(&self, window: &Window, width: usize) -> usize {
         let tiled = |group: &Group| matches!(group, Group::Winograd(_));
         match self.groups.iter().any(tiled) {
             true => winograd::rows_together(window.dilations[0]).saturating_mul(width),
-            false => HIGH,
+            false => MR,
         }
     }
 
-    /// What the packed weights take.
+    /// Memory of the packed weights.
     pub fn bytes(&self) -> usize {
         let each = self.groups.iter().map(|group| match group {
             Group::Gathered(weights) => weights.bytes(),
@@ -144,14 +152,16 @@ impl ConvWeights {
     }
 }
 
-/// A range of the output's places, row by row; the output's slice begins with the first of them. Padding is the image's zero
-/// point. (Weights packed for tiles want whole rows.)
+/// Computes a range of output positions, counted row by row. The output slice begins with the first
+/// of them. Padding takes the image's zero point.
+///
+/// Winograd weights require whole output rows.
 pub fn conv(
     image: &Image,
     window: &Window,
     weights: &ConvWeights,
     bias: Option<&[i32]>,
-    places: Range<usize>,
+    positions: Range<usize>,
     mut output: Output,
 ) -> Result<(), Error> {
     let shape = &weights.shape;
@@ -161,7 +171,7 @@ pub fn conv(
     equal("channels", shape.inputs, image.channels)?;
     shape.fits(window)?;
     let size = window.output(image.height, image.width)?;
-    let count = place_count(&places, size)?;
+    let count = position_count(&positions, size)?;
     output.check(count, shape.outputs)?;
     if count == 0 || outputs == 0 {
         return Ok(());
@@ -173,20 +183,20 @@ pub fn conv(
         let weights = match weights {
             Group::Gathered(weights) => weights,
             Group::Winograd(weights) => {
-                let tiled = Tiled {
+                let problem = Problem {
                     image,
-                    first: group * inputs,
+                    first_channel: group * inputs,
                     window,
                     bias,
-                    rows: whole_rows(&places, size[1])?,
+                    rows: whole_rows(&positions, size[1])?,
                     width: size[1],
                 };
-                weights.run(&tiled, part)?;
+                weights.run(&problem, part)?;
                 continue;
             }
         };
         if *window == Window::PIXEL && inputs > 0 {
-            let start = places.start * image.stride + group * inputs;
+            let start = positions.start * image.stride + group * inputs;
             let rows = Rows {
                 values: &image.values[start..],
                 count,
@@ -196,33 +206,33 @@ pub fn conv(
             gemm(&rows, weights, bias, part)?;
             continue;
         }
-        let windows = Windows {
+        let im2col = Im2colRows {
             gather: Gather {
                 image,
-                first: group * inputs,
+                first_channel: group * inputs,
                 channels: inputs,
                 padding: &padding,
             },
             window,
-            first: places.start,
+            first_position: positions.start,
             width: size[1],
         };
-        let beginnings = weights.beginnings(0..outputs, image.zero_point, bias);
-        multiply_gathered(weights, &beginnings, count, part, |panel, places| {
-            windows.put(panel, places);
+        let initial = weights.initial_accumulators(0..outputs, image.zero_point, bias);
+        multiply_gathered(weights, &initial, count, part, |panel, positions| {
+            im2col.put(panel, positions);
         });
     }
     Ok(())
 }
 
-/// The rows that a range of places is.
-fn whole_rows(places: &Range<usize>, width: usize) -> Result<Range<usize>, Error> {
-    for end in [places.start, places.end] {
+/// Converts a range of positions to the rows it covers.
+fn whole_rows(positions: &Range<usize>, width: usize) -> Result<Range<usize>, Error> {
+    for end in [positions.start, positions.end] {
         equal(
-            "places beyond a row, of weights packed for tiles",
+            "positions beyond a row, of weights packed for tiles",
             0,
             end % width,
         )?;
     }
-    Ok(places.start / width..places.end / width)
+    Ok(positions.start / width..positions.end / width)
 }

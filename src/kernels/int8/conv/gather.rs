@@ -1,5 +1,8 @@
-//! What a window looks at, gathered into a panel of a few dozen rows, which stays in the cache while it is multiplied by all
-//! columns: no copy of the image is made, and strides, padding and dilations cost nothing in the inner loop.
+//! Gathering of im2col rows into a panel of a few dozen rows. The panel stays in cache while all
+//! weight columns pass over it.
+//!
+//! The image is never copied as a whole. Strides, padding and dilations cost nothing in the inner
+//! loop.
 
 use core::ops::Range;
 
@@ -7,23 +10,23 @@ use super::super::gemm::{Block, Blocking, Panel, Weights, multiply};
 use super::super::output::Output;
 use super::super::shape::{Image, Window};
 
-/// Pixels of a group's channels.
+/// Source of a group's pixels.
 pub(super) struct Gather<'a> {
     pub(super) image: &'a Image<'a>,
-    /// The first channel, and how many.
-    pub(super) first: usize,
+    /// First channel and number of channels.
+    pub(super) first_channel: usize,
     pub(super) channels: usize,
-    /// A tap's worth of the zero point.
+    /// Zero points of one tap.
     pub(super) padding: &'a [u8],
 }
 
 impl Gather<'_> {
-    /// Puts one tap into a row of the panel: a pixel of the image, or padding.
+    /// Writes one tap to a panel row: a pixel of the image, or padding.
     #[inline]
     pub(super) fn tap(&self, panel: &mut Panel, row: usize, depth: usize, pixel: Option<usize>) {
         match pixel {
             Some(pixel) => {
-                let pixel = pixel * self.image.stride + self.first;
+                let pixel = pixel * self.image.stride + self.first_channel;
                 panel.put(row, depth, &self.image.values[pixel..][..self.channels]);
             }
             None => panel.put(row, depth, &self.padding[..self.channels]),
@@ -31,34 +34,39 @@ impl Gather<'_> {
     }
 }
 
-/// What places of the output look at, for convolutions that go from the image to the output.
-pub(super) struct Windows<'a> {
+/// The im2col rows of a forward convolution.
+pub(super) struct Im2colRows<'a> {
     pub(super) gather: Gather<'a>,
     pub(super) window: &'a Window,
-    /// The first of the output's places, and the output's columns.
-    pub(super) first: usize,
+    /// First output position, and the output's width.
+    pub(super) first_position: usize,
     pub(super) width: usize,
 }
 
-impl Windows<'_> {
-    /// Puts neighbouring places, counted from the first, into the panel's rows.
-    pub(super) fn put(&self, panel: &mut Panel, places: Range<usize>) {
+impl Im2colRows<'_> {
+    /// Writes consecutive positions, relative to the first, to the panel's rows.
+    pub(super) fn put(&self, panel: &mut Panel, positions: Range<usize>) {
         let mut row = 0;
-        while row < places.len() {
-            let place = self.first + places.start + row;
-            let (y, x) = (place / self.width, place % self.width);
-            let columns = x..self.width.min(x + places.len() - row);
+        while row < positions.len() {
+            let position = self.first_position + positions.start + row;
+            let (y, x) = (position / self.width, position % self.width);
+            let columns = x..self.width.min(x + positions.len() - row);
             self.put_row(panel, row, y, columns.clone());
             row += columns.len();
         }
     }
 
-    /// Puts places of one row of the output, one after the other, since each is put over the beginning of the next.
+    /// Writes positions of one output row in order. Each may overrun into the next, which is
+    /// written later.
     fn put_row(&self, panel: &mut Panel, row: usize, y: usize, columns: Range<usize>) {
         let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
         let dense = self.dense(&columns);
         let run = window.kernel[1] * channels;
-        let line = |ky| window.at(0, y, ky, image.height).map(|iy| iy * image.width);
+        let line = |ky| {
+            window
+                .input_position(0, y, ky, image.height)
+                .map(|iy| iy * image.width)
+        };
         let lines: Vec<Option<usize>> = (0..window.kernel[0]).map(line).collect();
         for (row, x) in (row..).zip(columns) {
             let is_dense = dense.contains(&x);
@@ -71,7 +79,7 @@ impl Windows<'_> {
                     continue;
                 }
                 for kx in 0..window.kernel[1] {
-                    let ix = window.at(1, x, kx, image.width);
+                    let ix = window.input_position(1, x, kx, image.width);
                     let pixel = line.zip(ix).map(|(line, ix)| line + ix);
                     self.gather.tap(panel, row, depth + kx * channels, pixel);
                 }
@@ -79,7 +87,8 @@ impl Windows<'_> {
         }
     }
 
-    /// Of these columns those without padding, where neighbouring taps lie in one run: all channels are looked at.
+    /// Returns the columns whose windows need no padding. The range is empty unless adjacent taps
+    /// are contiguous (dilation 1, an image without gaps).
     fn dense(&self, columns: &Range<usize>) -> Range<usize> {
         let (window, image, channels) = (self.window, self.gather.image, self.gather.channels);
         let [stride, pad] = [window.strides[1], window.pads[1]];
@@ -94,21 +103,21 @@ impl Windows<'_> {
     }
 }
 
-/// Multiplies `count` gathered rows, a block at a time. `gather` puts a range of them into the first rows of the panel.
+/// Multiplies `count` gathered rows in blocks. `gather` writes a range of rows to the panel.
 pub(super) fn multiply_gathered(
     weights: &Weights,
-    beginnings: &[i32],
+    initial: &[i32],
     count: usize,
     mut output: Output,
     mut gather: impl FnMut(&mut Panel, Range<usize>),
 ) {
-    let blocks = Blocking::of(weights, count);
-    let mut panel = Panel::new(weights, blocks.most());
+    let blocks = Blocking::new(weights, count);
+    let mut panel = Panel::new(weights, blocks.max_rows());
     let mut row_sums = Vec::new();
-    for block in blocks.all() {
+    for block in blocks.ranges() {
         let (first, rows) = (block.start, block.len());
         gather(&mut panel, block);
-        if weights.wants_row_sums() {
+        if weights.needs_row_sums() {
             row_sums.clear();
             row_sums.extend((0..rows).map(|row| panel.sum(row)));
         }
@@ -119,7 +128,7 @@ pub(super) fn multiply_gathered(
             rows,
             row_sums: &row_sums,
             columns: 0..weights.columns(),
-            beginnings,
+            initial,
         };
         multiply(&block, weights, output.part(first, 0, weights.columns()));
     }

@@ -1,35 +1,35 @@
-//! Convolutions of an image with channels last, grouped, strided, dilated, and transposed ones.
+//! Convolutions of NHWC images: grouped, strided, dilated and transposed.
 //!
-//! A convolution is a gemm whose rows are the places of the window, which are gathered a few dozen at a time (`gather`), or one
-//! with fewer products (`winograd`).
+//! A convolution is a GEMM over the im2col matrix, of which a few dozen rows are gathered at a time
+//! (`gather`). 3 × 3 windows can use Winograd's algorithm instead (`winograd`).
 
 mod direct;
 mod gather;
 mod transposed;
 mod winograd;
 
-pub use direct::{ConvWeights, Way, conv};
+pub use direct::{ConvAlgorithm, ConvWeights, conv};
 pub(super) use transposed::transposed_size;
 pub use transposed::{TransposedWeights, transposed};
 
 use super::error::{Error, equal, product};
 use super::shape::Window;
 
-/// Channels in and out of a convolution.
+/// Channels and kernel of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConvShape {
-    /// Channels of the image, of all groups.
+    /// Input channels of all groups.
     pub inputs: usize,
-    /// Channels of the output, of all groups.
+    /// Output channels of all groups.
     pub outputs: usize,
-    /// Rows and columns of the kernel.
+    /// Kernel height and width.
     pub kernel: [usize; 2],
-    /// How many groups, 1 for a plain convolution.
+    /// Number of groups; 1 for a dense convolution.
     pub groups: usize,
 }
 
 impl ConvShape {
-    /// Channels in and out of a group.
+    /// Input and output channels per group.
     pub(super) fn per_group(&self) -> Result<[usize; 2], Error> {
         if self.groups == 0 {
             return Err(Error::Zero {
@@ -37,8 +37,8 @@ impl ConvShape {
             });
         }
         for (what, channels) in [
-            ("channels in, over groups", self.inputs),
-            ("channels out, over groups", self.outputs),
+            ("input channels in whole groups", self.inputs),
+            ("output channels in whole groups", self.outputs),
         ] {
             if channels % self.groups != 0 {
                 return Err(Error::Mismatch {
@@ -51,13 +51,13 @@ impl ConvShape {
         Ok([self.inputs / self.groups, self.outputs / self.groups])
     }
 
-    /// Whether a window has this kernel.
+    /// Checks that the window has this kernel.
     pub(super) fn fits(&self, window: &Window) -> Result<(), Error> {
         equal("rows of the kernel", self.kernel[0], window.kernel[0])?;
         equal("columns of the kernel", self.kernel[1], window.kernel[1])
     }
 
-    /// How many weights there are.
+    /// Number of weights.
     pub(super) fn weights(&self) -> Result<usize, Error> {
         let [inputs, _] = self.per_group()?;
         product(

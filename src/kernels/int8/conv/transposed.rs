@@ -1,20 +1,21 @@
-//! Transposed convolutions, without a zero between the pixels.
+//! Transposed convolutions, without zero-stuffing the input.
 //!
-//! Pixel (y, x) of the output gets the taps with `y + pad = iy · stride + ky · dilation` for some row iy of the
-//! image, and likewise for x. Which taps can do so depends only on `(y + pad) mod stride`: the phase. So each phase
-//! is a plain convolution with the taps it has, and writes every stride-th pixel.
+//! Output pixel (y, x) receives the taps with `y + pad = iy · stride + ky · dilation` for some
+//! input row iy, and likewise for x. These taps depend only on the phase `(y + pad) mod stride`.
+//! Each phase is therefore a forward convolution with its own taps, which writes every stride-th
+//! pixel.
 
 use core::ops::Range;
 
-use super::super::Form;
+use super::super::Isa;
 use super::super::error::{Error, at_least, equal, product};
-use super::super::gemm::{Layout, Weights};
+use super::super::gemm::{WeightLayout, Weights};
 use super::super::output::Output;
 use super::super::shape::{Image, Window, row_count, zero_points};
 use super::ConvShape;
 use super::gather::{Gather, multiply_gathered};
 
-/// The weights of a transposed convolution, packed once for one form and one window.
+/// Weights of a transposed convolution, packed once for one ISA and one window.
 #[derive(Clone, Debug)]
 pub struct TransposedWeights {
     shape: ConvShape,
@@ -24,19 +25,19 @@ pub struct TransposedWeights {
 
 #[derive(Clone, Debug)]
 struct Phase {
-    /// `(y + pad) mod stride` and the same of x.
+    /// `(y + pad) mod stride`, and likewise for x.
     at: [usize; 2],
-    /// The taps it has, of rows and of columns.
+    /// Taps of the phase, vertical and horizontal.
     taps: [Vec<usize>; 2],
-    /// Depth: those taps, channels.
+    /// Depth order: taps, channels.
     groups: Vec<Weights>,
 }
 
 impl TransposedWeights {
-    /// Packs weights that lie as in ONNX: [in, out of a group, rows, columns]. One zero point an output channel,
-    /// or none for zeros. The window is ONNX's: its pads are taken off the output.
+    /// Packs weights in ONNX order: [in, out per group, rows, columns], with one zero point per
+    /// output channel or none. The window is ONNX's: its pads crop the output.
     pub fn pack(
-        form: Form,
+        isa: Isa,
         values: &[i8],
         shape: ConvShape,
         window: &Window,
@@ -48,15 +49,15 @@ impl TransposedWeights {
         at_least("the weights", values.len(), count)?;
         zero_points(zero_points_of_outputs, shape.outputs)?;
         shape.fits(window)?;
-        // Whether strides and dilations are there at all.
+        // Checks strides and dilations.
         window.output(0, 0)?;
         product("the groups", &[shape.groups, size_of::<Weights>()])?;
         if outputs == 0 && shape.groups > 1 {
             return Err(Error::Zero {
-                what: "the number of channels out of a group",
+                what: "the number of output channels per group",
             });
         }
-        // Phases without a tap differ in nothing: those beyond the taps are one.
+        // Phases without taps produce only the bias and need no weights.
         let taps = |axis: usize| -> Vec<(usize, Vec<usize>)> {
             let (stride, dilation) = (window.strides[axis], window.dilations[axis]);
             let mut phases: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -75,14 +76,14 @@ impl TransposedWeights {
                 let depth = product("the weights", &[rows.len(), columns.len(), inputs])?;
                 let mut groups = Vec::with_capacity(shape.groups);
                 for group in 0..shape.groups {
-                    let mut turned = Vec::with_capacity(depth * outputs);
+                    let mut reordered = Vec::with_capacity(depth * outputs);
                     for (ky, kx) in rows
                         .iter()
                         .flat_map(|&ky| columns.iter().map(move |&kx| (ky, kx)))
                     {
                         for channel in group * inputs..(group + 1) * inputs {
                             let tap = ky * shape.kernel[1] + kx;
-                            turned.extend(
+                            reordered.extend(
                                 (0..outputs).map(|column| {
                                     values[(channel * outputs + column) * area + tap]
                                 }),
@@ -91,9 +92,9 @@ impl TransposedWeights {
                     }
                     let zeros = zero_points_of_outputs.get(group * outputs..(group + 1) * outputs);
                     groups.push(Weights::pack(
-                        form,
-                        &turned,
-                        Layout::DepthFirst,
+                        isa,
+                        &reordered,
+                        WeightLayout::DepthFirst,
                         [depth, outputs],
                         zeros.unwrap_or_default(),
                     )?);
@@ -112,30 +113,31 @@ impl TransposedWeights {
         })
     }
 
-    /// The form that runs (of the first phase and group; others may differ where their weights do).
-    pub fn form(&self) -> Form {
+    /// Returns the ISA that runs. It is that of the first phase and group; others may differ with
+    /// their weights.
+    pub fn form(&self) -> Isa {
         let first = self.phases.first().and_then(|phase| phase.groups.first());
-        first.map_or(Form::Portable, Weights::form)
+        first.map_or(Isa::Portable, Weights::form)
     }
 
-    /// What the packed weights take.
+    /// Memory of the packed weights.
     pub fn bytes(&self) -> usize {
         let groups = self.phases.iter().flat_map(|phase| &phase.groups);
         groups.map(Weights::bytes).sum()
     }
 }
 
-/// Checks the output size [height, width] asked of a transposed convolution: the window, moved over it, must
-/// have a place for each pixel of the image, which is what ONNX's output_padding (less than the stride) leaves.
+/// Checks the output size [height, width] of a transposed convolution. The window must have exactly
+/// one position in it per input pixel; ONNX's output_padding stays below the stride.
 pub(in crate::int8) fn transposed_size(
     image: &Image,
     window: &Window,
     size: [usize; 2],
 ) -> Result<(), Error> {
-    let places = window.output(size[0], size[1])?;
-    for (expected, found) in [image.height, image.width].into_iter().zip(places) {
+    let positions = window.output(size[0], size[1])?;
+    for (expected, found) in [image.height, image.width].into_iter().zip(positions) {
         equal(
-            "the output's size, as places of the window",
+            "the output's size, as positions of the window",
             expected,
             found,
         )?;
@@ -143,8 +145,8 @@ pub(in crate::int8) fn transposed_size(
     Ok(())
 }
 
-/// A range of the rows of a transposed convolution's output of this size [height, width]; the output's slice begins
-/// with the first of them.
+/// Computes a range of output rows for an output of this size [height, width]. The output slice
+/// begins with the first of them.
 pub fn transposed(
     image: &Image,
     size: [usize; 2],
@@ -166,7 +168,7 @@ pub fn transposed(
         return Ok(());
     }
     let padding = vec![image.zero_point; inputs];
-    // Pixels of a phase with no tap get the bias.
+    // Pixels of a phase without taps get the bias.
     let phase_of = |axis: usize, at: usize| (at + window.pads[axis]) % window.strides[axis];
     let has = |axis: usize, at: usize| {
         let phase = phase_of(axis, at);
@@ -181,21 +183,21 @@ pub fn transposed(
         }
     }
     for phase in &weights.phases {
-        let beginnings: Vec<Vec<i32>> = phase
+        let initial: Vec<Vec<i32>> = phase
             .groups
             .iter()
             .enumerate()
             .map(|(group, weights)| {
                 let bias = bias.map(|bias| &bias[group * outputs..][..outputs]);
-                weights.beginnings(0..outputs, image.zero_point, bias)
+                weights.initial_accumulators(0..outputs, image.zero_point, bias)
             })
             .collect();
         let step = window.strides[1];
         let Some(first) = (0..width.min(step)).find(|&x| phase_of(1, x) == phase.at[1]) else {
             continue;
         };
-        let places = (width - first).div_ceil(step);
-        // The image's row or column of a tap, if there is one: exact by the choice of the phase.
+        let positions = (width - first).div_ceil(step);
+        // Input row or column of a tap, if any. The division is exact by the choice of the phase.
         let source = |axis: usize, at: usize, tap: usize, size: usize| {
             let at = (at + window.pads[axis]).checked_sub(tap * window.dilations[axis])?;
             Some(at / window.strides[axis]).filter(|&at| at < size)
@@ -204,21 +206,21 @@ pub fn transposed(
             for (group, weights) in phase.groups.iter().enumerate() {
                 let gather = Gather {
                     image,
-                    first: group * inputs,
+                    first_channel: group * inputs,
                     channels: inputs,
                     padding: &padding,
                 };
                 let part = output
                     .part((y - rows.start) * width + first, group * outputs, outputs)
-                    .every(step);
+                    .strided(step);
                 multiply_gathered(
                     weights,
-                    &beginnings[group],
-                    places,
+                    &initial[group],
+                    positions,
                     part,
-                    |panel, places| {
-                        for (row, place) in places.enumerate() {
-                            let x = first + place * step;
+                    |panel, positions| {
+                        for (row, position) in positions.enumerate() {
+                            let x = first + position * step;
                             let mut depth = 0;
                             for &ky in &phase.taps[0] {
                                 let iy = source(0, y, ky, image.height);

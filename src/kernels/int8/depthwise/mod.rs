@@ -1,12 +1,14 @@
-//! Convolutions in which every channel has a kernel of its own.
+//! Depthwise convolutions.
 //!
-//! With channels last, the channels of a pixel are neighbours, and computed together. Plainly, all of a pixel, by a table of
-//! where its taps are; in WebAssembly's vectors sixteen, along rows of the image that were brought together once for all of
-//! their taps. Padding costs nothing in either inner loop: it is some zero points like others. The sums are those of a gemm
-//! whose columns are the channels: `gemm` has the algebra.
+//! In NHWC the channels of a pixel are contiguous and are computed together. The portable kernel
+//! takes all channels of a pixel, through an indirection table of its taps. The WebAssembly kernels
+//! take sixteen channels along image rows, interleaved once for all taps.
+//!
+//! Padding costs nothing in either inner loop, because it consists of zero points. The sums equal
+//! those of a GEMM whose columns are the channels: `gemm` has the algebra.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-mod bundle;
+mod interleave;
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
@@ -15,49 +17,57 @@ mod strip;
 
 use core::ops::Range;
 
-use super::Form;
+use super::Isa;
 use super::error::{Error, at_least, equal, product};
 use super::output::Output;
 use super::shape::{Image, Window, row_count, zero_points};
 
-/// Channels at once.
-const WIDE: usize = 16;
+/// Channels per block.
+const CHANNEL_BLOCK: usize = 16;
 
-/// The weights of a depthwise convolution, packed once for one form.
+/// Depthwise weights, packed once for one ISA.
 #[derive(Clone, Debug)]
 pub struct DepthwiseWeights {
-    form: Form,
+    isa: Isa,
     channels: usize,
     kernel: [usize; 2],
-    /// `w - w₀`, tap after tap: [taps, channels].
+    /// `w - w₀` in the order [taps, channels].
     values: Vec<i16>,
-    /// For the vector forms: blocks of channels; in a block, rows of the kernel that go together; of these, column after
-    /// column; of each, channel after channel four bytes: four rows as i8 or two as i16. What is missing is zero.
+    /// Weights of the vector kernels, with four bytes per channel: four kernel rows as i8 or two as
+    /// i16. From outside in, the order is channel blocks, groups of kernel rows, kernel columns,
+    /// channels. Missing rows are zero.
     #[cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
     packed: Vec<u8>,
-    /// `Σ (w - w₀)`, a channel each.
+    /// `Σ (w - w₀)` per channel.
     sums: Vec<i32>,
 }
 
 impl DepthwiseWeights {
-    /// Packs weights that lie as in ONNX: [channels, 1, rows, columns]. One zero point a channel, or none for zeros.
+    /// Packs weights [channels, 1, rows, columns], with one zero point per channel or none, which
+    /// means zeros.
     pub fn pack(
-        form: Form,
+        isa: Isa,
         values: &[i8],
         channels: usize,
         kernel: [usize; 2],
         zero_points_of_channels: &[i8],
     ) -> Result<DepthwiseWeights, Error> {
-        if !form.is_available() {
-            return Err(Error::Unavailable(form));
+        if !isa.is_available() {
+            return Err(Error::Unavailable(isa));
         }
         let count = product("the weights", &[channels, kernel[0], kernel[1]])?;
         at_least("the weights", values.len(), count)?;
         zero_points(zero_points_of_channels, channels)?;
-        // Up to twice the bytes, filled up to whole blocks and rows that go together.
+        // i16 doubles the bytes; padding fills whole blocks and row groups.
         product(
             "the packed weights",
-            &[channels.div_ceil(WIDE), WIDE, kernel[0], kernel[1], 8],
+            &[
+                channels.div_ceil(CHANNEL_BLOCK),
+                CHANNEL_BLOCK,
+                kernel[0],
+                kernel[1],
+                8,
+            ],
         )?;
         let taps = kernel[0] * kernel[1];
         if taps == 0 {
@@ -75,53 +85,50 @@ impl DepthwiseWeights {
                 sums[channel] = sums[channel].wrapping_add(i32::from(value));
             }
         }
-        let form = match form.operands() {
-            // The relaxed dot takes weights as they are, if they are near enough.
-            Some(operands) => {
+        let isa = match isa.relaxed_dot() {
+            // The relaxed dot takes weights unshifted, if they are within its limit.
+            Some(dot) => {
                 let fits = |&value: &i16| {
                     let value = i32::from(value);
-                    value.abs() <= operands.limit && value <= 127
+                    value.abs() <= dot.limit && value <= 127
                 };
                 if turned.iter().all(fits) {
-                    form
+                    isa
                 } else {
-                    form.with_wide_weights()
+                    isa.wide_weight_fallback()
                 }
             }
-            None => form,
+            None => isa,
         };
-        // Fewer channels than a block has would be read beyond the pixel.
-        let form = if channels < WIDE {
-            Form::Portable
+        // With fewer channels than a block, loads would exceed the pixel.
+        let isa = if channels < CHANNEL_BLOCK {
+            Isa::Portable
         } else {
-            form
+            isa
         };
         let mut weights = DepthwiseWeights {
-            form,
+            isa,
             channels,
             kernel,
             values: turned,
             packed: Vec::new(),
             sums,
         };
-        if matches!(
-            form,
-            Form::Simd128 | Form::RelaxedSplit | Form::RelaxedFused
-        ) {
+        if matches!(isa, Isa::Simd128 | Isa::RelaxedSplit | Isa::RelaxedFused) {
             weights.pack_blocks();
         }
         Ok(weights)
     }
 
     fn pack_blocks(&mut self) {
-        let (deep, [high, wide]) = (self.deep(), self.kernel);
-        for block in 0..self.channels.div_ceil(WIDE) {
+        let (rows_per_dot, [high, wide]) = (self.rows_per_dot(), self.kernel);
+        for block in 0..self.channels.div_ceil(CHANNEL_BLOCK) {
             let first = self.first_channel(block);
-            let taps =
-                (0..high.div_ceil(deep)).flat_map(|rows| (0..wide).map(move |at| (rows, at)));
+            let taps = (0..high.div_ceil(rows_per_dot))
+                .flat_map(|rows| (0..wide).map(move |at| (rows, at)));
             for (rows, column) in taps {
-                for channel in first..first + WIDE {
-                    for row in rows * deep..(rows + 1) * deep {
+                for channel in first..first + CHANNEL_BLOCK {
+                    for row in rows * rows_per_dot..(rows + 1) * rows_per_dot {
                         let value = if row < high {
                             self.values[(row * wide + column) * self.channels + channel]
                         } else {
@@ -129,67 +136,78 @@ impl DepthwiseWeights {
                         };
                         let bytes = value.to_le_bytes();
                         // An i8 is the low byte of its i16.
-                        self.packed
-                            .extend(if deep == 4 { &bytes[..1] } else { &bytes });
+                        self.packed.extend(if rows_per_dot == 4 {
+                            &bytes[..1]
+                        } else {
+                            &bytes
+                        });
                     }
                 }
             }
         }
     }
 
-    /// Where a block begins: the last one overlaps the one before it rather than leave the pixel.
+    /// Returns the first channel of a block. The last block overlaps the previous one instead of
+    /// exceeding the pixel.
     fn first_channel(&self, block: usize) -> usize {
-        (block * WIDE).min(self.channels - WIDE)
+        (block * CHANNEL_BLOCK).min(self.channels - CHANNEL_BLOCK)
     }
 
     fn taps(&self) -> usize {
         self.kernel[0] * self.kernel[1]
     }
 
-    /// Rows of the kernel whose products one instruction adds.
-    fn deep(&self) -> usize {
-        if self.form.operands().is_some() { 4 } else { 2 }
+    /// Kernel rows per dot product.
+    fn rows_per_dot(&self) -> usize {
+        if self.isa.relaxed_dot().is_some() {
+            4
+        } else {
+            2
+        }
     }
 
-    /// What each accumulator begins with: `bias + t Σ w - a₀ Σ (w - w₀)`, in the terms of `gemm`'s algebra.
-    fn beginnings(&self, zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
-        let signed = self.form.operands().is_some_and(|operands| operands.signed);
+    /// Returns the initial accumulators `bias + t Σ w - a₀ Σ (w - w₀)`, in the terms of `gemm`'s
+    /// algebra.
+    fn initial_accumulators(&self, zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
+        let signed = self.isa.relaxed_dot().is_some_and(|dot| dot.signed);
         let offset = i32::from(signed) * 128 - i32::from(zero_point);
-        let beginning = |(channel, &sum): (usize, &i32)| {
+        let initial = |(channel, &sum): (usize, &i32)| {
             bias.map_or(0, |bias| bias[channel])
                 .wrapping_add(offset.wrapping_mul(sum))
         };
-        self.sums.iter().enumerate().map(beginning).collect()
+        self.sums.iter().enumerate().map(initial).collect()
     }
 
-    /// The form that runs: the one asked for, or a plainer one where the weights or channels don't allow it.
-    pub fn form(&self) -> Form {
-        self.form
+    /// Returns the ISA that runs: the requested one, or a more general one if weights or channels
+    /// do not allow it.
+    pub fn form(&self) -> Isa {
+        self.isa
     }
 
-    /// How many channels.
+    /// Number of channels.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// What the packed weights take.
+    /// Memory of the packed weights.
     pub fn bytes(&self) -> usize {
         self.packed.len() + size_of_val(&self.values[..])
     }
 }
 
-/// A depthwise convolution under way: what the forms need of it.
+/// Arguments of a depthwise convolution.
 struct Job<'a> {
     image: &'a Image<'a>,
     weights: &'a DepthwiseWeights,
-    /// What the accumulators begin with.
-    beginnings: &'a [i32],
+    /// Initial accumulators.
+    initial: &'a [i32],
     window: &'a Window,
     rows: Range<usize>,
     width: usize,
 }
 
-/// A range of the output's rows; the output's slice begins with the first of them. Padding is the image's zero point.
+/// Computes a range of output rows. The output slice begins with the first of them. Padding takes
+/// the image's zero point.
 pub fn depthwise(
     image: &Image,
     window: &Window,
@@ -210,21 +228,21 @@ pub fn depthwise(
         return Ok(());
     }
     if image.height == 0 || image.width == 0 {
-        // Its rows, of which the taps see padding only, would have no length.
+        // An image row of width 0 has no length, even if all taps are padding.
         return Err(Error::Zero { what: "the image" });
     }
     product("the window's table", &[width, window.kernel[1], 16])?;
     let job = Job {
         image,
         weights,
-        beginnings: &weights.beginnings(image.zero_point, bias),
+        initial: &weights.initial_accumulators(image.zero_point, bias),
         window,
         rows,
         width,
     };
-    match weights.form {
+    match weights.isa {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        Form::Simd128 | Form::RelaxedSplit | Form::RelaxedFused => simd128::run(&job, output),
+        Isa::Simd128 | Isa::RelaxedSplit | Isa::RelaxedFused => simd128::run(&job, output),
         _ => portable::run(&job, output),
     }
     Ok(())

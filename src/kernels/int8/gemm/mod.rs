@@ -1,10 +1,11 @@
-//! Matrix products of u8 activations and i8 weights.
+//! GEMM of u8 activations and i8 weights.
 //!
-//! A block of rows is multiplied tile by tile: a few rows by [`WIDE`] columns, whose sums stay in registers over
-//! the whole depth; where there are few columns, row by row (`narrow`). `pack` has the order of the weights and the algebra; each form is a file.
+//! A block of rows is multiplied tile by tile: MR rows by [`NR`] columns. The sums of a tile stay
+//! in registers over the whole depth. Matrices with few columns take a row-by-row kernel
+//! (`narrow`). `pack` describes the packed order and derives the algebra. Each ISA has a file.
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-mod finish;
+mod epilogue;
 mod narrow;
 mod pack;
 mod portable;
@@ -16,39 +17,39 @@ pub(super) mod simd128;
 mod x86;
 
 #[cfg(target_arch = "wasm32")]
-pub(super) use finish::Finish;
-pub(super) use pack::{HIGH, WIDE, beginnings, is_narrow};
-pub use pack::{Layout, Weights};
+pub(super) use epilogue::Epilogue;
+pub(super) use pack::{MR, NR, initial_accumulators, is_narrow};
+pub use pack::{WeightLayout, Weights};
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) use portable::Finish;
+pub(super) use portable::Epilogue;
 
 use core::ops::Range;
 
 use super::error::{Error, at_least, equal, span};
 use super::output::Output;
 use super::shape::{Rows, count_of};
-use super::{Form, moves};
+use super::{Isa, byte_copy};
 
-/// Rows of activations as the tiles read them: bytes, or i16 in the machine's order, filled up to whole steps.
+/// Packed activation rows: bytes, or little-endian i16, padded to whole steps.
 pub(super) struct Block<'a> {
     pub(super) values: &'a [u8],
-    /// In bytes.
+    /// Distance between rows in bytes.
     pub(super) stride: usize,
     pub(super) rows: usize,
-    /// `Σ a`, a row each, where the weights want it.
+    /// `Σ a` per row, if the weights need it.
     pub(super) row_sums: &'a [i32],
-    /// The columns that are multiplied, from a whole tile on.
+    /// Columns to multiply. The first is a multiple of NR.
     pub(super) columns: Range<usize>,
-    /// What their accumulators begin with: [`Weights::beginnings`].
-    pub(super) beginnings: &'a [i32],
+    /// Initial accumulators of these columns: [`Weights::initial_accumulators`].
+    pub(super) initial: &'a [i32],
 }
 
-/// Bytes of activations that a block has at most, unless a row is longer: with a tile's weights they fit the
-/// nearest cache, or nearly.
+/// Maximum bytes of activations in a block, unless a single row is longer. Together with a weight
+/// tile, they about fit the L1 cache.
 const BLOCK_BYTES: usize = 24 * 1024;
 
-/// Rows as they are cut into blocks: whole tiles, as many to one as to another, since all weights are read for each block, whether it
-/// has many rows or one.
+/// Partition of the rows into blocks of whole tiles, of nearly equal size. Each block reads all
+/// weights, so a short last block would cost as much as a full one.
 pub(super) struct Blocking {
     rows: usize,
     tiles: usize,
@@ -56,29 +57,30 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    pub(super) fn of(weights: &Weights, rows: usize) -> Blocking {
+    pub(super) fn new(weights: &Weights, rows: usize) -> Blocking {
         let row = (weights.steps() * 4).max(1);
         let about = (BLOCK_BYTES / row).clamp(8, 256);
         Blocking {
             rows,
-            tiles: rows.div_ceil(HIGH),
-            // A quarter more rather than one block more.
+            tiles: rows.div_ceil(MR),
+            // Blocks may be a quarter larger than the target if that saves a block.
             count: rows.div_ceil(about + about / 4),
         }
     }
 
-    /// How many rows one has at most.
-    pub(super) fn most(&self) -> usize {
-        self.tiles.div_ceil(self.count.max(1)) * HIGH
+    /// Maximum rows of a block.
+    pub(super) fn max_rows(&self) -> usize {
+        self.tiles.div_ceil(self.count.max(1)) * MR
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = Range<usize>> {
-        let first = |block: usize| (block * self.tiles / self.count * HIGH).min(self.rows);
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let first = |block: usize| (block * self.tiles / self.count * MR).min(self.rows);
         (0..self.count).map(move |block| first(block)..first(block + 1))
     }
 }
 
-/// `Σ (a - a_zero) · (w - w_zero) + bias` for each row and column, then what the output says.
+/// Computes `Σ (a - a₀) · (w - w₀) + bias` for each row and column, then applies the epilogue of
+/// `output`.
 pub fn gemm(
     rows: &Rows,
     weights: &Weights,
@@ -88,7 +90,8 @@ pub fn gemm(
     gemm_columns(rows, weights, 0..weights.columns, bias, output)
 }
 
-/// The same of some columns: bias and output are theirs. They begin with a multiple of [`Weights::columns_together`].
+/// Computes some columns of [`gemm`]. Bias and output hold only these columns. The first is a
+/// multiple of [`Weights::columns_together`].
 pub fn gemm_columns(
     rows: &Rows,
     weights: &Weights,
@@ -96,9 +99,9 @@ pub fn gemm_columns(
     bias: Option<&[i32]>,
     mut output: Output,
 ) -> Result<(), Error> {
-    equal("columns beyond a tile", 0, columns.start % WIDE)?;
+    equal("columns beyond whole tiles", 0, columns.start % NR)?;
     count_of(
-        "the last of the columns asked for",
+        "the end of the requested columns",
         &columns,
         weights.columns,
     )?;
@@ -109,16 +112,16 @@ pub fn gemm_columns(
     if rows.count == 0 || columns.is_empty() {
         return Ok(());
     }
-    let beginnings = weights.beginnings(columns.clone(), rows.zero_point, bias);
-    let blocks = Blocking::of(weights, rows.count);
-    // Bytes in whole steps are read where they are.
-    let direct = weights.deep() == 4 && weights.depth == weights.steps() * 4;
-    let mut panel = Panel::new(weights, if direct { 0 } else { blocks.most() });
+    let initial = weights.initial_accumulators(columns.clone(), rows.zero_point, bias);
+    let blocks = Blocking::new(weights, rows.count);
+    // Bytes that form whole steps are read in place, without packing.
+    let direct = weights.depths_per_step() == 4 && weights.depth == weights.steps() * 4;
+    let mut panel = Panel::new(weights, if direct { 0 } else { blocks.max_rows() });
     let mut row_sums = Vec::new();
-    for Range { start: first, end } in blocks.all() {
+    for Range { start: first, end } in blocks.ranges() {
         let count = end - first;
         let row = |row: usize| &rows.values[(first + row) * rows.stride..][..weights.depth];
-        if weights.wants_row_sums() {
+        if weights.needs_row_sums() {
             row_sums.clear();
             row_sums.extend((0..count).map(|at| sum(row(at))));
         }
@@ -136,93 +139,93 @@ pub fn gemm_columns(
             rows: count,
             row_sums: &row_sums,
             columns: columns.clone(),
-            beginnings: &beginnings,
+            initial: &initial,
         };
         multiply(&block, weights, output.part(first, 0, columns.len()));
     }
     Ok(())
 }
 
-/// `Σ a` of a row.
+/// Returns `Σ a` of a row.
 pub(super) fn sum(row: &[u8]) -> i32 {
     row.iter()
         .fold(0i32, |sum, &value| sum.wrapping_add(i32::from(value)))
 }
 
-/// Multiplies a block in the weights' form. The caller has checked the output, and that the block holds its rows
-/// of whole steps.
+/// Multiplies a block with the kernel of the weights' ISA. The caller has checked the output and
+/// that the block holds its rows in whole steps.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
     let whole = weights.steps() * 4;
-    // Once more here, since the vector forms read by pointers.
+    // Checked again, because the vector kernels read through pointers.
     let needed = match block.rows {
         0 => 0,
         rows => (rows - 1) * block.stride + whole,
     };
     assert!(block.values.len() >= needed, "a block holds its rows");
-    match weights.form {
+    match weights.isa {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        Form::Simd128 => simd128::multiply(block, weights, output),
+        Isa::Simd128 => simd128::multiply(block, weights, output),
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-        Form::RelaxedSplit | Form::RelaxedFused => relaxed::multiply(block, weights, output),
+        Isa::RelaxedSplit | Isa::RelaxedFused => relaxed::multiply(block, weights, output),
         #[cfg(target_arch = "x86_64")]
-        Form::Avx2 => x86::multiply(block, weights, output),
+        Isa::Avx2 => x86::multiply(block, weights, output),
         _ => portable::multiply(block, weights, output),
     }
 }
 
-/// A few rows of activations, brought into the order that the tiles read.
+/// A few packed rows of activations.
 pub(super) struct Panel {
     values: Vec<u8>,
     stride: usize,
     depth: usize,
-    /// Of a value.
+    /// Bytes per value.
     bytes: usize,
 }
 
 impl Panel {
-    /// Room for so many rows. What is never put is zero.
+    /// Allocates this many rows. Values never written are zero.
     pub(super) fn new(weights: &Weights, rows: usize) -> Panel {
         let stride = weights.steps() * 4;
         Panel {
-            // Behind the last row there is room for what is put over its end.
-            values: vec![0; stride * rows + moves::OVER],
+            // Slack after the last row, for vectors that overrun its end.
+            values: vec![0; stride * rows + byte_copy::OVER],
             stride,
             depth: weights.depth,
-            bytes: 4 / weights.deep(),
+            bytes: 4 / weights.depths_per_step(),
         }
     }
 
-    /// Puts values at a depth of a row.
+    /// Writes values at a depth of a row.
     #[inline]
     pub(super) fn put(&mut self, row: usize, depth: usize, values: &[u8]) {
         let at = row * self.stride + depth * self.bytes;
         if self.bytes == 1 {
-            moves::copy(values, &mut self.values[at..][..values.len()]);
+            byte_copy::copy(values, &mut self.values[at..][..values.len()]);
         } else {
-            moves::widen(values, &mut self.values[at..][..values.len() * 2]);
+            byte_copy::widen(values, &mut self.values[at..][..values.len() * 2]);
         }
     }
 
-    /// Puts the first `count` values at a depth of a row, and anything over what comes next: what belongs there has to be put
-    /// later. (Behind a row's depth weights are zero.)
+    /// Writes the first `count` values at a depth of a row, in whole vectors. The overrun must be
+    /// overwritten later; beyond the depth, weights are zero.
     #[inline]
     pub(super) fn put_over(&mut self, row: usize, depth: usize, values: &[u8], count: usize) {
         let to = &mut self.values[row * self.stride + depth * self.bytes..];
         let done = match self.bytes {
-            1 => moves::copy_over(values, count, to),
-            _ => moves::widen_over(values, count, to),
+            1 => byte_copy::copy_over(values, count, to),
+            _ => byte_copy::widen_over(values, count, to),
         };
         if !done {
             self.put(row, depth, &values[..count]);
         }
     }
 
-    /// `Σ a` of a row. (The high bytes of i16 are zero.)
+    /// Returns `Σ a` of a row. (The high bytes of i16 values are zero.)
     pub(super) fn sum(&self, row: usize) -> i32 {
         sum(&self.values[row * self.stride..][..self.depth * self.bytes])
     }
 
-    /// The rows, and the bytes from one to the next.
+    /// Returns the rows and their distance in bytes.
     pub(super) fn read(&self) -> (&[u8], usize) {
         (&self.values, self.stride)
     }

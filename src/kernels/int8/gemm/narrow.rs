@@ -1,39 +1,41 @@
-//! Products with few columns, as of a convolution that makes a mask or a heat map: vectors lie along the depth of a row and of a
-//! column, and their lanes are added up in the end. A tile would be as slow with one column as with [`WIDE`].
+//! GEMM with few columns, as in convolutions that output a mask or a heat map.
+//!
+//! Vectors lie along the depth of a row and of a column, and their lanes are added at the end. A
+//! tile kernel would take the same time for one column as for [`NR`].
 
 use super::super::output::Output;
-use super::{Block, WIDE, Weights};
+use super::{Block, NR, Weights};
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(super) use simd128::multiply_with;
 
-/// Multiplies a block of words in plain loops, of which a compiler can make vector code.
+/// Multiplies a block of i16 values in loops that the compiler can vectorize.
 #[inline(always)]
 pub(super) fn multiply(block: &Block, weights: &Weights, mut output: Output) {
     let length = weights.steps() * 4;
     for row in 0..block.rows {
         let values = &block.values[row * block.stride..][..length];
-        let mut sums = [[0; WIDE]];
+        let mut sums = [[0; NR]];
         for column in block.columns.clone() {
             let packed = &weights.packed[column * length..][..length];
             sums[0][column] =
-                beginning(block, weights, row, column).wrapping_add(dot(values, packed));
+                initial_accumulator(block, weights, row, column).wrapping_add(dot(values, packed));
         }
         output.put_tile([row, 0], &sums, block.columns.len());
     }
 }
 
-/// What the sum of a row and a column begins with.
+/// Returns the initial accumulator of a row and a column.
 #[inline(always)]
-fn beginning(block: &Block, weights: &Weights, row: usize, column: usize) -> i32 {
+fn initial_accumulator(block: &Block, weights: &Weights, row: usize, column: usize) -> i32 {
     let more = match weights.row_factors.get(column) {
         Some(factor) => factor.wrapping_mul(block.row_sums[row]),
         None => 0,
     };
-    block.beginnings[column].wrapping_add(more)
+    block.initial[column].wrapping_add(more)
 }
 
-/// The products of two rows of i16.
+/// Returns the dot product of two i16 rows.
 #[inline(always)]
 fn dot(a: &[u8], b: &[u8]) -> i32 {
     let (a, b) = (a.as_chunks::<2>().0, b.as_chunks::<2>().0);
@@ -50,10 +52,10 @@ mod simd128 {
 
     use super::super::super::output::Output;
     use super::super::super::vector::store;
-    use super::super::pack::STEPS;
-    use super::super::simd128::{Dot, TOGETHER};
-    use super::super::{Block, Finish, HIGH, WIDE, Weights};
-    use super::beginning;
+    use super::super::pack::VECTOR_STEPS;
+    use super::super::simd128::{Dot, EPILOGUE_ROWS};
+    use super::super::{Block, Epilogue, MR, NR, Weights};
+    use super::initial_accumulator;
 
     /// Multiplies a block.
     #[inline(never)]
@@ -63,18 +65,18 @@ mod simd128 {
         weights: &Weights,
         mut output: Output,
     ) {
-        let mut sums = [[0; WIDE]; TOGETHER];
-        for first in (0..block.rows).step_by(TOGETHER) {
-            let rows = first..block.rows.min(first + TOGETHER);
+        let mut sums = [[0; NR]; EPILOGUE_ROWS];
+        for first in (0..block.rows).step_by(EPILOGUE_ROWS) {
+            let rows = first..block.rows.min(first + EPILOGUE_ROWS);
             let sums = &mut sums[..rows.len()];
             for column in block.columns.clone() {
                 sum_rows(dot, block, rows.clone(), weights, column, sums);
             }
-            Finish::new(&mut output, 0, block.columns.len()).rows(first, sums);
+            Epilogue::new(&mut output, 0, block.columns.len()).rows(first, sums);
         }
     }
 
-    /// The sums of some rows with a column.
+    /// Computes the sums of some rows with one column.
     #[inline(always)]
     fn sum_rows(
         dot: impl Dot,
@@ -82,33 +84,34 @@ mod simd128 {
         rows: Range<usize>,
         weights: &Weights,
         column: usize,
-        sums: &mut [[i32; WIDE]],
+        sums: &mut [[i32; NR]],
     ) {
         let length = weights.steps() * 4;
         let packed = &weights.packed[column * length..][..length];
-        for (first, sums) in rows.clone().step_by(HIGH).zip(sums.chunks_mut(HIGH)) {
-            let values: [&[u8]; HIGH] = core::array::from_fn(|at| {
-                // A row that isn't there is the last one again.
+        for (first, sums) in rows.clone().step_by(MR).zip(sums.chunks_mut(MR)) {
+            let values: [&[u8]; MR] = core::array::from_fn(|at| {
+                // Missing rows repeat the last one; their results are discarded.
                 let row = (first + at).min(rows.end - 1);
                 &block.values[row * block.stride..][..length]
             });
-            let mut lanes = [0; HIGH];
+            let mut lanes = [0; MR];
             store(&mut lanes, 0, four_sums(dot, values, packed));
             for (at, (sums, sum)) in sums.iter_mut().zip(lanes).enumerate() {
-                let begin = beginning(block, weights, first + at, column);
+                let begin = initial_accumulator(block, weights, first + at, column);
                 sums[column] = begin.wrapping_add(sum);
             }
         }
     }
 
-    /// The products of four rows with a column, a lane each. All are of one length, whole vectors.
+    /// Returns the dot products of four rows with a column, one per lane. All have the same length,
+    /// in whole vectors.
     #[inline(always)]
-    fn four_sums(dot: impl Dot, rows: [&[u8]; HIGH], packed: &[u8]) -> v128 {
-        let mut sums = [i32x4_splat(0); HIGH];
-        for at in (0..packed.len() / (4 * STEPS)).map(|vector| vector * 4 * STEPS) {
+    fn four_sums(dot: impl Dot, rows: [&[u8]; MR], packed: &[u8]) -> v128 {
+        let mut sums = [i32x4_splat(0); MR];
+        for at in (0..packed.len() / (4 * VECTOR_STEPS)).map(|vector| vector * 4 * VECTOR_STEPS) {
             let load = |bytes: &[u8]| {
                 debug_assert!(at + 16 <= bytes.len());
-                // SAFETY: all are as long as `packed`, of which this is a whole vector.
+                // SAFETY: all slices are as long as `packed`, and this is a whole vector of it.
                 unsafe { v128_load(bytes.as_ptr().add(at).cast()) }
             };
             let weights = load(packed);

@@ -1,77 +1,79 @@
-//! Weights in the order in which the tiles read them, and the algebra that makes all forms give the same sums.
+//! Packed weights and the zero-point algebra that gives the same sums on every ISA.
 //!
-//! Wanted for each row and column is `Σ (a - a₀)(w - w₀)`. What the instructions add up is `Σ a' w'` with
-//! `w' = w - s` (s moves a column's weights into the range the instruction takes exactly; 0 mostly) and
-//! `a' = a - t` (t is 128 where it reads activations as i8, else 0). Multiplied out:
+//! Each row and column needs `Σ (a - a₀)(w - w₀)`. The instructions accumulate `Σ a' w'` with
+//! `w' = w - s` and `a' = a - t`. The shift s moves a column's weights into the range in which the
+//! instruction is exact; it is mostly 0. The offset t is 128 if the instruction reads activations
+//! as i8, and 0 otherwise. Expanded:
 //!
 //! ```text
-//! Σ a w             = Σ a w' + s Σ a  =  Σ a' w' + t Σ w' + s Σ a
+//! Σ a w              = Σ a w' + s Σ a  =  Σ a' w' + t Σ w' + s Σ a
 //! Σ (a - a₀)(w - w₀) = Σ a w - w₀ Σ a - a₀ Σ (w - w₀)
 //!                    = Σ a' w'  +  (s - w₀) Σ a  +  [ t Σ w' - a₀ Σ (w - w₀) ]
 //! ```
 //!
-//! The bracket is one number a column; `s - w₀` is 0 for most weights, and only where it isn't the rows are
-//! summed. i32 wraps, so the order in which any of this is added changes nothing.
+//! The bracket is a constant per column and becomes part of the initial accumulator. For most
+//! weights `s - w₀` is 0. Row sums `Σ a` are computed only if it is not. i32 arithmetic wraps, so
+//! the order of additions does not matter.
 
 use core::ops::Range;
 
 use super::super::error::{Error, at_least, product};
-use super::super::form::{Form, Operands};
+use super::super::isa::{Isa, RelaxedDot};
 use super::super::shape::zero_points;
 
-/// Rows and columns of a tile.
-pub(in crate::int8) const HIGH: usize = 4;
-pub(in crate::int8) const WIDE: usize = 8;
+/// Tile size: rows and columns.
+pub(in crate::int8) const MR: usize = 4;
+pub(in crate::int8) const NR: usize = 8;
 
-/// Steps of a vector, where columns are few.
-pub(super) const STEPS: usize = 4;
+/// Steps per vector, for matrices with few columns.
+pub(super) const VECTOR_STEPS: usize = 4;
 
-/// Whether columns are so few, and so deep, that vectors lie along the depth: a tile would be empty for the most part, and only the
-/// lanes of a vector have to be added up in the end.
+/// Returns true if the columns are few and deep enough for vectors along the depth. A tile would be
+/// mostly empty, and the final sum over lanes is cheap.
 pub(in crate::int8) fn is_narrow([depth, columns]: [usize; 2]) -> bool {
-    columns <= WIDE / 2 && columns.saturating_mul(16) <= depth
+    columns <= NR / 2 && columns.saturating_mul(16) <= depth
 }
 
-/// How a weight matrix lies in memory.
+/// Memory layout of a weight matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// All of a column's values together: [columns, depth] (Conv's, and Gemm's with transB).
+pub enum WeightLayout {
+    /// [columns, depth]: Conv, and Gemm with transB.
     ColumnAfterColumn,
-    /// [depth, columns]: MatMul's.
+    /// [depth, columns]: MatMul.
     DepthFirst,
 }
 
-/// A weight matrix, packed once for one form.
+/// A weight matrix, packed once for one ISA.
 ///
-/// Tiles of [`WIDE`] columns; in a tile, step after step; in a step, column after column four bytes: the weights
-/// of four depths as i8, or of two as i16. What is missing is zero. Of few columns each lies by itself, as many steps long as whole
-/// vectors have (`narrow`).
+/// The order is tiles of [`NR`] columns; in a tile, steps; in a step, four bytes per column. These
+/// are the weights of four depths as i8, or of two as i16. Missing values are zero. With few
+/// columns, each column is contiguous and padded to whole vectors (`narrow`).
 #[derive(Clone, Debug)]
 pub struct Weights {
-    pub(super) form: Form,
+    pub(super) isa: Isa,
     pub(super) depth: usize,
     pub(super) columns: usize,
     pub(super) narrow: bool,
     pub(super) packed: Vec<u8>,
-    /// `Σ (w - w₀)`, a column each.
+    /// `Σ (w - w₀)` per column.
     sums: Vec<i32>,
-    /// `t Σ w'`, a column each; empty where t is 0.
-    lifts: Vec<i32>,
-    /// `s - w₀`, a column each, up to whole tiles; empty where all are 0.
+    /// `t Σ w'` per column; empty if t is 0.
+    offset_terms: Vec<i32>,
+    /// `s - w₀` per column, padded to whole tiles; empty if all are 0.
     pub(super) row_factors: Vec<i32>,
 }
 
 impl Weights {
-    /// Packs `depth × columns` weights. No zero points stand for zeros.
+    /// Packs `depth × columns` weights. An empty slice of zero points means zeros.
     pub fn pack(
-        form: Form,
+        isa: Isa,
         values: &[i8],
-        layout: Layout,
+        layout: WeightLayout,
         [depth, columns]: [usize; 2],
         zero_points_of_columns: &[i8],
     ) -> Result<Weights, Error> {
-        if !form.is_available() {
-            return Err(Error::Unavailable(form));
+        if !isa.is_available() {
+            return Err(Error::Unavailable(isa));
         }
         let count = product("the weights", &[depth, columns])?;
         at_least("the weights", values.len(), count)?;
@@ -87,12 +89,12 @@ impl Weights {
             depth,
             columns,
         };
-        let shifts = form.operands().and_then(|operands| values.shifts(operands));
-        let (form, shifts) = match shifts {
-            Some(shifts) => (form, shifts),
-            None => (form.with_wide_weights(), Vec::new()),
+        let shifts = isa.relaxed_dot().and_then(|dot| values.shifts(dot));
+        let (isa, shifts) = match shifts {
+            Some(shifts) => (isa, shifts),
+            None => (isa.wide_weight_fallback(), Vec::new()),
         };
-        let mut weights = Weights::zeros(form, [depth, columns], is_narrow([depth, columns]))?;
+        let mut weights = Weights::zeros(isa, [depth, columns], is_narrow([depth, columns]))?;
         weights.fill(&values, &shifts);
         let shift = |column: usize| shifts.get(column).copied().unwrap_or(0);
         let zero = |column: usize| {
@@ -103,73 +105,69 @@ impl Weights {
             let sum: i32 = weights.sums[column];
             weights.sums[column] = sum.wrapping_sub((depth as i32).wrapping_mul(zero(column)));
         }
-        if weights
-            .form
-            .operands()
-            .is_some_and(|operands| operands.signed)
-        {
+        if weights.isa.relaxed_dot().is_some_and(|dot| dot.signed) {
             // Σ w' = Σ (w - w₀) + depth · (w₀ - s).
-            let lift = |(column, &sum): (usize, &i32)| {
+            let offset_term = |(column, &sum): (usize, &i32)| {
                 let more = (depth as i32).wrapping_mul(zero(column) - shift(column));
                 sum.wrapping_add(more).wrapping_mul(128)
             };
-            weights.lifts = weights.sums.iter().enumerate().map(lift).collect();
+            weights.offset_terms = weights.sums.iter().enumerate().map(offset_term).collect();
         }
         if (0..columns).any(|column| shift(column) != zero(column)) {
             let factors = (0..columns).map(|column| shift(column) - zero(column));
             weights.row_factors = factors.collect();
-            let whole = columns.next_multiple_of(WIDE);
+            let whole = columns.next_multiple_of(NR);
             weights.row_factors.resize(whole, 0);
         }
         Ok(weights)
     }
 
-    /// `depth × columns` words that are zero, for a form's products of i16.
-    pub(in crate::int8) fn words(form: Form, sizes: [usize; 2]) -> Result<Weights, Error> {
-        if !form.is_available() {
-            return Err(Error::Unavailable(form));
+    /// Allocates `depth × columns` i16 weights that are zero, for an ISA's i16 products.
+    pub(in crate::int8) fn zeroed_i16(isa: Isa, sizes: [usize; 2]) -> Result<Weights, Error> {
+        if !isa.is_available() {
+            return Err(Error::Unavailable(isa));
         }
-        Weights::zeros(form.with_wide_weights(), sizes, false)
+        Weights::zeros(isa.wide_weight_fallback(), sizes, false)
     }
 
-    /// Weights that are zero, not summed yet.
-    fn zeros(form: Form, [depth, columns]: [usize; 2], narrow: bool) -> Result<Weights, Error> {
-        let tiles = columns.div_ceil(WIDE);
-        // Up to twice the bytes and filled up to whole tiles and steps.
-        product("the packed weights", &[depth.div_ceil(2), tiles, WIDE, 4])?;
+    /// Allocates zero weights, without column sums.
+    fn zeros(isa: Isa, [depth, columns]: [usize; 2], narrow: bool) -> Result<Weights, Error> {
+        let tiles = columns.div_ceil(NR);
+        // i16 doubles the bytes; padding fills whole tiles and steps.
+        product("the packed weights", &[depth.div_ceil(2), tiles, NR, 4])?;
         let mut weights = Weights {
-            form,
+            isa,
             depth,
             columns,
             narrow,
             packed: Vec::new(),
             sums: Vec::new(),
-            lifts: Vec::new(),
+            offset_terms: Vec::new(),
             row_factors: Vec::new(),
         };
-        let whole = if narrow { columns } else { tiles * WIDE };
+        let whole = if narrow { columns } else { tiles * NR };
         weights.packed = vec![0; whole * weights.steps() * 4];
         Ok(weights)
     }
 
-    /// Sets a word in each of several such matrices of the same sizes.
-    pub(in crate::int8) fn set_words(all: &mut [Weights], column: usize, at: usize, words: &[i16]) {
+    /// Sets one i16 weight in each of several matrices of equal size.
+    pub(in crate::int8) fn set_i16(all: &mut [Weights], column: usize, at: usize, words: &[i16]) {
         let order = all.first().map(Weights::order);
-        let byte = order.map_or(0, |order| order.place(column, at) * 4 + at % 2 * 2);
+        let byte = order.map_or(0, |order| order.index(column, at) * 4 + at % 2 * 2);
         for (weights, word) in all.iter_mut().zip(words) {
             weights.packed[byte..][..2].copy_from_slice(&word.to_le_bytes());
         }
     }
 
-    /// Packs the values less their shifts, and sums the values as they are.
+    /// Packs the values minus their shifts, and sums the values without shifts.
     fn fill(&mut self, matrix: &Matrix, shifts: &[i32]) {
         let order = self.order();
         self.sums = vec![0; self.columns];
         let mut put = |column: usize, at: usize, value: i8| {
             self.sums[column] = self.sums[column].wrapping_add(i32::from(value));
             let value = i32::from(value) - shifts.get(column).copied().unwrap_or(0);
-            let step = order.place(column, at);
-            if order.deep == 4 {
+            let step = order.index(column, at);
+            if order.depths_per_step == 4 {
                 // In range by the choice of the shift.
                 self.packed[step * 4 + at % 4] = value as i8 as u8;
             } else {
@@ -178,7 +176,7 @@ impl Weights {
             }
         };
         match matrix.layout {
-            Layout::ColumnAfterColumn => {
+            WeightLayout::ColumnAfterColumn => {
                 for column in 0..self.columns {
                     let values = &matrix.values[column * self.depth..][..self.depth];
                     for (at, &value) in values.iter().enumerate() {
@@ -186,7 +184,7 @@ impl Weights {
                     }
                 }
             }
-            Layout::DepthFirst => {
+            WeightLayout::DepthFirst => {
                 for at in 0..self.depth {
                     let values = &matrix.values[at * self.columns..][..self.columns];
                     for (column, &value) in values.iter().enumerate() {
@@ -197,47 +195,51 @@ impl Weights {
         }
     }
 
-    /// The form that runs: the one asked for, or the one for wide weights where these are too far apart for what
-    /// this machine's relaxed dot takes.
-    pub fn form(&self) -> Form {
-        self.form
+    /// Returns the ISA that runs: the requested one, or its fallback if the weights exceed the
+    /// range of this machine's relaxed dot.
+    pub fn form(&self) -> Isa {
+        self.isa
     }
 
-    /// How many products make a sum.
+    /// Number of products per sum.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// How many sums a row gets.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Rows that are best computed by one call, or multiples of them.
+    /// Preferred granularity of rows per call.
     pub fn rows_together(&self) -> usize {
-        HIGH
+        MR
     }
 
-    /// The same of columns.
+    /// Preferred granularity of columns per call.
     pub fn columns_together(&self) -> usize {
-        WIDE
+        NR
     }
 
-    /// What the packed weights take.
+    /// Memory of the packed weights.
     pub fn bytes(&self) -> usize {
         self.packed.len()
     }
 
-    /// Depths of a step: four bytes of activations, as u8 or i16.
-    pub(in crate::int8) fn deep(&self) -> usize {
-        if self.form.operands().is_some() { 4 } else { 2 }
+    /// Depths per step. A step is four bytes of activations, as u8 or i16.
+    pub(in crate::int8) fn depths_per_step(&self) -> usize {
+        if self.isa.relaxed_dot().is_some() {
+            4
+        } else {
+            2
+        }
     }
 
-    /// Steps of a column.
+    /// Steps per column.
     pub(in crate::int8) fn steps(&self) -> usize {
-        let steps = self.depth.div_ceil(self.deep());
+        let steps = self.depth.div_ceil(self.depths_per_step());
         match self.narrow {
-            true => steps.next_multiple_of(STEPS),
+            true => steps.next_multiple_of(VECTOR_STEPS),
             false => steps,
         }
     }
@@ -245,91 +247,96 @@ impl Weights {
     fn order(&self) -> Order {
         Order {
             steps: self.steps(),
-            deep: self.deep(),
+            depths_per_step: self.depths_per_step(),
             narrow: self.narrow,
         }
     }
 
-    /// Whether the tiles need the sum of each row.
-    pub(in crate::int8) fn wants_row_sums(&self) -> bool {
+    /// Returns true if the kernels need `Σ a` of each row.
+    pub(in crate::int8) fn needs_row_sums(&self) -> bool {
         !self.row_factors.is_empty()
     }
 
-    /// What the accumulators of some columns begin with, up to whole tiles: the bracket above and their bias.
-    pub(in crate::int8) fn beginnings(
+    /// Returns the initial accumulators of some columns, padded to whole tiles: the bracket above
+    /// plus the bias.
+    pub(in crate::int8) fn initial_accumulators(
         &self,
         columns: Range<usize>,
         zero_point: u8,
         bias: Option<&[i32]>,
     ) -> Vec<i32> {
-        let mut beginnings = beginnings(&self.sums[columns.clone()], zero_point, bias);
-        let lifts = self.lifts.get(columns).unwrap_or_default();
-        for (beginning, &lift) in beginnings.iter_mut().zip(lifts) {
-            *beginning = beginning.wrapping_add(lift);
+        let mut initial = initial_accumulators(&self.sums[columns.clone()], zero_point, bias);
+        let offset_terms = self.offset_terms.get(columns).unwrap_or_default();
+        for (initial, &offset_term) in initial.iter_mut().zip(offset_terms) {
+            *initial = initial.wrapping_add(offset_term);
         }
-        beginnings
+        initial
     }
 }
 
-/// The bias less what the zero point adds to each column's `Σ (w - w₀)`, up to whole tiles.
-pub(in crate::int8) fn beginnings(sums: &[i32], zero_point: u8, bias: Option<&[i32]>) -> Vec<i32> {
-    let mut beginnings = vec![0; sums.len().next_multiple_of(WIDE)];
-    for (column, (beginning, &sum)) in beginnings.iter_mut().zip(sums).enumerate() {
+/// Returns the bias minus `a₀ Σ (w - w₀)` per column, padded to whole tiles.
+pub(in crate::int8) fn initial_accumulators(
+    sums: &[i32],
+    zero_point: u8,
+    bias: Option<&[i32]>,
+) -> Vec<i32> {
+    let mut initial = vec![0; sums.len().next_multiple_of(NR)];
+    for (column, (initial, &sum)) in initial.iter_mut().zip(sums).enumerate() {
         let bias = bias.map_or(0, |bias| bias[column]);
-        *beginning = bias.wrapping_sub(i32::from(zero_point).wrapping_mul(sum));
+        *initial = bias.wrapping_sub(i32::from(zero_point).wrapping_mul(sum));
     }
-    beginnings
+    initial
 }
 
-/// The order of packed weights.
+/// Order of the packed weights.
 #[derive(Clone, Copy)]
 struct Order {
     steps: usize,
-    deep: usize,
+    depths_per_step: usize,
     narrow: bool,
 }
 
 impl Order {
-    /// Which four bytes hold this depth of a column: tile, step, column, or of few columns column, step.
-    fn place(self, column: usize, at: usize) -> usize {
-        let step = at / self.deep;
+    /// Returns the index of the four bytes that hold this depth of a column.
+    fn index(self, column: usize, at: usize) -> usize {
+        let step = at / self.depths_per_step;
         match self.narrow {
             true => column * self.steps + step,
-            false => ((column / WIDE) * self.steps + step) * WIDE + column % WIDE,
+            false => ((column / NR) * self.steps + step) * NR + column % NR,
         }
     }
 }
 
 struct Matrix<'a> {
     values: &'a [i8],
-    layout: Layout,
+    layout: WeightLayout,
     depth: usize,
     columns: usize,
 }
 
 impl Matrix<'_> {
-    /// What to take off each column so that its weights are at most `limit` from zero; none where one can't be.
-    fn shifts(&self, operands: Operands) -> Option<Vec<i32>> {
-        if operands.limit >= 128 {
+    /// Returns the shift per column that brings its weights within `limit` of zero. `None` if a
+    /// column spans too much.
+    fn shifts(&self, dot: RelaxedDot) -> Option<Vec<i32>> {
+        if dot.limit >= 128 {
             return Some(Vec::new());
         }
         let mut ends = vec![(i8::MAX, i8::MIN); self.columns];
         for (at, &value) in self.values[..self.depth * self.columns].iter().enumerate() {
             let column = match self.layout {
-                Layout::ColumnAfterColumn => at / self.depth,
-                Layout::DepthFirst => at % self.columns,
+                WeightLayout::ColumnAfterColumn => at / self.depth,
+                WeightLayout::DepthFirst => at % self.columns,
             };
             let (least, greatest) = ends[column];
             ends[column] = (least.min(value), greatest.max(value));
         }
         let shift = |(least, greatest)| {
             let (least, greatest) = (i32::from(least), i32::from(greatest));
-            if least > greatest || (least >= -operands.limit && greatest <= operands.limit) {
+            if least > greatest || (least >= -dot.limit && greatest <= dot.limit) {
                 return Some(0);
             }
             let middle = (least + greatest).div_euclid(2);
-            (greatest - middle <= operands.limit && middle - least <= operands.limit)
-                .then_some(middle)
+            (greatest - middle <= dot.limit && middle - least <= dot.limit).then_some(middle)
         };
         ends.into_iter().map(shift).collect()
     }

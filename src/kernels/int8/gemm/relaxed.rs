@@ -1,9 +1,9 @@
-//! The tile's step in WebAssembly's relaxed SIMD, sixteen products an instruction.
+//! Tile steps in WebAssembly's relaxed SIMD, sixteen products per instruction.
 
 #[cfg(target_feature = "relaxed-simd")]
 pub(super) use available::multiply;
 #[cfg(target_feature = "relaxed-simd")]
-pub(in crate::int8) use available::{Fused, Split};
+pub(in crate::int8) use available::{RelaxedFused, RelaxedSplit};
 
 #[cfg(target_feature = "relaxed-simd")]
 mod available {
@@ -12,39 +12,39 @@ mod available {
         i32x4_relaxed_dot_i8x16_i7x16_add, v128, v128_xor,
     };
 
-    use super::super::super::form::Form;
+    use super::super::super::isa::Isa;
     use super::super::super::output::Output;
     use super::super::simd128::{Dot, multiply_with};
     use super::super::{Block, Weights};
 
-    /// Pairs to i16, and these pairs to i32.
+    /// Products summed pairwise to i16, then to i32.
     #[derive(Clone, Copy)]
-    pub(in crate::int8) struct Split<const SIGNED: bool>;
+    pub(in crate::int8) struct RelaxedSplit<const SIGNED: bool>;
 
-    impl<const SIGNED: bool> Dot for Split<SIGNED> {
-        const STEPS: usize = 2;
+    impl<const SIGNED: bool> Dot for RelaxedSplit<SIGNED> {
+        const UNROLL: usize = 2;
 
         #[inline(always)]
         fn dot(self, sums: v128, row: v128, weights: v128) -> v128 {
-            let pairs = i16x8_relaxed_dot_i8x16_i7x16(weights, lowered::<SIGNED>(row));
+            let pairs = i16x8_relaxed_dot_i8x16_i7x16(weights, offset::<SIGNED>(row));
             i32x4_add(sums, i32x4_dot_i16x8(pairs, i16x8_splat(1)))
         }
     }
 
-    /// Four to i32 at once.
+    /// Four products summed to i32 in one instruction.
     #[derive(Clone, Copy)]
-    pub(in crate::int8) struct Fused<const SIGNED: bool>;
+    pub(in crate::int8) struct RelaxedFused<const SIGNED: bool>;
 
-    impl<const SIGNED: bool> Dot for Fused<SIGNED> {
+    impl<const SIGNED: bool> Dot for RelaxedFused<SIGNED> {
         #[inline(always)]
         fn dot(self, sums: v128, row: v128, weights: v128) -> v128 {
-            i32x4_relaxed_dot_i8x16_i7x16_add(weights, lowered::<SIGNED>(row), sums)
+            i32x4_relaxed_dot_i8x16_i7x16_add(weights, offset::<SIGNED>(row), sums)
         }
     }
 
-    /// Activations less 128 as i8, where the engine reads them so.
+    /// Subtracts 128 from the activations, if the engine reads them as i8.
     #[inline(always)]
-    fn lowered<const SIGNED: bool>(row: v128) -> v128 {
+    fn offset<const SIGNED: bool>(row: v128) -> v128 {
         if SIGNED {
             v128_xor(row, i8x16_splat(i8::MIN))
         } else {
@@ -54,17 +54,16 @@ mod available {
 
     /// Multiplies a block.
     pub(in super::super) fn multiply(block: &Block, weights: &Weights, output: Output) {
-        let signed = weights
-            .form
-            .operands()
-            .is_some_and(|operands| operands.signed);
-        match (weights.form, signed) {
-            (Form::RelaxedSplit, false) => {
-                multiply_with(Split::<false>, block, weights, output);
+        let signed = weights.isa.relaxed_dot().is_some_and(|dot| dot.signed);
+        match (weights.isa, signed) {
+            (Isa::RelaxedSplit, false) => {
+                multiply_with(RelaxedSplit::<false>, block, weights, output);
             }
-            (Form::RelaxedSplit, true) => multiply_with(Split::<true>, block, weights, output),
-            (_, false) => multiply_with(Fused::<false>, block, weights, output),
-            (_, true) => multiply_with(Fused::<true>, block, weights, output),
+            (Isa::RelaxedSplit, true) => {
+                multiply_with(RelaxedSplit::<true>, block, weights, output)
+            }
+            (_, false) => multiply_with(RelaxedFused::<false>, block, weights, output),
+            (_, true) => multiply_with(RelaxedFused::<true>, block, weights, output),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The tile in WebAssembly's SIMD: four rows by eight columns, eight accumulators of four lanes.
+//! The tile kernel in WebAssembly SIMD: four rows by eight columns in eight accumulators of four
+//! lanes.
 //!
-//! One step is the same whatever the instruction: the four bytes of a row are broadcast and multiplied into four
-//! columns' four bytes. Here these are two i16 (`i32x4.dot_i16x8_s`); `relaxed` has the others.
+//! A step broadcasts four bytes of a row and multiplies them by four bytes of each column. Here
+//! they are two i16 values (`i32x4.dot_i16x8_s`). `relaxed` has the byte products.
 
 use core::arch::wasm32::{
     i32x4_add, i32x4_dot_i16x8, i32x4_mul, i32x4_splat, v128, v128_load, v128_load32_splat,
@@ -12,129 +13,136 @@ use core::ops::Range;
 
 use super::super::output::Output;
 use super::super::vector::load;
-use super::{Block, Finish, HIGH, WIDE, Weights, narrow};
+use super::{Block, Epilogue, MR, NR, Weights, narrow};
 
-/// Vectors of a tile's row.
-const VECTORS: usize = WIDE / 4;
+/// Vectors per tile row.
+const VECTORS: usize = NR / 4;
 
-/// Adds products of a row's four bytes (broadcast) and four columns' weights.
+/// Inner product of a row's broadcast four bytes with four columns' weights.
 pub(in crate::int8) trait Dot: Copy {
-    /// Steps in a turn of gemm's loop. More than one makes the loop cheaper, but the compiler then loads ahead, and
-    /// only where the product itself takes several instructions do registers suffice for that (with two, simd128 and
-    /// the fused form were measured at half their speed).
-    const STEPS: usize = 1;
+    /// Unroll factor of the depth loop. Unrolling reduces loop overhead, but makes the compiler
+    /// load ahead. Only products of several instructions leave enough registers for that. Unrolled
+    /// by two, simd128 and the fused dot measured half their speed.
+    const UNROLL: usize = 1;
 
     fn dot(self, sums: v128, row: v128, weights: v128) -> v128;
 }
 
-/// Two i16 each.
+/// Two i16 products per lane.
 #[derive(Clone, Copy)]
-pub(in crate::int8) struct Wide;
+pub(in crate::int8) struct I16Pairs;
 
-impl Dot for Wide {
+impl Dot for I16Pairs {
     #[inline(always)]
     fn dot(self, sums: v128, row: v128, weights: v128) -> v128 {
         i32x4_add(sums, i32x4_dot_i16x8(row, weights))
     }
 }
 
-/// Rows whose sums wait for what becomes of them.
-pub(super) const TOGETHER: usize = 64;
+/// Rows whose sums are buffered before the epilogue.
+pub(super) const EPILOGUE_ROWS: usize = 64;
 
 /// Multiplies a block.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
-    multiply_with(Wide, block, weights, output);
+    multiply_with(I16Pairs, block, weights, output);
 }
 
-/// The walk over the tiles: a tile's weights stay in the cache while the rows go by. Products and what becomes of the sums take
-/// turns, since the registers hold what one of both needs. A function of its own for each product, so that a browser has
-/// only what runs to compile well before it is fast.
+/// Loops over the tiles. A tile's weights stay in cache while all rows pass.
+///
+/// Products and epilogue alternate, because each needs the registers. The function is monomorphic
+/// per product, so that a browser optimizes only the code that runs.
 #[inline(never)]
 pub(super) fn multiply_with(dot: impl Dot, block: &Block, weights: &Weights, mut output: Output) {
     if weights.narrow {
         return narrow::multiply_with(dot, block, weights, output);
     }
     if let Output::Accumulators { values, stride } = &mut output
-        && block.columns.len() % WIDE == 0
+        && block.columns.len() % NR == 0
     {
-        for column in block.columns.clone().step_by(WIDE) {
+        for column in block.columns.clone().step_by(NR) {
             let tile = Tile::new(block, weights, column);
             let values = &mut values[column - block.columns.start..];
             sum_rows(dot, block, 0..block.rows, &tile, values, *stride);
         }
         return;
     }
-    let mut sums = [0; TOGETHER * WIDE];
-    for column in block.columns.clone().step_by(WIDE) {
-        let columns = WIDE.min(block.columns.end - column);
+    let mut sums = [0; EPILOGUE_ROWS * NR];
+    for column in block.columns.clone().step_by(NR) {
+        let columns = NR.min(block.columns.end - column);
         let at = column - block.columns.start;
         let tile = Tile::new(block, weights, column);
-        for first in (0..block.rows).step_by(TOGETHER) {
-            let rows = first..block.rows.min(first + TOGETHER);
-            let sums = &mut sums[..rows.len() * WIDE];
-            sum_rows(dot, block, rows, &tile, sums, WIDE);
-            finish(&mut output, [first, at], sums.as_chunks().0, columns);
+        for first in (0..block.rows).step_by(EPILOGUE_ROWS) {
+            let rows = first..block.rows.min(first + EPILOGUE_ROWS);
+            let sums = &mut sums[..rows.len() * NR];
+            sum_rows(dot, block, rows, &tile, sums, NR);
+            apply_epilogue(&mut output, [first, at], sums.as_chunks().0, columns);
         }
     }
 }
 
-/// What becomes of the sums of neighbouring rows.
+/// Applies the epilogue to consecutive rows.
 #[inline(never)]
-fn finish(output: &mut Output, [row, column]: [usize; 2], sums: &[[i32; WIDE]], columns: usize) {
-    Finish::new(output, column, columns).rows(row, sums);
+fn apply_epilogue(
+    output: &mut Output,
+    [row, column]: [usize; 2],
+    sums: &[[i32; NR]],
+    columns: usize,
+) {
+    Epilogue::new(output, column, columns).rows(row, sums);
 }
 
-/// Sums some rows of a tile; from a row's sums to the next it is `stride`.
+/// Sums some rows of a tile. Consecutive rows of sums are `stride` apart.
 ///
-/// Where one step is a turn of the loop, registers suffice in a function of its own (a tenth faster on deep products); where
-/// two are, they don't in either place, and it is faster where it is called.
+/// Without unrolling, a separate function leaves enough registers (10% faster on deep products).
+/// With unrolling it does not, and inlining is faster.
 #[inline(always)]
 fn sum_rows<D: Dot>(
     dot: D,
     block: &Block,
-    which: Range<usize>,
+    range: Range<usize>,
     tile: &Tile,
     sums: &mut [i32],
     stride: usize,
 ) {
-    match D::STEPS {
-        1 => sum_rows_apart(dot, block, which, tile, sums, stride),
-        _ => sum_rows_inline(dot, block, which, tile, sums, stride),
+    match D::UNROLL {
+        1 => sum_rows_outlined(dot, block, range, tile, sums, stride),
+        _ => sum_rows_inline(dot, block, range, tile, sums, stride),
     }
 }
 
 #[inline(never)]
-fn sum_rows_apart(
+fn sum_rows_outlined(
     dot: impl Dot,
     block: &Block,
-    which: Range<usize>,
+    range: Range<usize>,
     tile: &Tile,
     sums: &mut [i32],
     stride: usize,
 ) {
-    sum_rows_inline(dot, block, which, tile, sums, stride);
+    sum_rows_inline(dot, block, range, tile, sums, stride);
 }
 
 #[inline(always)]
 fn sum_rows_inline(
     dot: impl Dot,
     block: &Block,
-    which: Range<usize>,
+    range: Range<usize>,
     tile: &Tile,
     sums: &mut [i32],
     stride: usize,
 ) {
-    let needed = which.len().saturating_sub(1) * stride + WIDE;
+    let needed = range.len().saturating_sub(1) * stride + NR;
     assert!(sums.len() >= needed, "room for the sums");
-    let (mut row, mut to) = (which.start, sums.as_mut_ptr());
-    // SAFETY: as asserted; `multiply` of the module above has checked that the block holds its rows of whole steps.
+    let (mut row, mut to) = (range.start, sums.as_mut_ptr());
+    // SAFETY: asserted above; the caller of this module has checked that the block holds its rows
+    // in whole steps.
     unsafe {
-        while row + HIGH <= which.end {
-            rows::<HIGH, _>(dot, block, row, tile, to, stride);
-            row += HIGH;
-            to = to.wrapping_add(HIGH * stride);
+        while row + MR <= range.end {
+            rows::<MR, _>(dot, block, row, tile, to, stride);
+            row += MR;
+            to = to.wrapping_add(MR * stride);
         }
-        match which.end - row {
+        match range.end - row {
             3 => rows::<3, _>(dot, block, row, tile, to, stride),
             2 => rows::<2, _>(dot, block, row, tile, to, stride),
             1 => rows::<1, _>(dot, block, row, tile, to, stride),
@@ -143,11 +151,11 @@ fn sum_rows_inline(
     }
 }
 
-/// The weights of a tile's columns, and what its sums begin with.
+/// Weights and initial accumulators of a tile's columns.
 struct Tile<'a> {
     packed: &'a [u8],
     steps: usize,
-    beginnings: &'a [i32],
+    initial: &'a [i32],
     factors: Option<&'a [i32]>,
 }
 
@@ -155,23 +163,23 @@ impl<'a> Tile<'a> {
     fn new(block: &Block<'a>, weights: &'a Weights, column: usize) -> Tile<'a> {
         let steps = weights.steps();
         Tile {
-            packed: &weights.packed[column * steps * 4..][..steps * WIDE * 4],
+            packed: &weights.packed[column * steps * 4..][..steps * NR * 4],
             steps,
-            beginnings: &block.beginnings[column - block.columns.start..][..WIDE],
-            factors: weights.row_factors.get(column..column + WIDE),
+            initial: &block.initial[column - block.columns.start..][..NR],
+            factors: weights.row_factors.get(column..column + NR),
         }
     }
 }
 
-/// Four bytes of a row, and of a tile's columns, as they lie in memory.
+/// Four bytes of a row, and of a tile's columns, in memory order.
 type Step = [u8; 4];
 type Columns = [[u8; 16]; VECTORS];
 
-/// One step of a tile: the rows' bytes at a step from where they point.
+/// Adds one step of a tile. `at` is relative to the row pointers.
 ///
 /// # Safety
 ///
-/// The rows have them.
+/// The rows hold this step.
 #[inline(always)]
 unsafe fn step<const ROWS: usize>(
     dot: impl Dot,
@@ -194,7 +202,7 @@ unsafe fn step<const ROWS: usize>(
     }
 }
 
-/// A tile of `ROWS` rows.
+/// Computes a tile of `ROWS` rows.
 ///
 /// # Safety
 ///
@@ -210,7 +218,7 @@ unsafe fn rows<const ROWS: usize, D: Dot>(
 ) {
     let steps = tile.steps;
     let mut sums: [[v128; VECTORS]; ROWS] =
-        core::array::from_fn(|_| core::array::from_fn(|at| load(tile.beginnings, at * 4)));
+        core::array::from_fn(|_| core::array::from_fn(|at| load(tile.initial, at * 4)));
     if let Some(factors) = tile.factors {
         for (row, sums) in sums.iter_mut().enumerate() {
             let row_sum = i32x4_splat(block.row_sums[first + row]);
@@ -228,19 +236,19 @@ unsafe fn rows<const ROWS: usize, D: Dot>(
             .cast()
     });
     let mut weights: *const Columns = tile.packed.as_ptr().cast();
-    for _ in 0..steps / D::STEPS {
+    for _ in 0..steps / D::UNROLL {
         // SAFETY: `packed` holds `steps` columns' weights, each row `steps` times four bytes.
         unsafe {
-            for at in 0..D::STEPS {
+            for at in 0..D::UNROLL {
                 step(dot, &rows, &*weights.add(at), at, &mut sums);
             }
-            weights = weights.add(D::STEPS);
+            weights = weights.add(D::UNROLL);
             for row in &mut rows {
-                *row = row.add(D::STEPS);
+                *row = row.add(D::UNROLL);
             }
         }
     }
-    for at in 0..steps % D::STEPS {
+    for at in 0..steps % D::UNROLL {
         // SAFETY: the last of them.
         unsafe { step(dot, &rows, &*weights.add(at), at, &mut sums) };
     }

@@ -1,4 +1,4 @@
-//! The tile in AVX2: `vpmaddwd` multiplies two i16 of eight columns at once.
+//! The tile kernel in AVX2: `vpmaddwd` multiplies two i16 values of eight columns at once.
 
 use core::arch::x86_64::{
     __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi32,
@@ -6,15 +6,15 @@ use core::arch::x86_64::{
 };
 
 use super::super::output::Output;
-use super::{Block, WIDE, Weights, portable};
+use super::{Block, NR, Weights, portable};
 
-/// Multiplies a block. Weights are packed for this form only where the processor has it.
+/// Multiplies a block. Weights are packed for this ISA only if the processor supports it.
 pub(super) fn multiply(block: &Block, weights: &Weights, output: Output) {
     assert!(
         std::is_x86_feature_detected!("avx2"),
         "checked when packing"
     );
-    // SAFETY: the processor has AVX2.
+    // SAFETY: the processor supports AVX2.
     unsafe { multiply_in_avx2(block, weights, output) }
 }
 
@@ -25,9 +25,9 @@ fn multiply_in_avx2(block: &Block, weights: &Weights, output: Output) {
     });
 }
 
-// Without closures: these are functions of their own that are not compiled for AVX2.
+// No closures: they are separate functions, which are not compiled for AVX2.
 #[target_feature(enable = "avx2")]
-fn tile(rows: [&[u8]; 4], packed: &[u8], sums: &mut [[i32; WIDE]; 4]) {
+fn tile(rows: [&[u8]; 4], packed: &[u8], sums: &mut [[i32; NR]; 4]) {
     let [a, b, c, d] = rows;
     let (a, b) = (a.as_chunks::<4>().0, b.as_chunks::<4>().0);
     let (c, d) = (c.as_chunks::<4>().0, d.as_chunks::<4>().0);
@@ -37,7 +37,7 @@ fn tile(rows: [&[u8]; 4], packed: &[u8], sums: &mut [[i32; WIDE]; 4]) {
         load(&sums[2]),
         load(&sums[3]),
     ];
-    let steps = packed.as_chunks::<{ WIDE * 4 }>().0;
+    let steps = packed.as_chunks::<{ NR * 4 }>().0;
     for ((((weights, a), b), c), d) in steps.iter().zip(a).zip(b).zip(c).zip(d) {
         // SAFETY: 32 bytes.
         let weights = unsafe { _mm256_loadu_si256(weights.as_ptr().cast::<__m256i>()) };
@@ -56,7 +56,7 @@ fn tile(rows: [&[u8]; 4], packed: &[u8], sums: &mut [[i32; WIDE]; 4]) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(sums: &[i32; WIDE]) -> __m256i {
+fn load(sums: &[i32; NR]) -> __m256i {
     // SAFETY: eight i32.
     unsafe { _mm256_loadu_si256(sums.as_ptr().cast::<__m256i>()) }
 }

@@ -1,4 +1,4 @@
-//! Kernels that move values, resize images or normalize rows: against the definition.
+//! Data movement, resizing and normalization against their definitions.
 
 use octet_kernels::int8::{
     Affine, BlockOrder, Coordinates, Image, Nearest, Scale, Table, Target, copy_rows,
@@ -8,7 +8,7 @@ use octet_kernels::int8::{
 
 use super::Random;
 
-/// Any of them, on random data.
+/// Checks all of them on random data.
 pub fn layouts(random: &mut Random) {
     moves(random);
     blocks(random);
@@ -44,7 +44,7 @@ fn moves(random: &mut Random) {
     let total = positions.iter().map(Vec::len).product();
     let mut selected = vec![0; total];
     select(&values, &shape, &positions, 99, &mut selected).expect("good positions");
-    let places = |sizes: [usize; 4]| {
+    let indices = |sizes: [usize; 4]| {
         (0..sizes.iter().product::<usize>()).map(move |mut at| {
             let mut place = [0; 4];
             for axis in (0..4).rev() {
@@ -54,24 +54,24 @@ fn moves(random: &mut Random) {
             place
         })
     };
-    for (place, &seen) in places(order.map(|axis| shape[axis])).zip(&output) {
+    for (place, &actual) in indices(order.map(|axis| shape[axis])).zip(&output) {
         let mut from = [0; 4];
         for (axis, &place) in order.iter().zip(&place) {
             from[*axis] = place;
         }
-        assert_eq!(seen, values[at(from)], "{shape:?} {order:?} {place:?}");
+        assert_eq!(actual, values[at(from)], "{shape:?} {order:?} {place:?}");
     }
     let sizes = core::array::from_fn(|axis| positions[axis].len());
-    for (place, &seen) in places(sizes).zip(&selected) {
+    for (place, &actual) in indices(sizes).zip(&selected) {
         let from: [Option<usize>; 4] = core::array::from_fn(|axis| positions[axis][place[axis]]);
         let expected = if from.contains(&None) {
             99
         } else {
             values[at(from.map(Option::unwrap_or_default))]
         };
-        assert_eq!(seen, expected, "{shape:?} {positions:?} {place:?}");
+        assert_eq!(actual, expected, "{shape:?} {positions:?} {place:?}");
     }
-    // Through a table, into rows with a gap.
+    // Through a table, into rows with gaps.
     let (count, width) = (shape[0], values.len() / shape[0]);
     let scale = |zero_point| Scale {
         scale: 0.5,
@@ -89,10 +89,10 @@ fn moves(random: &mut Random) {
     )
     .expect("good rows");
     for (row, row_seen) in output.chunks(width + 2).enumerate() {
-        for (column, &seen) in row_seen.iter().enumerate() {
+        for (column, &actual) in row_seen.iter().enumerate() {
             let moved = |value: u8| value.saturating_add(7);
             assert_eq!(
-                seen,
+                actual,
                 values
                     .get(row * width + column)
                     .filter(|_| column < width)
@@ -115,7 +115,7 @@ fn blocks(random: &mut Random) {
     for order in [BlockOrder::BlockFirst, BlockOrder::ChannelFirst] {
         depth_to_space(&values, [height, width, deep], block, order, &mut output)
             .expect("a good shape");
-        for (at, &seen) in output.iter().enumerate() {
+        for (at, &actual) in output.iter().enumerate() {
             let (pixel, channel) = (at / channels, at % channels);
             let (y, x) = (pixel / (width * block), pixel % (width * block));
             let inside = y % block * block + x % block;
@@ -123,7 +123,10 @@ fn blocks(random: &mut Random) {
                 BlockOrder::BlockFirst => inside * channels + channel,
                 BlockOrder::ChannelFirst => channel * block * block + inside,
             };
-            assert_eq!(seen, values[(y / block * width + x / block) * deep + depth]);
+            assert_eq!(
+                actual,
+                values[(y / block * width + x / block) * deep + depth]
+            );
         }
     }
     depth_to_space(
@@ -172,9 +175,9 @@ fn resizes(random: &mut Random) {
     let rows = nearest_pixels(coordinates, Nearest::Floor, [height, to[0]], scales[0]);
     let columns = nearest_pixels(coordinates, Nearest::Floor, [width, to[1]], scales[1]);
     resize_nearest(&image, &rows, &columns, &mut output).expect("good pixels");
-    for (at, &seen) in output.iter().enumerate() {
+    for (at, &actual) in output.iter().enumerate() {
         let (y, x) = (rows[at / channels / to[1]], columns[at / channels % to[1]]);
-        assert_eq!(seen, values[(y * width + x) * channels + at % channels]);
+        assert_eq!(actual, values[(y * width + x) * channels + at % channels]);
     }
     let rows = linear_pixels(coordinates, [height, to[0]], scales[0]);
     let columns = linear_pixels(coordinates, [width, to[1]], scales[1]);
@@ -187,7 +190,7 @@ fn resizes(random: &mut Random) {
         &mut output,
     )
     .expect("good pixels");
-    for (at, &seen) in output.iter().enumerate() {
+    for (at, &actual) in output.iter().enumerate() {
         let (y, x) = (rows[at / channels / to[1]], columns[at / channels % to[1]]);
         let value =
             |y: usize, x: usize| f64::from(values[(y * width + x) * channels + at % channels]);
@@ -198,14 +201,14 @@ fn resizes(random: &mut Random) {
             y.share,
         );
         assert!(
-            (f64::from(seen) - exact).abs() <= 0.5001,
-            "{seen} for {exact}"
+            (f64::from(actual) - exact).abs() <= 0.5001,
+            "{actual} for {exact}"
         );
     }
 }
 
 fn rows(random: &mut Random) {
-    // With more values than bytes there are, too.
+    // Longer rows than there are byte values, too.
     let longest = [90, 300][random.within(0, 1)];
     let (length, count) = (random.within(1, longest), random.within(1, 4));
     let values = random.bytes(length * count);
@@ -220,34 +223,34 @@ fn rows(random: &mut Random) {
     };
     softmax(&values, length, from.scale, shares, &mut output).expect("whole rows");
     let value = |byte: u8| f64::from(from.scale) * (f64::from(byte) - f64::from(from.zero_point));
-    for (row, seen) in values.chunks(length).zip(output.chunks(length)) {
+    for (row, actual) in values.chunks(length).zip(output.chunks(length)) {
         let sum: f64 = row.iter().map(|&byte| value(byte).exp()).sum();
-        for (&byte, &seen) in row.iter().zip(seen) {
+        for (&byte, &actual) in row.iter().zip(actual) {
             let exact = (value(byte).exp() / sum * 256.0).min(255.0);
             assert!(
-                (f64::from(seen) - exact).abs() <= 0.501,
-                "{seen} for {exact}"
+                (f64::from(actual) - exact).abs() <= 0.501,
+                "{actual} for {exact}"
             );
         }
     }
     let reals: Vec<f32> = values.iter().map(|&byte| value(byte) as f32).collect();
     let mut parts = vec![0.0; reals.len()];
     softmax_reals(&reals, length, &mut parts).expect("whole rows");
-    for (row, seen) in reals.chunks(length).zip(parts.chunks(length)) {
+    for (row, actual) in reals.chunks(length).zip(parts.chunks(length)) {
         let greatest = row.iter().fold(f64::MIN, |a, &b| a.max(f64::from(b)));
         let power = |&real: &f32| (f64::from(real) - greatest).exp();
         let sum: f64 = row.iter().map(power).sum();
-        for (real, &seen) in row.iter().zip(seen) {
+        for (real, &actual) in row.iter().zip(actual) {
             let exact = power(real) / sum;
-            // How far below the greatest it lies is rounded to 32 bits, and so is all that follows.
+            // The distance below the maximum is rounded to f32, and so is everything after it.
             let below = greatest - f64::from(*real);
             assert!(
-                (f64::from(seen) - exact).abs() <= (4e-7 + 1e-7 * below) * exact + 1e-37,
-                "{seen} for {exact}"
+                (f64::from(actual) - exact).abs() <= (4e-7 + 1e-7 * below) * exact + 1e-37,
+                "{actual} for {exact}"
             );
         }
     }
-    // A scale for each value of a row, for each row, or for parts of one.
+    // One scale per value of a row, per row, or per part of a row.
     let (each, numbers) = match random.within(0, 2) {
         0 => (1, length),
         1 => (length, count),
@@ -280,14 +283,14 @@ fn rows(random: &mut Random) {
     let mut normal_reals = vec![0.0; reals.len()];
     layer_norm_reals(&reals, length, affine, 1e-5, &mut normal_reals).expect("whole rows");
     let rows = values.chunks(length).zip(output.chunks(length));
-    for (place, (row, seen)) in rows.enumerate() {
+    for (place, (row, actual)) in rows.enumerate() {
         let mean = row.iter().map(|&byte| value(byte)).sum::<f64>() / length as f64;
         let variance = row
             .iter()
             .map(|&byte| (value(byte) - mean).powi(2))
             .sum::<f64>()
             / length as f64;
-        for (at, (&byte, &seen)) in row.iter().zip(seen).enumerate() {
+        for (at, (&byte, &actual)) in row.iter().zip(actual).enumerate() {
             let normal = (value(byte) - mean) / (variance + 1e-5).sqrt();
             let number = (place * length + at) / each % numbers;
             let shift = affine.bias.map_or(0.0, |bias| f64::from(bias[number]));
@@ -296,8 +299,8 @@ fn rows(random: &mut Random) {
             assert!((real - exact).abs() <= 1e-3, "{real} for {exact}");
             let exact = (exact / f64::from(to.scale) + 128.0).clamp(0.0, 255.0);
             assert!(
-                (f64::from(seen) - exact).abs() <= 0.51,
-                "{seen} for {exact}"
+                (f64::from(actual) - exact).abs() <= 0.51,
+                "{actual} for {exact}"
             );
         }
     }

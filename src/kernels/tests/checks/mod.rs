@@ -1,5 +1,7 @@
-//! Cases for the int8 kernels: each makes its own data from a seed and holds every form that runs here against the
-//! plain one, bit for bit. Used natively with proptest (`forms.rs`) and in browsers (`tests/wasm/kernels.rs`).
+//! Test cases of the int8 kernels. Each generates its data from a seed and compares every available
+//! ISA with the reference, bit for bit.
+//!
+//! They run natively with proptest (`isas.rs`) and in browsers (`tests/wasm/kernels.rs`).
 
 mod layouts;
 mod products;
@@ -13,12 +15,12 @@ pub use windows::Windowed;
 
 use octet_kernels::int8::{Output, Requantize};
 
-/// Numbers that look random and come again for the same seed.
+/// A seeded pseudo-random generator.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// 32 bits (splitmix64's upper half).
+    /// Returns 32 bits (the upper half of splitmix64).
     pub fn bits(&mut self) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -27,17 +29,17 @@ impl Random {
         ((mixed ^ (mixed >> 31)) >> 32) as u32
     }
 
-    /// A number from a range, both ends included.
+    /// Returns a number of a range, both ends included.
     pub fn within(&mut self, least: usize, greatest: usize) -> usize {
         least + self.bits() as usize % (greatest - least + 1)
     }
 
-    /// A coin.
+    /// Returns a random bool.
     pub fn coin(&mut self) -> bool {
         self.bits() & 1 == 1
     }
 
-    /// Activations, the ends of the range often among them.
+    /// Returns activations with frequent extreme values.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let byte = |bits: u32| match bits >> 28 {
             0 => 0,
@@ -49,7 +51,8 @@ impl Random {
         (0..count).map(|_| byte(self.bits())).collect()
     }
 
-    /// Weights: of the whole range (0), of -64..=64 (1), of a narrow range that is anywhere (2), at the ends (3).
+    /// Returns weights of a kind: the whole range (0), -64..=64 (1), a narrow range anywhere (2),
+    /// extreme values (3).
     pub fn weights(&mut self, count: usize, kind: usize) -> Vec<i8> {
         let first = self.bits() % 128;
         (0..count)
@@ -65,19 +68,19 @@ impl Random {
             .collect()
     }
 
-    /// Whole i32s of some size.
+    /// Returns i32 biases of moderate size.
     pub fn biases(&mut self, count: usize) -> Vec<i32> {
         (0..count).map(|_| self.bits() as i32 >> 12).collect()
     }
 
-    /// Floats about so large, of both signs.
+    /// Returns floats of either sign up to this magnitude.
     pub fn floats(&mut self, count: usize, size: f32) -> Vec<f32> {
         (0..count)
             .map(|_| (self.bits() as i32 >> 8) as f32 / (1 << 23) as f32 * size)
             .collect()
     }
 
-    /// Multipliers, an extreme one now and then.
+    /// Returns multipliers, some of them extreme.
     pub fn multipliers(&mut self, count: usize) -> Vec<f32> {
         (0..count)
             .map(|_| {
@@ -87,7 +90,7 @@ impl Random {
                     1 => -1e27,
                     2 => 0.0,
                     3 => 1e-42,
-                    // Halves, so that there are ties.
+                    // Powers of two, so that ties occur.
                     4..32 => [0.5, 0.25, 0.125, 2f32.powi(-9)][bits as usize / 64 % 4],
                     _ => (bits >> 8) as f32 / (1 << 24) as f32 * 0.01,
                 }
@@ -96,9 +99,9 @@ impl Random {
     }
 }
 
-/// What a kernel under test gives.
+/// Output of a kernel under test.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum KernelOutput {
     /// Requantized.
     Bytes(Vec<u8>),
     /// Accumulators.
@@ -107,13 +110,13 @@ pub enum Given {
     Floats(Vec<u32>),
 }
 
-/// Runs a kernel into each kind of output, in rows with a gap between them, and gives all three; the gaps are compared
-/// like everything else.
+/// Runs a kernel with each kind of output, in rows with a gap, and returns all three. The gaps are
+/// part of the comparison.
 pub fn outputs<E: core::fmt::Debug>(
     random: &mut Random,
     [rows, columns, gap]: [usize; 3],
     mut run: impl FnMut(Output) -> Result<(), E>,
-) -> [Given; 3] {
+) -> [KernelOutput; 3] {
     let stride = columns + gap;
     let multipliers = random.multipliers(columns);
     let ends = random.bytes(3);
@@ -138,7 +141,7 @@ pub fn outputs<E: core::fmt::Debug>(
         bias: random.coin().then_some(&bias[..]),
     })
     .expect("a good shape");
-    // One NaN is as good as another.
+    // All NaNs compare equal.
     let bits = |value: f32| {
         if value.is_nan() {
             f32::NAN.to_bits()
@@ -148,8 +151,8 @@ pub fn outputs<E: core::fmt::Debug>(
     };
     let floats = floats.into_iter().map(bits).collect();
     [
-        Given::Bytes(bytes),
-        Given::Sums(sums),
-        Given::Floats(floats),
+        KernelOutput::Bytes(bytes),
+        KernelOutput::Sums(sums),
+        KernelOutput::Floats(floats),
     ]
 }

@@ -1,29 +1,29 @@
 //! Matrix products.
 
 use octet_kernels::int8::{
-    BlockWeights, Blocks, Form, Layout, Output, Rows, Weights, ZeroPoints, gemm, gemm_columns,
-    reference, rows_of_tiles,
+    BlockWeights, BlockwiseMatrix, Isa, Output, Rows, WeightLayout, Weights, ZeroPoints, gemm,
+    gemm_columns, reference, rows_of_tiles,
 };
 
 use super::{Random, outputs};
 
-/// A gemm.
+/// A GEMM case.
 #[derive(Clone, Debug)]
 pub struct Gemm {
     /// Rows, depth, columns.
     pub sizes: [usize; 3],
-    /// Between rows of the activations, and of the output.
+    /// Gaps between rows of the activations, and of the output.
     pub gaps: [usize; 2],
-    /// The kind of weights.
+    /// Kind of weights.
     pub kind: usize,
-    /// Whether weights have zero points.
+    /// True if the weights have zero points.
     pub zero_points: bool,
-    /// For the rest.
+    /// Seed of the data.
     pub seed: u64,
 }
 
 impl Gemm {
-    /// Any gemm: what proptest does natively.
+    /// Generates a case; natively proptest does.
     #[cfg(target_family = "wasm")]
     pub fn random(random: &mut Random) -> Gemm {
         Gemm {
@@ -39,14 +39,15 @@ impl Gemm {
         }
     }
 
-    /// Holds every form against the plain one.
+    /// Compares every ISA with the reference.
     pub fn check(&self) {
         let mut random = Random(self.seed);
         let [count, depth, columns] = self.sizes;
         let stride = depth + self.gaps[0];
         let activations = random.bytes(count * stride);
         let values = random.weights(depth * columns, self.kind);
-        let layout = [Layout::ColumnAfterColumn, Layout::DepthFirst][random.within(0, 1)];
+        let layout =
+            [WeightLayout::ColumnAfterColumn, WeightLayout::DepthFirst][random.within(0, 1)];
         let zeros = if self.zero_points {
             random.weights(columns, 0)
         } else {
@@ -61,7 +62,7 @@ impl Gemm {
             zero_point: random.bits() as u8,
         };
         let shape = [count, columns, self.gaps[1]];
-        let given = outputs(&mut random.clone(), shape, |output| {
+        let expected = outputs(&mut random.clone(), shape, |output| {
             reference::gemm(
                 &rows,
                 &values,
@@ -72,18 +73,22 @@ impl Gemm {
                 output,
             )
         });
-        for form in Form::available() {
-            let weights = Weights::pack(form, &values, layout, [depth, columns], &zeros)
+        for isa in Isa::available() {
+            let weights = Weights::pack(isa, &values, layout, [depth, columns], &zeros)
                 .expect("a good shape");
-            let seen = outputs(&mut random.clone(), shape, |output| {
+            let actual = outputs(&mut random.clone(), shape, |output| {
                 gemm(&rows, &weights, bias, output)
             });
-            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(
+                actual == expected,
+                "{isa} (ran as {}) {self:?}",
+                weights.form()
+            );
             Self::check_columns(&rows, &weights, bias, &mut random.clone());
         }
     }
 
-    /// Some columns by themselves have the sums that they have among all.
+    /// Computes some columns separately and compares them with those of the whole product.
     fn check_columns(rows: &Rows, weights: &Weights, bias: Option<&[i32]>, random: &mut Random) {
         let all = weights.columns();
         let together = weights.columns_together();
@@ -115,7 +120,7 @@ impl Gemm {
     }
 }
 
-/// A product with weights in blocks, against the definition in f64.
+/// Compares a block-wise quantized product with its definition in f64.
 pub fn block_gemm(random: &mut Random) {
     let bits = [2, 4, 8][random.within(0, 2)];
     let block = [16, 32, 64][random.within(0, 2)];
@@ -131,7 +136,7 @@ pub fn block_gemm(random: &mut Random) {
     let packed = random.bytes(columns * zero_bytes);
     let floats = random.floats(columns * per_column, 9.0);
     let kind = random.within(0, 2);
-    let weights = Blocks {
+    let weights = BlockwiseMatrix {
         bits,
         block,
         depth,
@@ -146,7 +151,7 @@ pub fn block_gemm(random: &mut Random) {
     };
     let rows = random.floats(count * depth, 3.0);
     let weights = BlockWeights::pack(&weights).expect("a good shape");
-    // In two portions, as two threads have them.
+    // In two parts, as two threads compute it.
     let cut = random.within(0, weights.tiles());
     let mut tiles = vec![0.0; count * 8 * weights.tiles()];
     let (left, right) = tiles.split_at_mut(count * 8 * cut);
@@ -172,10 +177,10 @@ pub fn block_gemm(random: &mut Random) {
             sum += product;
             size += product.abs();
         }
-        let seen = f64::from(output[row * columns + column]);
+        let actual = f64::from(output[row * columns + column]);
         assert!(
-            (seen - sum).abs() <= size * 1e-5,
-            "{seen} for {sum}: {bits} bits, block {block}"
+            (actual - sum).abs() <= size * 1e-5,
+            "{actual} for {sum}: {bits} bits, block {block}"
         );
     }
 }

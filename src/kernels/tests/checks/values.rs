@@ -1,7 +1,7 @@
-//! Kernels that look at values one by one or a few at a time: against the definition, written out here.
+//! Elementwise kernels, tables and pooling against their definitions.
 
 use octet_kernels::int8::{
-    Average, Grid, Image, Operand, Scale, Table, Target, WideTable, Window, add, average_pool,
+    Average, Image, Int16Grid, Operand, Scale, Table, Target, WideTable, Window, add, average_pool,
     dequantize, dequantize_to_channels_first, dynamic_quantize, dynamic_scale, extreme,
     global_average_pool, max_pool, multiply, quantize, quantize_to_channels_last, scale_between,
     to_channels_first, to_channels_last,
@@ -9,7 +9,7 @@ use octet_kernels::int8::{
 
 use super::Random;
 
-/// Rounds half to even, adds the zero point and clamps, in f64, where an f32's sum with a byte is exact.
+/// Rounds half to even, adds the zero point and clamps, in f64, where the sum with a byte is exact.
 fn byte(steps: f32, to: Target) -> u8 {
     let steps = if steps.is_nan() {
         0.0
@@ -20,7 +20,7 @@ fn byte(steps: f32, to: Target) -> u8 {
     value.min(f64::from(to.high)).max(f64::from(to.low)) as u8
 }
 
-/// Any of them, on random data and lengths.
+/// Checks all of them on random data and lengths.
 pub fn elementwise(random: &mut Random) {
     pairs(random);
     conversions(random);
@@ -68,19 +68,19 @@ fn pairs(random: &mut Random) {
     };
     let mut output = vec![0; length];
     add((&a, factors[0]), (&b, -factors[1]), to, &mut output).expect("good lengths");
-    for (at, &seen) in output.iter().enumerate() {
+    for (at, &actual) in output.iter().enumerate() {
         let steps = value(&a, at) * factors[0] + value(&b, at) * -factors[1];
         assert_eq!(
-            seen,
+            actual,
             byte(steps, to),
             "sum {at} of {length}: {steps} {to:?}"
         );
     }
     multiply(&a, &b, factors[0], to, &mut output).expect("good lengths");
-    for (at, &seen) in output.iter().enumerate() {
+    for (at, &actual) in output.iter().enumerate() {
         let steps = value(&a, at) * value(&b, at) * factors[0];
         assert_eq!(
-            seen,
+            actual,
             byte(steps, to),
             "product {at} of {length}: {steps} {to:?}"
         );
@@ -89,15 +89,18 @@ fn pairs(random: &mut Random) {
         |operand: &Operand, at: usize| operand.values[at / operand.each % operand.values.len()];
     for least in [false, true] {
         extreme([&a, &b], least, &mut output).expect("good lengths");
-        for (at, &seen) in output.iter().enumerate() {
+        for (at, &actual) in output.iter().enumerate() {
             let [a, b] = [&a, &b].map(|operand| byte_of(operand, at));
             let expected = if (a < b) == least { a } else { b };
-            assert_eq!(seen, expected, "the ends of {a} and {b}, {at} of {length}");
+            assert_eq!(
+                actual, expected,
+                "the ends of {a} and {b}, {at} of {length}"
+            );
         }
     }
 }
 
-/// DynamicQuantizeLinear, by the standard's formulas: the range and zero, in 255 steps.
+/// DynamicQuantizeLinear by the ONNX formulas: the range extended to zero, in 255 steps.
 fn ranges(random: &mut Random) {
     let count = random.within(1, 300);
     let (size, lift) = (
@@ -122,20 +125,20 @@ fn ranges(random: &mut Random) {
     let zero_point = byte(-least / scale, Target::whole(0));
     let expected = Scale { scale, zero_point };
     assert_eq!(dynamic_scale(&floats), expected);
-    // Found in parts.
+    // The extrema of two parts, combined.
     let cut = random.within(0, count);
-    let parts = [&floats[..cut], &floats[cut..]].map(|part| octet_kernels::Ends::of(part).reach);
+    let parts = [&floats[..cut], &floats[cut..]].map(|part| octet_kernels::Extrema::of(part).reach);
     let [a, b] = parts;
     assert_eq!(scale_between(a[0].min(b[0]), a[1].max(b[1])), expected);
     let mut bytes = vec![0; count];
     assert_eq!(dynamic_quantize(&floats, &mut bytes), Ok(expected));
-    let mut wanted = vec![0; count];
-    quantize(&floats, expected, &mut wanted).expect("good lengths");
-    assert_eq!(bytes, wanted);
+    let mut quantized = vec![0; count];
+    quantize(&floats, expected, &mut quantized).expect("good lengths");
+    assert_eq!(bytes, quantized);
 }
 
 fn conversions(random: &mut Random) {
-    // Now and then the three colours of a picture, which go a way of their own.
+    // RGB pictures have a conversion of their own.
     let channels = [3, random.within(1, 40)][random.within(0, 1)];
     let pixels = random.within(1, 40);
     let count = channels * pixels;
@@ -168,10 +171,9 @@ fn conversions(random: &mut Random) {
         stride,
     )
     .expect("good lengths");
-    let mut turned = vec![0; pixels * stride];
-    to_channels_last(&bytes, pixels, [channels, pixels], &mut turned, stride)
-        .expect("good lengths");
-    assert_eq!(last, turned);
+    let mut nhwc = vec![0; pixels * stride];
+    to_channels_last(&bytes, pixels, [channels, pixels], &mut nhwc, stride).expect("good lengths");
+    assert_eq!(last, nhwc);
     for (channel, pixel) in
         (0..channels).flat_map(|channel| (0..pixels).map(move |pixel| (channel, pixel)))
     {
@@ -197,24 +199,23 @@ fn conversions(random: &mut Random) {
     }
 }
 
-/// Each value by itself: the nearest integer, and what stands there.
-/// Each byte becomes its entry, however many there are.
+/// Each byte becomes its entry, for any number of bytes.
 fn tables(random: &mut Random) {
     let entries = random.bytes(256);
     let table = Table(core::array::from_fn(|byte| entries[byte]));
     let count = random.within(0, 700);
     let values = random.bytes(count);
-    let mut found = vec![0; count];
-    table.apply(&values, &mut found).unwrap();
+    let mut actual = vec![0; count];
+    table.apply(&values, &mut actual).unwrap();
     let expected: Vec<u8> = (values.iter())
         .map(|&byte| entries[usize::from(byte)])
         .collect();
-    assert_eq!(found, expected);
+    assert_eq!(actual, expected);
     assert!(table.apply(&values, &mut [0; 701]).is_err());
 }
 
 fn wide_tables(random: &mut Random) {
-    let of = Grid {
+    let of = Int16Grid {
         scale: random.floats(1, 0.01)[0].abs() + 1e-4,
         zero_point: random.within(0, 65_535) as u16,
         low: 0,
@@ -225,10 +226,10 @@ fn wide_tables(random: &mut Random) {
         .map(|_| (random.within(0, 80_000) as f32 - 40_000.0) * of.scale * 1.3)
         .collect();
     values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0]);
-    let mut found = vec![0.0; values.len()];
+    let mut actual = vec![0.0; values.len()];
     let table = WideTable::new(of, answers.clone()).unwrap();
-    table.apply(&values, &mut found).unwrap();
-    for (&value, &found) in values.iter().zip(&found) {
+    table.apply(&values, &mut actual).unwrap();
+    for (&value, &actual) in values.iter().zip(&actual) {
         let steps = value / of.scale;
         let steps = if steps.is_nan() {
             0.0
@@ -237,10 +238,10 @@ fn wide_tables(random: &mut Random) {
         };
         let integer = steps.round_ties_even() + f64::from(of.zero_point);
         let at = integer.clamp(0.0, 65_535.0) as usize;
-        assert_eq!(found, answers[at], "{value} of {of:?}");
+        assert_eq!(actual, answers[at], "{value} of {of:?}");
     }
     assert!(WideTable::new(of, vec![0u8; 65_535]).is_err());
-    assert!(table.apply(&values, &mut found[1..]).is_err());
+    assert!(table.apply(&values, &mut actual[1..]).is_err());
 }
 
 fn pools(random: &mut Random) {
@@ -290,7 +291,7 @@ fn pools(random: &mut Random) {
     )
     .expect("a good shape");
     for (y, x) in (0..size[0]).flat_map(|y| (0..size[1]).map(move |x| (y, x))) {
-        // Every tap's coordinates, padding included and then left out.
+        // Coordinates of every tap, first with padding, then without.
         let taps: Vec<(usize, usize)> = (0..kernel[0])
             .flat_map(|ky| (0..kernel[1]).map(move |kx| (ky, kx)))
             .map(|(ky, kx)| {
@@ -314,9 +315,9 @@ fn pools(random: &mut Random) {
         };
         for channel in 0..channels {
             let at = (y * size[1] + x) * channels + channel;
-            let seen = inside.iter().map(|pixel| values[pixel + channel]);
-            assert_eq!(greatest[at], seen.clone().max().unwrap_or(0));
-            let sum: i32 = seen
+            let actual = inside.iter().map(|pixel| values[pixel + channel]);
+            assert_eq!(greatest[at], actual.clone().max().unwrap_or(0));
+            let sum: i32 = actual
                 .map(|value| i32::from(value) - i32::from(image.zero_point))
                 .sum();
             let steps = sum as f32 * (how.multiplier / count.max(1) as f32);

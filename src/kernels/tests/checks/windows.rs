@@ -1,35 +1,35 @@
-//! Convolutions of every kind.
+//! Dense, depthwise and transposed convolutions.
 
 use core::ops::Range;
 
 use octet_kernels::int8::{
-    ConvShape, ConvWeights, DepthwiseWeights, Form, Image, TransposedWeights, Way, Window, conv,
-    depthwise, reference, transposed,
+    ConvAlgorithm, ConvShape, ConvWeights, DepthwiseWeights, Image, Isa, TransposedWeights, Window,
+    conv, depthwise, reference, transposed,
 };
 
 use super::{Random, outputs};
 
-/// A convolution, plain, depthwise or transposed.
+/// A convolution case.
 #[derive(Clone, Debug)]
 pub struct Windowed {
     /// Height and width of the image.
     pub size: [usize; 2],
     /// The window.
     pub window: Window,
-    /// Groups, channels in and out of a group.
+    /// Groups, input and output channels per group.
     pub channels: [usize; 3],
-    /// Between pixels of the image, and of the output.
+    /// Gaps between pixels of the image, and of the output.
     pub gaps: [usize; 2],
-    /// The kind of weights.
+    /// Kind of weights.
     pub kind: usize,
-    /// Whether weights have zero points.
+    /// True if the weights have zero points.
     pub zero_points: bool,
-    /// For the rest.
+    /// Seed of the data.
     pub seed: u64,
 }
 
 impl Windowed {
-    /// Any convolution: what proptest does natively.
+    /// Generates a case; natively proptest does.
     #[cfg(target_family = "wasm")]
     pub fn random(random: &mut Random) -> Windowed {
         let mut two = |least, most| [random.within(least, most), random.within(least, most)];
@@ -55,12 +55,12 @@ impl Windowed {
         }
     }
 
-    /// Holds every form of a plain convolution against the plain one.
+    /// Compares every ISA with the reference, using im2col.
     pub fn check_conv(&self) {
-        self.check_way(Way::Gathered);
+        self.check_algorithm(ConvAlgorithm::Gathered);
     }
 
-    /// The same of windows of 3 × 3 that move by one pixel, by fewer products.
+    /// Compares every ISA with the reference, using Winograd, for 3 × 3 windows with stride 1.
     pub fn check_winograd(&self) {
         let [groups, inputs, outputs] = self.channels;
         let window = Window {
@@ -75,106 +75,123 @@ impl Windowed {
             window,
             ..self.clone()
         };
-        case.check_way(Way::Winograd);
+        case.check_algorithm(ConvAlgorithm::Winograd);
     }
 
-    /// The same where all weights are one number and all activations 255: the way that such weights are packed for.
+    /// Checks Winograd at the extremes: all weights equal and all activations 255. `packed_for` is
+    /// the algorithm that packing must select.
     #[cfg(not(target_family = "wasm"))]
-    pub fn check_extremes(&self, weight: i8, packed_for: Way) {
+    pub fn check_extremes(&self, weight: i8, packed_for: ConvAlgorithm) {
         let shape = self.dense();
-        let mut made = Made::of(self, &shape, &mut Random(self.seed));
-        made.weights.fill(weight);
-        made.activations.fill(u8::MAX);
-        made.zero_point = 0;
-        self.check_made(&made, Way::Winograd, packed_for);
+        let mut data = TestData::random(self, &shape, &mut Random(self.seed));
+        data.weights.fill(weight);
+        data.activations.fill(u8::MAX);
+        data.zero_point = 0;
+        self.check_with(&data, ConvAlgorithm::Winograd, packed_for);
     }
 
-    fn check_way(&self, way: Way) {
-        let made = Made::of(self, &self.dense(), &mut Random(self.seed));
-        self.check_made(&made, way, way);
+    fn check_algorithm(&self, algorithm: ConvAlgorithm) {
+        let data = TestData::random(self, &self.dense(), &mut Random(self.seed));
+        self.check_with(&data, algorithm, algorithm);
     }
 
-    fn check_made(&self, made: &Made, way: Way, packed_for: Way) {
+    fn check_with(&self, data: &TestData, algorithm: ConvAlgorithm, packed_for: ConvAlgorithm) {
         let shape = self.dense();
         let mut random = Random(self.seed.wrapping_add(1));
-        let image = made.image(self, shape.inputs);
+        let image = data.image(self, shape.inputs);
         let [height, width] = self
             .window
             .output(self.size[0], self.size[1])
             .expect("a good window");
-        let places = match packed_for {
-            Way::Gathered => some_of(&mut random, height * width),
-            Way::Winograd => places_of(some_of(&mut random, height), width),
+        let positions = match packed_for {
+            ConvAlgorithm::Gathered => random_range(&mut random, height * width),
+            ConvAlgorithm::Winograd => positions_of(random_range(&mut random, height), width),
         };
-        let sizes = [places.len(), shape.outputs, self.gaps[1]];
-        let bias = made.bias();
-        let given = outputs(&mut random.clone(), sizes, |output| {
+        let sizes = [positions.len(), shape.outputs, self.gaps[1]];
+        let bias = data.bias();
+        let expected = outputs(&mut random.clone(), sizes, |output| {
             reference::conv(
                 &image,
                 &self.window,
-                &made.weights,
+                &data.weights,
                 &shape,
-                &made.zeros,
+                &data.zeros,
                 bias,
-                places.clone(),
+                positions.clone(),
                 output,
             )
         });
-        for form in Form::available() {
-            let weights = ConvWeights::pack((form, way), &made.weights, shape, &made.zeros)
+        for isa in Isa::available() {
+            let weights = ConvWeights::pack((isa, algorithm), &data.weights, shape, &data.zeros)
                 .expect("a good shape");
-            assert_eq!(weights.way(), packed_for, "{form} {self:?}");
-            let seen = outputs(&mut random.clone(), sizes, |output| {
-                conv(&image, &self.window, &weights, bias, places.clone(), output)
+            assert_eq!(weights.way(), packed_for, "{isa} {self:?}");
+            let actual = outputs(&mut random.clone(), sizes, |output| {
+                conv(
+                    &image,
+                    &self.window,
+                    &weights,
+                    bias,
+                    positions.clone(),
+                    output,
+                )
             });
-            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(
+                actual == expected,
+                "{isa} (ran as {}) {self:?}",
+                weights.form()
+            );
         }
     }
 
-    /// Holds every form of a depthwise convolution against the plain one.
+    /// Compares every ISA with the reference for a depthwise convolution.
     pub fn check_depthwise(&self) {
-        // Fewer and more than the vectors have lanes.
+        // Fewer and more channels than the vectors have lanes.
         let channels = self.channels.iter().product::<usize>() % 70 + 1;
         let shape = self.shape(channels, channels, channels);
         let mut random = Random(self.seed);
-        let made = Made::of(self, &shape, &mut random);
-        let image = made.image(self, channels);
+        let data = TestData::random(self, &shape, &mut random);
+        let image = data.image(self, channels);
         let [height, width] = self
             .window
             .output(self.size[0], self.size[1])
             .expect("a good window");
-        let rows = some_of(&mut random, height);
+        let rows = random_range(&mut random, height);
         let sizes = [(rows.end - rows.start) * width, channels, self.gaps[1]];
-        let bias = made.bias();
-        let given = outputs(&mut random.clone(), sizes, |output| {
+        let bias = data.bias();
+        let expected = outputs(&mut random.clone(), sizes, |output| {
             reference::conv(
                 &image,
                 &self.window,
-                &made.weights,
+                &data.weights,
                 &shape,
-                &made.zeros,
+                &data.zeros,
                 bias,
-                places_of(rows.clone(), width),
+                positions_of(rows.clone(), width),
                 output,
             )
         });
-        for form in Form::available() {
+        for isa in Isa::available() {
             let weights = DepthwiseWeights::pack(
-                form,
-                &made.weights,
+                isa,
+                &data.weights,
                 channels,
                 self.window.kernel,
-                &made.zeros,
+                &data.zeros,
             )
             .expect("a good shape");
-            let seen = outputs(&mut random.clone(), sizes, |output| {
+            let actual = outputs(&mut random.clone(), sizes, |output| {
                 depthwise(&image, &self.window, &weights, bias, rows.clone(), output)
             });
-            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(
+                actual == expected,
+                "{isa} (ran as {}) {self:?}",
+                weights.form()
+            );
         }
     }
 
-    /// The same of larger kernels, wider images, and rows far apart: what vectors compute strip by strip.
+    /// Checks depthwise convolutions with larger kernels, wider images and distant rows, which
+    /// vector code computes in strips.
     pub fn check_wide_depthwise(&self) {
         let odd = |size: usize| size * 2 - 1;
         let [down, right] = self.window.dilations;
@@ -192,13 +209,13 @@ impl Windowed {
         case.check_depthwise();
     }
 
-    /// Holds every form of a transposed convolution against the plain one.
+    /// Compares every ISA with the reference for a transposed convolution.
     pub fn check_transposed(&self) {
         let [groups, inputs, outputs_of_group] = self.channels;
         let shape = self.shape(groups * inputs, groups * outputs_of_group, groups);
         let mut random = Random(self.seed);
-        let made = Made::of(self, &shape, &mut random);
-        let image = made.image(self, shape.inputs);
+        let data = TestData::random(self, &shape, &mut random);
+        let image = data.image(self, shape.inputs);
         let size: [usize; 2] = core::array::from_fn(|axis| {
             let window = &self.window;
             let reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1;
@@ -207,41 +224,45 @@ impl Windowed {
             whole.saturating_sub(window.pads[axis] + window.pads[axis + 2])
         });
         if size.contains(&0) || self.window.output(size[0], size[1]) != Ok(self.size) {
-            // The pads leave nothing: refused.
+            // The pads crop everything; such a case is refused.
             return;
         }
-        let rows = some_of(&mut random, size[0]);
+        let rows = random_range(&mut random, size[0]);
         let sizes = [
             (rows.end - rows.start) * size[1],
             shape.outputs,
             self.gaps[1],
         ];
-        let bias = made.bias();
-        let given = outputs(&mut random.clone(), sizes, |output| {
+        let bias = data.bias();
+        let expected = outputs(&mut random.clone(), sizes, |output| {
             reference::transposed(
                 &image,
                 &self.window,
                 size,
-                &made.weights,
+                &data.weights,
                 &shape,
-                &made.zeros,
+                &data.zeros,
                 bias,
                 rows.clone(),
                 output,
             )
         });
-        for form in Form::available() {
+        for isa in Isa::available() {
             let weights =
-                TransposedWeights::pack(form, &made.weights, shape, &self.window, &made.zeros)
+                TransposedWeights::pack(isa, &data.weights, shape, &self.window, &data.zeros)
                     .expect("a good shape");
-            let seen = outputs(&mut random.clone(), sizes, |output| {
+            let actual = outputs(&mut random.clone(), sizes, |output| {
                 transposed(&image, size, &weights, bias, rows.clone(), output)
             });
-            assert!(seen == given, "{form} (ran as {}) {self:?}", weights.form());
+            assert!(
+                actual == expected,
+                "{isa} (ran as {}) {self:?}",
+                weights.form()
+            );
         }
     }
 
-    /// Channels of a plain convolution.
+    /// Channels of the dense convolution.
     fn dense(&self) -> ConvShape {
         let [groups, inputs, outputs] = self.channels;
         self.shape(groups * inputs, groups * outputs, groups)
@@ -257,8 +278,8 @@ impl Windowed {
     }
 }
 
-/// A range of rows or places: all of them, or some.
-fn some_of(random: &mut Random, count: usize) -> Range<usize> {
+/// Returns a range of rows or positions, often starting at the first.
+fn random_range(random: &mut Random, count: usize) -> Range<usize> {
     let start = if random.coin() {
         0
     } else {
@@ -267,13 +288,13 @@ fn some_of(random: &mut Random, count: usize) -> Range<usize> {
     start..random.within(start, count)
 }
 
-/// The places of rows of this width.
-fn places_of(rows: Range<usize>, width: usize) -> Range<usize> {
+/// Returns the positions of rows of this width.
+fn positions_of(rows: Range<usize>, width: usize) -> Range<usize> {
     rows.start * width..rows.end * width
 }
 
-/// A case's data.
-struct Made {
+/// Data of a case.
+struct TestData {
     activations: Vec<u8>,
     weights: Vec<i8>,
     zeros: Vec<i8>,
@@ -281,11 +302,11 @@ struct Made {
     zero_point: u8,
 }
 
-impl Made {
-    fn of(case: &Windowed, shape: &ConvShape, random: &mut Random) -> Made {
+impl TestData {
+    fn random(case: &Windowed, shape: &ConvShape, random: &mut Random) -> TestData {
         let [height, width] = case.size;
         let area = shape.kernel[0] * shape.kernel[1];
-        Made {
+        TestData {
             activations: random.bytes(height * width * (shape.inputs + case.gaps[0])),
             weights: random.weights(
                 shape.inputs * shape.outputs / shape.groups * area,

@@ -1,22 +1,22 @@
-//! Eight i16 or four i32 side by side, which wrap: the machine's own where it has them, an array elsewhere (in loops
-//! without a function, which would not be compiled for a processor that is only known when it runs).
+//! Vectors of eight i16 or four i32 that wrap: machine vectors in wasm, arrays elsewhere. Array
+//! loops avoid closures, which would not be compiled for a processor detected at run time.
 
 #[cfg(target_arch = "wasm32")]
-mod machine {
+mod imp {
     use core::arch::wasm32::*;
 
     /// Eight i16.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Words(v128);
+    pub(in super::super) struct I16x8(v128);
 
-    impl Words {
+    impl I16x8 {
         /// # Safety
         ///
         /// Eight bytes can be read at `from`.
         #[inline(always)]
-        pub(in super::super) unsafe fn of_bytes(from: *const u8) -> Words {
+        pub(in super::super) unsafe fn load_u8(from: *const u8) -> I16x8 {
             // SAFETY: the caller's promise.
-            Words(unsafe { u16x8_load_extend_u8x8(from) })
+            I16x8(unsafe { u16x8_load_extend_u8x8(from) })
         }
 
         /// # Safety
@@ -29,34 +29,34 @@ mod machine {
         }
 
         #[inline(always)]
-        pub(in super::super) fn add(self, other: Words) -> Words {
-            Words(i16x8_add(self.0, other.0))
+        pub(in super::super) fn add(self, other: I16x8) -> I16x8 {
+            I16x8(i16x8_add(self.0, other.0))
         }
 
         #[inline(always)]
-        pub(in super::super) fn sub(self, other: Words) -> Words {
-            Words(i16x8_sub(self.0, other.0))
+        pub(in super::super) fn sub(self, other: I16x8) -> I16x8 {
+            I16x8(i16x8_sub(self.0, other.0))
         }
 
-        /// Times two to the power of `by`.
+        /// Shifts left: times `2^by`.
         #[inline(always)]
-        pub(in super::super) fn left(self, by: u32) -> Words {
-            Words(i16x8_shl(self.0, by))
+        pub(in super::super) fn shl(self, by: u32) -> I16x8 {
+            I16x8(i16x8_shl(self.0, by))
         }
     }
 
     /// Four i32.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct Sums(v128);
+    pub(in super::super) struct I32x4(v128);
 
-    impl Sums {
+    impl I32x4 {
         /// # Safety
         ///
         /// Four i32 can be read at `from`.
         #[inline(always)]
-        pub(in super::super) unsafe fn load(from: *const i32) -> Sums {
+        pub(in super::super) unsafe fn load(from: *const i32) -> I32x4 {
             // SAFETY: the caller's promise; wasm loads need no alignment.
-            Sums(unsafe { v128_load(from.cast()) })
+            I32x4(unsafe { v128_load(from.cast()) })
         }
 
         /// # Safety
@@ -69,43 +69,43 @@ mod machine {
         }
 
         #[inline(always)]
-        pub(in super::super) fn add(self, other: Sums) -> Sums {
-            Sums(i32x4_add(self.0, other.0))
+        pub(in super::super) fn add(self, other: I32x4) -> I32x4 {
+            I32x4(i32x4_add(self.0, other.0))
         }
 
         #[inline(always)]
-        pub(in super::super) fn sub(self, other: Sums) -> Sums {
-            Sums(i32x4_sub(self.0, other.0))
+        pub(in super::super) fn sub(self, other: I32x4) -> I32x4 {
+            I32x4(i32x4_sub(self.0, other.0))
         }
 
-        /// Times two to the power of `by`.
+        /// Shifts left: times `2^by`.
         #[inline(always)]
-        pub(in super::super) fn left(self, by: u32) -> Sums {
-            Sums(i32x4_shl(self.0, by))
+        pub(in super::super) fn shl(self, by: u32) -> I32x4 {
+            I32x4(i32x4_shl(self.0, by))
         }
 
-        /// Times a number, over two to the power of `right`.
+        /// Multiplies by a number, then shifts right arithmetically.
         #[inline(always)]
-        pub(in super::super) fn scaled(self, by: i32, right: u32) -> Sums {
-            Sums(i32x4_shr(i32x4_mul(self.0, i32x4_splat(by)), right))
+        pub(in super::super) fn mul_shr(self, by: i32, right: u32) -> I32x4 {
+            I32x4(i32x4_shr(i32x4_mul(self.0, i32x4_splat(by)), right))
         }
     }
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-mod machine {
+mod imp {
     use core::num::Wrapping;
     use core::ops::{Add, Shl, Sub};
 
-    /// Numbers that wrap.
+    /// Wrapping lanes.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Lanes<T, const N: usize>([Wrapping<T>; N]);
 
     /// Eight i16.
-    pub(in super::super) type Words = Lanes<i16, 8>;
+    pub(in super::super) type I16x8 = Lanes<i16, 8>;
 
     /// Four i32.
-    pub(in super::super) type Sums = Lanes<i32, 4>;
+    pub(in super::super) type I32x4 = Lanes<i32, 4>;
 
     impl<T: Copy, const N: usize> Lanes<T, N>
     where
@@ -129,9 +129,9 @@ mod machine {
             self
         }
 
-        /// Times two to the power of `by`.
+        /// Shifts left: times `2^by`.
         #[inline(always)]
-        pub(in super::super) fn left(mut self, by: u32) -> Self {
+        pub(in super::super) fn shl(mut self, by: u32) -> Self {
             for value in &mut self.0 {
                 *value = *value << by as usize;
             }
@@ -139,12 +139,12 @@ mod machine {
         }
     }
 
-    impl Words {
+    impl I16x8 {
         /// # Safety
         ///
         /// Eight bytes can be read at `from`.
         #[inline(always)]
-        pub(in super::super) unsafe fn of_bytes(from: *const u8) -> Words {
+        pub(in super::super) unsafe fn load_u8(from: *const u8) -> I16x8 {
             // SAFETY: the caller's promise.
             let bytes = unsafe { from.cast::<[u8; 8]>().read() };
             let mut words = [Wrapping(0); 8];
@@ -167,12 +167,12 @@ mod machine {
         }
     }
 
-    impl Sums {
+    impl I32x4 {
         /// # Safety
         ///
         /// Four i32 can be read at `from`.
         #[inline(always)]
-        pub(in super::super) unsafe fn load(from: *const i32) -> Sums {
+        pub(in super::super) unsafe fn load(from: *const i32) -> I32x4 {
             // SAFETY: the caller's promise; the read asks for no alignment.
             Lanes(unsafe { from.cast::<[Wrapping<i32>; 4]>().read_unaligned() })
         }
@@ -186,9 +186,9 @@ mod machine {
             unsafe { to.cast::<[Wrapping<i32>; 4]>().write_unaligned(self.0) }
         }
 
-        /// Times a number, over two to the power of `right`.
+        /// Multiplies by a number, then shifts right arithmetically.
         #[inline(always)]
-        pub(in super::super) fn scaled(mut self, by: i32, right: u32) -> Sums {
+        pub(in super::super) fn mul_shr(mut self, by: i32, right: u32) -> I32x4 {
             for value in &mut self.0 {
                 *value = (*value * Wrapping(by)) >> right as usize;
             }
@@ -197,4 +197,4 @@ mod machine {
     }
 }
 
-pub(super) use machine::{Sums, Words};
+pub(super) use imp::{I16x8, I32x4};

@@ -1,74 +1,77 @@
-//! Tensors of 16 bits, as the reals that their integers stand for, and products of them on bytes.
+//! 16-bit tensors as the reals that they represent, and their products by byte kernels.
 //!
-//! An integer of 16 bits is `q = 256 · high + low`, and so is its zero point: `q - z = 256 · (high - z_high) + (low - z_low)`.
-//! A product with weights is therefore two products of bytes, each with a zero point of its own, of which the first
-//! counts 256 times: `Σ (q - z) · w = 256 · Σ (high - z_high) · w + Σ (low - z_low) · w`. One of two such values is four.
+//! A 16-bit integer is `q = 256 · high + low`, and so is its zero point:
+//! `q - z = 256 · (high - z_high) + (low - z_low)`. A product with weights is thus two byte
+//! products with zero points of their own: `Σ (q - z) · w = 256 · Σ (high - z_high) · w + Σ (low -
+//! z_low) · w`. A product of two 16-bit values is four.
 //!
-//! Everything else is computed with the reals. They are exact: below 2²⁴ an f32 holds every integer, and dividing
-//! a real by its scale again gives its integer to a hundredth (65535 · 2⁻²³).
+//! Other operators compute with the reals. These are exact, since an f32 holds every integer below
+//! 2²⁴. Dividing a real by its scale returns its integer with an error below 0.01 (65535 · 2⁻²³).
 
 use super::convert::Target;
 use super::error::{Error, equal};
 
-/// The reals that integers of 16 bits stand for: `scale · (q - zero_point)`, `q` from `low` to `high`.
+/// Quantization grid of a 16-bit tensor: `scale · (q - zero_point)`, with `q` from `low` to `high`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Grid {
-    /// One step.
+pub struct Int16Grid {
+    /// The scale: the distance between neighbouring reals.
     pub scale: f32,
-    /// What stands for zero, of the unsigned form.
+    /// Zero point in the unsigned representation.
     pub zero_point: u16,
-    /// The least integer there is.
+    /// Minimum integer.
     pub low: u16,
-    /// The greatest.
+    /// Maximum integer.
     pub high: u16,
 }
 
-/// Elements computed at once.
+/// Elements per inner loop.
 pub(super) const RUN: usize = 128;
 
-/// 1.5 · 2²³: from half of it to a third more an f32 holds integers only, and its bits count them.
-const INTEGERS_ONLY: f32 = 12_582_912.0;
+/// 1.5 · 2²³. Between 2²³ and 2²⁴ every f32 is an integer, and consecutive integers have
+/// consecutive bits.
+const ROUNDING_MAGIC: f32 = 12_582_912.0;
 
-impl Grid {
-    /// Steps from zero of a real, counted from [`INTEGERS_ONLY`] on: divided by the scale, kept between the ends, rounded
-    /// half to even. NaN counts as zero.
+impl Int16Grid {
+    /// Returns the steps of a real from zero, plus [`ROUNDING_MAGIC`]: divided by the scale,
+    /// clamped, rounded half to even. NaN counts as zero.
     ///
-    /// Adding that number rounds. It comes after the ends, which are integers, so that the sum can't leave the range where
-    /// it does. (A rounding instruction is a call in some builds, and a cast to an integer is not done in vectors.)
+    /// The addition rounds. It follows the clamp, whose bounds are integers, so the sum stays in
+    /// the exact interval. (A rounding instruction is a call in some builds, and casts to integers
+    /// do not vectorize.)
     #[inline(always)]
-    fn counted(self, value: f32) -> f32 {
+    fn magic_steps(self, value: f32) -> f32 {
         let zero = f32::from(self.zero_point);
         let (low, high) = (f32::from(self.low) - zero, f32::from(self.high) - zero);
         let steps = value / self.scale;
         let steps = if steps.is_nan() { 0.0 } else { steps };
         let steps = if steps < low { low } else { steps };
         let steps = if steps > high { high } else { steps };
-        steps + INTEGERS_ONLY
+        steps + ROUNDING_MAGIC
     }
 
-    /// The real nearest to a value.
+    /// Rounds a value to the nearest real of the grid.
     #[inline(always)]
     pub fn value(self, value: f32) -> f32 {
-        (self.counted(value) - INTEGERS_ONLY) * self.scale
+        (self.magic_steps(value) - ROUNDING_MAGIC) * self.scale
     }
 
-    /// The integer of a value.
+    /// Quantizes a value.
     #[inline(always)]
     pub fn integer(self, value: f32) -> u16 {
         let steps = self
-            .counted(value)
+            .magic_steps(value)
             .to_bits()
-            .wrapping_sub(INTEGERS_ONLY.to_bits());
+            .wrapping_sub(ROUNDING_MAGIC.to_bits());
         steps.wrapping_add(u32::from(self.zero_point)) as u16
     }
 
-    /// The real that an integer stands for.
+    /// Dequantizes an integer.
     #[inline]
     pub fn real(self, integer: u16) -> f32 {
         (f32::from(integer) - f32::from(self.zero_point)) * self.scale
     }
 
-    /// The zero point of a plane.
+    /// Returns the zero point of a byte plane.
     pub fn zero_of(self, plane: Plane) -> u8 {
         let [low, high] = self.zero_point.to_le_bytes();
         match plane {
@@ -78,17 +81,17 @@ impl Grid {
     }
 }
 
-/// One of the two bytes of an integer.
+/// One of the two bytes of a 16-bit integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plane {
-    /// The one that counts 256 times.
+    /// The high byte, with weight 256.
     High,
-    /// The other.
+    /// The low byte, with weight 1.
     Low,
 }
 
 impl Plane {
-    /// How much a step of it counts.
+    /// Weight of one step of this byte.
     pub fn weight(self) -> f32 {
         match self {
             Plane::High => 256.0,
@@ -97,8 +100,8 @@ impl Plane {
     }
 }
 
-/// Brings values to a grid.
-pub fn snap(values: &[f32], to: Grid, output: &mut [f32]) -> Result<(), Error> {
+/// Rounds values to a grid.
+pub fn snap(values: &[f32], to: Int16Grid, output: &mut [f32]) -> Result<(), Error> {
     equal("the output", values.len(), output.len())?;
     for (output, &value) in output.iter_mut().zip(values) {
         *output = to.value(value);
@@ -106,15 +109,15 @@ pub fn snap(values: &[f32], to: Grid, output: &mut [f32]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same where they are.
-pub fn snap_in_place(values: &mut [f32], to: Grid) {
+/// Rounds values to a grid in place.
+pub fn snap_in_place(values: &mut [f32], to: Int16Grid) {
     for value in values {
         *value = to.value(*value);
     }
 }
 
-/// One byte of the integer of each value.
-pub fn plane(values: &[f32], of: Grid, which: Plane, output: &mut [u8]) -> Result<(), Error> {
+/// Extracts one byte of each value's integer.
+pub fn plane(values: &[f32], of: Int16Grid, which: Plane, output: &mut [u8]) -> Result<(), Error> {
     equal("the output", values.len(), output.len())?;
     let shift = match which {
         Plane::High => 8,
@@ -126,7 +129,7 @@ pub fn plane(values: &[f32], of: Grid, which: Plane, output: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// What the products of both planes make together, in steps of the output, as bytes.
+/// Adds the products of both planes, in steps of the output, and converts them to bytes.
 pub fn join_bytes(high: &[f32], low: &[f32], to: Target, output: &mut [u8]) -> Result<(), Error> {
     equal("the output", high.len(), output.len())?;
     equal("the output", low.len(), output.len())?;
@@ -136,8 +139,13 @@ pub fn join_bytes(high: &[f32], low: &[f32], to: Target, output: &mut [u8]) -> R
     Ok(())
 }
 
-/// The same as reals, brought to a grid if there is one.
-pub fn join(high: &[f32], low: &[f32], to: Option<Grid>, output: &mut [f32]) -> Result<(), Error> {
+/// Adds the products of both planes, rounded to a grid if one is given.
+pub fn join(
+    high: &[f32],
+    low: &[f32],
+    to: Option<Int16Grid>,
+    output: &mut [f32],
+) -> Result<(), Error> {
     equal("the output", high.len(), output.len())?;
     equal("the output", low.len(), output.len())?;
     let sums = output.iter_mut().zip(high.iter().zip(low));
@@ -148,7 +156,7 @@ pub fn join(high: &[f32], low: &[f32], to: Option<Grid>, output: &mut [f32]) -> 
     Ok(())
 }
 
-/// Sums times a factor each, added up: of products of two values of 16 bits there are four.
+/// Adds accumulators, each times a factor. A product of two 16-bit tensors has four.
 pub fn join_sums(parts: &[(&[i32], f64)], output: &mut [f32]) -> Result<(), Error> {
     for (sums, _) in parts {
         equal("the output", sums.len(), output.len())?;
@@ -172,7 +180,7 @@ pub fn join_sums(parts: &[(&[i32], f64)], output: &mut [f32]) -> Result<(), Erro
 mod tests {
     use super::*;
 
-    const GRID: Grid = Grid {
+    const GRID: Int16Grid = Int16Grid {
         scale: 0.001,
         zero_point: 20_000,
         low: 0,
@@ -180,7 +188,7 @@ mod tests {
     };
 
     #[test]
-    fn the_real_of_every_integer_is_that_integer_again_and_its_bytes_make_it() {
+    fn every_integer_survives_dequantization_and_byte_planes() {
         let reals: Vec<f32> = (0..=u16::MAX).map(|q| GRID.real(q)).collect();
         assert_eq!(reals[20_000], 0.0);
         assert_eq!(reals[30_000], 10_000.0 * GRID.scale);
@@ -199,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_four_products_are_that_of_all_digits() {
+    fn four_byte_products_give_the_16_bit_product() {
         let [a, b] = [40_000u16, 513].map(u16::to_le_bytes);
         let mut output = [0.0; 300];
         let parts = [(1, 1, 65_536.0), (1, 0, 256.0), (0, 1, 256.0), (0, 0, 1.0)];

@@ -1,17 +1,18 @@
-//! One row times a matrix of floats that lies in a file.
+//! GEMV: one row times a float matrix stored in a file.
 
-use crate::panels::Matrix;
+use crate::pack::Matrix;
 
-/// A float as it is in a file.
+/// A little-endian float as stored in a file.
 type Raw = [u8; 4];
 
-/// How many sums are under way at a time.
+/// Number of partial sums.
 const LANES: usize = 8;
 
-/// The products of a row with all columns of a matrix, whose little-endian floats may lie anywhere. False where the matrix, the
-/// row or the sums don't fit; then nothing is written.
+/// Multiplies a row by a matrix of little-endian floats at any alignment.
+///
+/// Returns false and writes nothing if the matrix, the row or the sums do not fit.
 #[must_use]
-pub fn times(bytes: &[u8], matrix: &Matrix, row: &[f32], sums: &mut [f32]) -> bool {
+pub fn gemv(bytes: &[u8], matrix: &Matrix, row: &[f32], sums: &mut [f32]) -> bool {
     let (floats, _) = bytes.as_chunks();
     if !matrix.lies_in(floats.len()) || row.len() != matrix.k || sums.len() != matrix.mn {
         return false;
@@ -47,13 +48,14 @@ fn value(raw: &Raw) -> f32 {
     f32::from_le_bytes(*raw)
 }
 
-/// Adds each row of the matrix as often as the row says, four together, so that the sums are read and written less.
-fn add_rows(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
+/// Adds each matrix row times its factor to the sums. Four rows share a pass, so that the sums are
+/// loaded and stored less often.
+fn add_rows(floats: &[Raw], stride: usize, row: &[f32], sums: &mut [f32]) {
     let count = sums.len();
     let (fours, rest) = row.as_chunks::<4>();
     for (at, by) in fours.iter().enumerate() {
         let rows: [&[Raw]; 4] =
-            std::array::from_fn(|next| &floats[(4 * at + next) * apart..][..count]);
+            std::array::from_fn(|next| &floats[(4 * at + next) * stride..][..count]);
         for (column, sum) in sums.iter_mut().enumerate() {
             let products: [f32; 4] =
                 std::array::from_fn(|next| by[next] * value(&rows[next][column]));
@@ -61,18 +63,18 @@ fn add_rows(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
         }
     }
     for (at, by) in rest.iter().enumerate() {
-        let values = &floats[(4 * fours.len() + at) * apart..][..count];
+        let values = &floats[(4 * fours.len() + at) * stride..][..count];
         for (sum, raw) in sums.iter_mut().zip(values) {
             *sum += by * value(raw);
         }
     }
 }
 
-/// Sums along each column of the matrix, whose values are neighbours.
-fn add_columns(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
+/// Computes the dot product of the row with each column, whose values are contiguous.
+fn add_columns(floats: &[Raw], stride: usize, row: &[f32], sums: &mut [f32]) {
     let (eights, rest) = row.as_chunks::<LANES>();
     for (column, sum) in sums.iter_mut().enumerate() {
-        let values = &floats[column * apart..][..row.len()];
+        let values = &floats[column * stride..][..row.len()];
         let (chunks, left) = values.as_chunks::<LANES>();
         let mut lanes = [0.0; LANES];
         for (by, raw) in eights.iter().zip(chunks) {
@@ -88,11 +90,11 @@ fn add_columns(floats: &[Raw], apart: usize, row: &[f32], sums: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::panels::cases;
+    use crate::pack::cases;
 
     #[test]
-    fn sums_are_as_defined_for_any_strides_and_places() {
-        // So small that all sums are exact, in any order.
+    fn sums_match_the_definition_for_any_strides_and_offsets() {
+        // Small integers, whose sums are exact in any order.
         let small = |at: usize| (at * 37 % 11) as f32 - 5.0;
         let values: Vec<f32> = (0..cases::COUNT).map(small).collect();
         let bytes = cases::file(&values);
@@ -104,25 +106,25 @@ mod tests {
                 rows.map(|(k, a)| a * values[first + k * matrix.k_stride])
                     .sum()
             };
-            let wanted: Vec<f32> = (0..matrix.mn).map(sum).collect();
-            let mut found = vec![f32::NAN; matrix.mn];
-            assert!(times(&bytes[1..], &matrix, &row, &mut found));
-            assert_eq!(found, wanted, "{matrix:?}");
+            let expected: Vec<f32> = (0..matrix.mn).map(sum).collect();
+            let mut sums = vec![f32::NAN; matrix.mn];
+            assert!(gemv(&bytes[1..], &matrix, &row, &mut sums));
+            assert_eq!(sums, expected, "{matrix:?}");
         }
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_sizes_are_refused() {
         let matrix = cases::SQUARE;
         let bytes = [0; 64];
-        assert!(times(&bytes, &matrix, &[1.0; 4], &mut [0.0; 4]));
-        assert!(!times(&bytes[1..], &matrix, &[1.0; 4], &mut [0.0; 4]));
-        assert!(!times(&bytes, &matrix, &[1.0; 3], &mut [0.0; 4]));
-        assert!(!times(&bytes, &matrix, &[1.0; 4], &mut [0.0; 5]));
+        assert!(gemv(&bytes, &matrix, &[1.0; 4], &mut [0.0; 4]));
+        assert!(!gemv(&bytes[1..], &matrix, &[1.0; 4], &mut [0.0; 4]));
+        assert!(!gemv(&bytes, &matrix, &[1.0; 3], &mut [0.0; 4]));
+        assert!(!gemv(&bytes, &matrix, &[1.0; 4], &mut [0.0; 5]));
         let far = Matrix {
             k_stride: usize::MAX,
             ..matrix
         };
-        assert!(!times(&bytes, &far, &[1.0; 4], &mut [0.0; 4]));
+        assert!(!gemv(&bytes, &far, &[1.0; 4], &mut [0.0; 4]));
     }
 }

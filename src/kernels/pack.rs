@@ -1,25 +1,25 @@
-//! Matrices of floats in a file brought into the panels that a product's kernel reads.
+//! Packing of float matrices stored in a file into the panels of a GEMM kernel.
 //!
-//! A panel holds `width` neighbouring columns: for each row of the sum their values side by side. Columns that there are
-//! none of are left as they were.
+//! A panel holds `width` neighbouring columns, row by row. The lanes of missing columns keep their
+//! previous contents.
 
-/// Where the elements of a matrix lie, counted in floats.
+/// Position and strides of a matrix, in floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Matrix {
-    /// The first element.
+    /// Index of the first element.
     pub first: usize,
-    /// How many rows a sum has.
+    /// Number of rows: the reduction dimension.
     pub k: usize,
-    /// How many columns there are.
+    /// Number of columns.
     pub mn: usize,
-    /// From a row to the next.
+    /// Distance from one row to the next.
     pub k_stride: usize,
-    /// From a column to the next.
+    /// Distance from one column to the next.
     pub mn_stride: usize,
 }
 
 impl Matrix {
-    /// Whether all of it is among the first `count` floats.
+    /// Returns true if the whole matrix lies within the first `count` floats.
     pub(crate) fn lies_in(&self, count: usize) -> bool {
         let (Some(row), Some(column)) = (self.k.checked_sub(1), self.mn.checked_sub(1)) else {
             return true;
@@ -33,13 +33,21 @@ impl Matrix {
 
 const FLOAT: usize = size_of::<f32>();
 
-/// Rows of a panel that are written together, so that what is written stays in the first cache.
+/// Rows of a panel that are written together, so that the destination stays in the L1 cache.
 const ROWS: usize = 32;
 
-/// Writes the panels, `apart` floats from one to the next, from little-endian floats that may lie anywhere. False where the
-/// matrix or the panels don't fit; then nothing is written.
+/// Packs a matrix of little-endian floats at any alignment. Panels begin every `panel_stride`
+/// floats.
+///
+/// Returns false and writes nothing if the matrix or the panels do not fit.
 #[must_use]
-pub fn pack(bytes: &[u8], matrix: &Matrix, width: usize, apart: usize, panels: &mut [f32]) -> bool {
+pub fn pack(
+    bytes: &[u8],
+    matrix: &Matrix,
+    width: usize,
+    panel_stride: usize,
+    panels: &mut [f32],
+) -> bool {
     let Matrix {
         first,
         k,
@@ -52,27 +60,27 @@ pub fn pack(bytes: &[u8], matrix: &Matrix, width: usize, apart: usize, panels: &
     }
     let fits = matrix.lies_in(bytes.len() / FLOAT)
         && width > 0
-        && k.checked_mul(width).is_some_and(|len| len <= apart)
+        && k.checked_mul(width).is_some_and(|len| len <= panel_stride)
         && mn
             .div_ceil(width)
-            .checked_mul(apart)
+            .checked_mul(panel_stride)
             .is_some_and(|len| len <= panels.len());
     if !fits {
         return false;
     }
-    for (panel, column) in panels.chunks_mut(apart).zip((0..mn).step_by(width)) {
+    for (panel, column) in panels.chunks_mut(panel_stride).zip((0..mn).step_by(width)) {
         let lanes = width.min(mn - column);
         let rows = &mut panel[..k * width];
         if mn_stride == 1 {
             for (row, values) in rows.chunks_exact_mut(width).enumerate() {
-                let place = (first + row * k_stride + column) * FLOAT;
-                read(&bytes[place..place + lanes * FLOAT], &mut values[..lanes]);
+                let offset = (first + row * k_stride + column) * FLOAT;
+                read(&bytes[offset..offset + lanes * FLOAT], &mut values[..lanes]);
             }
         } else {
             for (block, rows) in rows.chunks_mut(ROWS * width).enumerate() {
                 for lane in 0..lanes {
-                    let place = first + (column + lane) * mn_stride + block * ROWS * k_stride;
-                    gather(&bytes[place * FLOAT..], k_stride, &mut rows[lane..], width);
+                    let offset = first + (column + lane) * mn_stride + block * ROWS * k_stride;
+                    gather(&bytes[offset * FLOAT..], k_stride, &mut rows[lane..], width);
                 }
             }
         }
@@ -80,12 +88,12 @@ pub fn pack(bytes: &[u8], matrix: &Matrix, width: usize, apart: usize, panels: &
     true
 }
 
-/// Every `stride`th float into every `width`th place.
-fn gather(bytes: &[u8], stride: usize, places: &mut [f32], width: usize) {
+/// Copies every `stride`-th float to every `width`-th destination.
+fn gather(bytes: &[u8], stride: usize, to: &mut [f32], width: usize) {
     let values = bytes.chunks(stride.max(1) * FLOAT);
-    for (place, value) in places.iter_mut().step_by(width).zip(values) {
+    for (to, value) in to.iter_mut().step_by(width).zip(values) {
         if let Some(value) = value.first_chunk() {
-            *place = f32::from_le_bytes(*value);
+            *to = f32::from_le_bytes(*value);
         }
     }
 }
@@ -98,15 +106,15 @@ fn read(bytes: &[u8], floats: &mut [f32]) {
     }
 }
 
-/// Matrices of all kinds, for the tests of whatever reads them.
+/// Matrices with varied sizes and strides, for the tests of their readers.
 #[cfg(test)]
 pub(crate) mod cases {
     use super::Matrix;
 
-    /// All of [`matrices`] lie in so many floats.
+    /// Number of floats that hold every matrix of [`matrices`].
     pub(crate) const COUNT: usize = 9000;
 
-    /// A matrix of 4 × 4 in a row.
+    /// A contiguous 4 × 4 matrix.
     pub(crate) const SQUARE: Matrix = Matrix {
         first: 0,
         k: 4,
@@ -115,13 +123,13 @@ pub(crate) mod cases {
         mn_stride: 1,
     };
 
-    /// A file of floats, which begin behind one byte: files align nothing.
+    /// A file whose floats begin after one byte: files guarantee no alignment.
     pub(crate) fn file(values: &[f32]) -> Vec<u8> {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         std::iter::once(0).chain(bytes).collect()
     }
 
-    /// Any sizes and strides, at the beginning and in the middle.
+    /// Varied sizes and strides, at the beginning and in the middle of a file.
     pub(crate) fn matrices() -> impl Iterator<Item = Matrix> {
         let sizes = [
             (1, 1),
@@ -150,32 +158,38 @@ pub(crate) mod cases {
 mod tests {
     use super::*;
 
-    /// Element by element, as the panels are defined.
-    fn reference(values: &[f32], matrix: &Matrix, width: usize, apart: usize, panels: &mut [f32]) {
+    /// Packs element by element, by the definition.
+    fn reference(
+        values: &[f32],
+        matrix: &Matrix,
+        width: usize,
+        panel_stride: usize,
+        panels: &mut [f32],
+    ) {
         for column in 0..matrix.mn {
             for row in 0..matrix.k {
                 let from = matrix.first + row * matrix.k_stride + column * matrix.mn_stride;
-                panels[column / width * apart + row * width + column % width] = values[from];
+                panels[column / width * panel_stride + row * width + column % width] = values[from];
             }
         }
     }
 
     #[test]
-    fn panels_are_as_defined_for_any_strides_and_places() {
+    fn panels_match_the_definition_for_any_strides_and_offsets() {
         let values: Vec<f32> = (0..cases::COUNT).map(|at| at as f32).collect();
         let bytes = cases::file(&values);
         for matrix in cases::matrices() {
-            let (width, apart) = (16, (matrix.k + 1) * 16);
-            let mut wanted = vec![-1.0; matrix.mn.div_ceil(width) * apart];
-            let mut found = wanted.clone();
-            reference(&values, &matrix, width, apart, &mut wanted);
-            assert!(pack(&bytes[1..], &matrix, width, apart, &mut found));
-            assert_eq!(found, wanted, "{matrix:?}");
+            let (width, panel_stride) = (16, (matrix.k + 1) * 16);
+            let mut expected = vec![-1.0; matrix.mn.div_ceil(width) * panel_stride];
+            let mut packed = expected.clone();
+            reference(&values, &matrix, width, panel_stride, &mut expected);
+            assert!(pack(&bytes[1..], &matrix, width, panel_stride, &mut packed));
+            assert_eq!(packed, expected, "{matrix:?}");
         }
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn mismatched_sizes_are_refused() {
         let matrix = cases::SQUARE;
         let bytes = [0; 64];
         assert!(pack(&bytes, &matrix, 4, 16, &mut [0.0; 16]));

@@ -1,10 +1,10 @@
-//! Every form gives the integers of the plain one, whatever the shape.
+//! Every ISA returns the integers of the reference, for any shape.
 #![cfg(not(target_family = "wasm"))]
 
 mod checks;
 
 use checks::{Gemm, Random, Windowed};
-use octet_kernels::int8::{Way, Window};
+use octet_kernels::int8::{ConvAlgorithm, Window};
 use proptest::prelude::*;
 
 fn gemms() -> impl Strategy<Value = Gemm> {
@@ -62,48 +62,48 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_gemm_is_the_same_in_every_form(case in gemms()) {
+    fn gemm_is_equal_on_every_isa(case in gemms()) {
         case.check();
     }
 
     #[test]
-    fn a_convolution_is_the_same_in_every_form(case in windowed()) {
+    fn convolution_is_equal_on_every_isa(case in windowed()) {
         case.check_conv();
     }
 
     #[test]
-    fn fewer_products_give_the_same(case in windowed()) {
+    fn winograd_is_equal_to_the_reference(case in windowed()) {
         case.check_winograd();
     }
 
     #[test]
-    fn a_depthwise_convolution_is_the_same_in_every_form(case in windowed()) {
+    fn depthwise_convolution_is_equal_on_every_isa(case in windowed()) {
         case.check_depthwise();
     }
 
     #[test]
-    fn a_transposed_convolution_is_the_same_in_every_form(case in windowed()) {
+    fn transposed_convolution_is_equal_on_every_isa(case in windowed()) {
         case.check_transposed();
     }
 
     #[test]
-    fn values_one_by_one_follow_the_definition(seed: u64) {
+    fn elementwise_kernels_follow_the_definition(seed: u64) {
         checks::elementwise(&mut Random(seed));
     }
 
     #[test]
-    fn moves_and_normalizations_follow_the_definition(seed: u64) {
+    fn data_movement_and_normalization_follow_the_definition(seed: u64) {
         checks::layouts(&mut Random(seed));
     }
 
     #[test]
-    fn weights_in_blocks_follow_the_definition(seed: u64) {
+    fn blockwise_gemm_follows_the_definition(seed: u64) {
         checks::block_gemm(&mut Random(seed));
     }
 }
 
 #[test]
-fn long_sums_and_many_rows_are_the_same_in_every_form() {
+fn long_sums_and_many_rows_are_equal_on_every_isa() {
     for sizes in [[300, 5, 9], [70, 1000, 17], [9, 3000, 8], [1, 511, 130]] {
         for kind in 0..4 {
             let (gaps, seed) = ([3, 1], kind as u64);
@@ -120,10 +120,13 @@ fn long_sums_and_many_rows_are_the_same_in_every_form() {
 }
 
 #[test]
-fn weights_whose_sums_are_too_large_for_tiles_are_gathered() {
-    // 2²⁵ / 255 in whole weights of 127, a ninth of them a channel.
+fn winograd_falls_back_to_im2col_if_sums_could_overflow() {
+    // 2²⁵ / 255 in whole weights of 127, of which each channel has nine.
     let most = 131_586 / 127;
-    for (channels, way) in [(most / 9, Way::Winograd), (most / 9 + 1, Way::Gathered)] {
+    for (channels, algorithm) in [
+        (most / 9, ConvAlgorithm::Winograd),
+        (most / 9 + 1, ConvAlgorithm::Gathered),
+    ] {
         for weight in [127, -127] {
             let case = Windowed {
                 size: [4, 4],
@@ -134,7 +137,7 @@ fn weights_whose_sums_are_too_large_for_tiles_are_gathered() {
                 zero_points: false,
                 seed: 0,
             };
-            case.check_extremes(weight, way);
+            case.check_extremes(weight, algorithm);
         }
     }
 }
@@ -143,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn so_is_one_of_larger_kernels_and_images(case in windowed()) {
+    fn large_depthwise_convolution_is_equal_on_every_isa(case in windowed()) {
         case.check_wide_depthwise();
     }
 }

@@ -1,9 +1,9 @@
-//! Moving values without changing them: transposes, selections, blocks.
+//! Data movement: transposes, selections and block rearrangements.
 
 use super::error::{Error, at_least, equal, product};
 use super::table::copy_rows;
 
-/// Transposes a dense tensor of any rank: output axis i is input axis `order[i]`.
+/// Transposes a dense tensor of any rank. Output axis i is input axis `order[i]`.
 pub fn permute<T: Copy>(
     values: &[T],
     shape: &[usize],
@@ -16,7 +16,7 @@ pub fn permute<T: Copy>(
     at_least("the output", output.len(), count)?;
     let mut strides = vec![1usize; shape.len()];
     for axis in (1..shape.len()).rev() {
-        // Wraps only where another size is zero, and nothing is moved.
+        // Wraps only if another size is zero; then nothing is copied.
         strides[axis - 1] = strides[axis].wrapping_mul(shape[axis]);
     }
     let mut named = vec![false; shape.len()];
@@ -25,7 +25,7 @@ pub fn permute<T: Copy>(
             Some(named) if !*named => *named = true,
             _ => {
                 return Err(Error::Mismatch {
-                    what: "an axis named twice or beyond the last",
+                    what: "an axis repeated or out of range",
                     expected: shape.len(),
                     found: axis,
                 });
@@ -35,7 +35,7 @@ pub fn permute<T: Copy>(
     let sizes: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
     let steps: Vec<usize> = order.iter().map(|&axis| strides[axis]).collect();
     let (Some((&width, outer)), Some(&step)) = (sizes.split_last(), steps.last()) else {
-        // A tensor without axes is one value.
+        // A tensor without axes is a single value.
         output[0] = values[0];
         return Ok(());
     };
@@ -52,7 +52,7 @@ pub fn permute<T: Copy>(
                 *to = values[first + at * step];
             }
         }
-        // Counts on, the last axis first.
+        // Advances the index, last axis first.
         for axis in (0..outer.len()).rev() {
             place[axis] += 1;
             first += steps[axis];
@@ -66,8 +66,8 @@ pub fn permute<T: Copy>(
     Ok(())
 }
 
-/// Takes from each axis the positions named, in that order, or a filling where none is named: Slice, Split, Pad,
-/// Gather along an axis, a nearest Resize.
+/// Selects the given positions of each axis, in order; `None` selects the fill value. It implements
+/// Slice, Split, Pad, Gather along an axis and nearest Resize.
 pub fn select<T: Copy>(
     values: &[T],
     shape: &[usize],
@@ -87,7 +87,7 @@ pub fn select<T: Copy>(
             && most >= size
         {
             return Err(Error::Mismatch {
-                what: "a position beyond the axis",
+                what: "a position out of range",
                 expected: size,
                 found: most,
             });
@@ -100,14 +100,14 @@ pub fn select<T: Copy>(
     Ok(())
 }
 
-/// What is picked of an axis.
+/// The selection along one axis.
 struct Axis {
     size: usize,
     picked: usize,
     runs: Vec<Run>,
 }
 
-/// Neighbouring positions, or so many fillings.
+/// A run of consecutive positions, or of fill values.
 struct Run {
     first: Option<usize>,
     count: usize,
@@ -132,7 +132,7 @@ impl Axis {
         }
     }
 
-    /// Whether it stays as it is.
+    /// Returns true if the axis is selected unchanged.
     fn is_whole(&self) -> bool {
         let all = |run: &Run| run.first == Some(0) && run.count == self.size;
         matches!(&self.runs[..], [run] if all(run))
@@ -148,7 +148,7 @@ fn selected<T: Copy>(values: &[T], axes: &[Axis], fill: T, output: &mut [T]) {
         return;
     }
     let (inner, outer) = (values.len() / axis.size.max(1), output.len() / axis.picked);
-    // Whole from here on inwards: a run is copied at once.
+    // If all inner axes are unchanged, a run is one copy.
     let whole = rest.iter().all(Axis::is_whole);
     let (mut done, mut before) = (0, None);
     for run in &axis.runs {
@@ -156,7 +156,7 @@ fn selected<T: Copy>(values: &[T], axes: &[Axis], fill: T, output: &mut [T]) {
         let output = &mut output[..run.count * outer];
         match run.first {
             None => output.fill(fill),
-            // The same once more, as where a picture is enlarged.
+            // A repeated position, as in upscaling, copies the output just written.
             Some(at) if run.count == 1 && before == Some(at) => {
                 copied(&made[made.len() - outer..], output);
             }
@@ -172,7 +172,7 @@ fn selected<T: Copy>(values: &[T], axes: &[Axis], fill: T, output: &mut [T]) {
     }
 }
 
-/// A copy; in wasm the compiler would make the shortest an engine's `memory.copy`, too.
+/// Copies a slice. In wasm, the compiler turns even the shortest copy into a call to `memory.copy`.
 fn copied<T: Copy>(from: &[T], to: &mut [T]) {
     if from.len() > 16 {
         return to.copy_from_slice(from);
@@ -182,20 +182,20 @@ fn copied<T: Copy>(from: &[T], to: &mut [T]) {
     }
 }
 
-/// What stands in the padding.
+/// Padding modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// The filling.
+    /// The fill value.
     Constant,
     /// The outermost value.
     Edge,
     /// Mirrored at the outermost value, which is not repeated.
     Reflect,
-    /// From the other end.
+    /// Continued from the opposite end.
     Wrap,
 }
 
-/// Positions for [`select`] that pad an axis.
+/// Returns the positions for [`select`] that pad an axis.
 pub fn padded(
     size: usize,
     before: usize,
@@ -229,7 +229,7 @@ pub fn padded(
     Ok((0..total).map(position).collect())
 }
 
-/// Positions for [`select`]: `count` of them from `start`, `step` apart (backwards where it is negative).
+/// Returns `count` positions for [`select`] from `start` on. A negative `step` goes backwards.
 pub fn stepped(start: usize, step: isize, count: usize) -> Vec<Option<usize>> {
     (0..count)
         .map(|at| {
@@ -239,12 +239,12 @@ pub fn stepped(start: usize, step: isize, count: usize) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// In what order the values of a block lie in the channels.
+/// Order of a block's values in the channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOrder {
-    /// ONNX's DCR: the block's row, its column, then the channel.
+    /// ONNX's DCR: block row, block column, channel.
     BlockFirst,
-    /// ONNX's CRD: the channel, then the block's row and column.
+    /// ONNX's CRD: channel, block row, block column.
     ChannelFirst,
 }
 
@@ -260,7 +260,7 @@ pub fn depth_to_space(
     if area == 0 {
         return Err(Error::Zero { what: "the block" });
     }
-    equal("channels, over the block", channels / area * area, channels)?;
+    equal("channels in whole blocks", channels / area * area, channels)?;
     let inner = channels / area;
     match order {
         BlockOrder::BlockFirst => {
@@ -286,13 +286,13 @@ pub fn space_to_depth(
     if block == 0 {
         return Err(Error::Zero { what: "the block" });
     }
-    equal("height, over the block", height / block * block, height)?;
-    equal("width, over the block", width / block * block, width)?;
+    equal("height in whole blocks", height / block * block, height)?;
+    equal("width in whole blocks", width / block * block, width)?;
     let run = product("a block's row", &[block, channels])?;
     swapped(values, [height / block, block, width / block], run, output)
 }
 
-/// Runs of so many bytes, [outer, a, b] of them, as [outer, b, a].
+/// Transposes runs of bytes from [outer, a, b] to [outer, b, a].
 fn swapped(
     values: &[u8],
     [outer, a, b]: [usize; 3],

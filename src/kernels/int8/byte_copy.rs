@@ -1,7 +1,7 @@
-//! Short copies of bytes. In wasm the compiler would make each an engine's `memory.copy`, which costs more than the
-//! few dozen bytes of a pixel are worth; here they are vectors.
+//! Short byte copies as vector moves. In wasm the compiler would emit calls to `memory.copy`, which
+//! cost more than the few dozen bytes of a pixel.
 
-/// Copies bytes between slices of one length.
+/// Copies between slices of equal length.
 #[inline]
 pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "one length");
@@ -11,7 +11,7 @@ pub(super) fn copy(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Writes bytes as i16, low byte first.
+/// Widens bytes to little-endian i16.
 #[inline]
 pub(super) fn widen(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len() * 2, to.len(), "two bytes for one");
@@ -23,24 +23,25 @@ pub(super) fn widen(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The most bytes that [`copy_over`] and [`widen_over`] write behind what they are asked for.
+/// Maximum overrun of [`copy_over`] and [`widen_over`] in bytes.
 pub(super) const OVER: usize = 16;
 
-/// Copies the first `count` bytes in whole vectors, which write over what comes next; false where it is not there.
+/// Copies the first `count` bytes in whole vectors, which overrun the end. Returns false if there
+/// is no room for that.
 #[inline(always)]
 #[must_use]
 pub(super) fn copy_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
     over(from, count, to, |bytes: &[u8; 16]| *bytes)
 }
 
-/// Writes the first `count` bytes as i16, in the same way.
+/// Widens the first `count` bytes to i16 in whole vectors, as [`copy_over`] copies them.
 #[inline(always)]
 #[must_use]
 pub(super) fn widen_over(from: &[u8], count: usize, to: &mut [u8]) -> bool {
     over(from, count, to, widened)
 }
 
-/// Makes a vector of every so many bytes.
+/// Converts every `BYTES` bytes to one vector.
 #[inline(always)]
 fn over<const BYTES: usize>(
     from: &[u8],
@@ -59,7 +60,7 @@ fn over<const BYTES: usize>(
     true
 }
 
-/// Eight bytes as i16.
+/// Widens eight bytes to i16.
 #[inline(always)]
 fn widened(bytes: &[u8; 8]) -> [u8; 16] {
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -75,8 +76,8 @@ mod simd128 {
     pub(super) fn copy(from: &[u8], to: &mut [u8]) {
         let count = from.len();
         let (from, to) = (from.as_ptr(), to.as_mut_ptr());
-        // SAFETY: every access ends at or before `count` in slices of that length. A last one that overlaps the
-        // one before it writes the same bytes again.
+        // SAFETY: every access ends at or before `count`, the length of both slices. The last
+        // vector may overlap the one before; it rewrites the same bytes.
         unsafe {
             if count >= 16 {
                 let mut at = 0;
@@ -110,7 +111,7 @@ mod simd128 {
     #[inline(always)]
     pub(super) fn widened(bytes: &[u8; 8]) -> [u8; 16] {
         let mut words = [0; 16];
-        // SAFETY: eight bytes, and sixteen.
+        // SAFETY: reads eight bytes and writes sixteen.
         unsafe {
             v128_store(
                 words.as_mut_ptr().cast(),

@@ -1,14 +1,14 @@
-//! The greatest magnitude of each channel.
+//! Maximum magnitude per channel.
 
-use crate::vectors::in_vectors;
+use crate::dispatch::vectorized;
 
-/// Raises the greatest finite magnitude of each channel to what is in `values`, whose rows have `inner` neighbours of one channel after
-/// another.
+/// Raises each channel's maximum to the finite magnitudes in `values`. Channels follow each other
+/// in runs of `inner` values.
 pub fn raise_magnitudes(greatest: &mut [f32], values: &[f32], inner: usize) {
     if greatest.is_empty() || inner == 0 {
         return;
     }
-    in_vectors(|| match inner {
+    vectorized(|| match inner {
         1 => {
             for row in values.chunks_exact(greatest.len()) {
                 for (greatest, &value) in greatest.iter_mut().zip(row) {
@@ -19,17 +19,16 @@ pub fn raise_magnitudes(greatest: &mut [f32], values: &[f32], inner: usize) {
         _ => {
             for row in values.chunks_exact(greatest.len() * inner) {
                 for (greatest, values) in greatest.iter_mut().zip(row.chunks_exact(inner)) {
-                    let found = values
-                        .iter()
-                        .fold(0, |found, &value| finite(value).max(found));
-                    *greatest = greatest.max(f32::from_bits(found as u32));
+                    let max = values.iter().fold(0, |max, &value| finite(value).max(max));
+                    *greatest = greatest.max(f32::from_bits(max as u32));
                 }
             }
         }
     });
 }
 
-/// The bits of a magnitude, which are in the order of magnitudes; those of zero for what is infinite or no number.
+/// Returns the bits of the magnitude, whose integer order is the order of magnitudes. NaN and
+/// infinities give the bits of zero.
 #[inline(always)]
 fn finite(value: f32) -> i32 {
     let bits = value.abs().to_bits() as i32;
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_channel_has_its_greatest_finite_magnitude() {
+    fn each_channel_keeps_its_maximum_finite_magnitude() {
         for (channels, inner, images) in [(1, 1, 1), (3, 1, 5), (2, 37, 3), (5, 64, 2), (17, 1, 40)]
         {
             let count = channels * inner * images;

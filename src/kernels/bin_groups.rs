@@ -1,21 +1,25 @@
-//! Bins of a histogram taken together, for what is lost by it (`calibrate/methods/entropy.rs` derives it).
+//! Sums over groups of histogram bins, for the information lost by merging bins.
+//! `calibrate/methods/entropy.rs` derives them.
 
 use core::ops::Range;
 
 use crate::log2;
 
-/// Running sums over bins: entry i is of the bins before bin i.
+/// Prefix sums over bins: entry i covers the bins before bin i.
 #[derive(Clone, Copy, Debug)]
-pub struct Running<'a> {
-    /// How much they hold.
+pub struct PrefixSums<'a> {
+    /// Prefix sums of the counts.
     pub mass: &'a [f64],
-    /// How many of them hold anything.
+    /// Prefix counts of the non-empty bins.
     pub filled: &'a [f64],
 }
 
-impl Running<'_> {
-    /// Takes off a sum, for each of so many groups of these bins, what it holds times the logarithm of that over its bins that hold
-    /// anything; the first and the last also have what lies outside, below and above. The sum, and how many groups hold anything.
+impl PrefixSums<'_> {
+    /// Subtracts `(m + outside) · log2(m / f)` from a sum for each group of these bins. `m` is the
+    /// group's mass and `f` its number of non-empty bins. `outside` is the mass below for the
+    /// first group and the mass above for the last.
+    ///
+    /// Returns the sum and the number of non-empty groups.
     pub fn less_groups(
         &self,
         mut sum: f64,
@@ -46,19 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_group_counts_with_what_it_holds() {
-        // Bins of 0, 4, 0, 2, 2, 8; of those from the second on two groups: 4 in one bin, 12 in three.
-        let running = Running {
+    fn groups_match_the_definition() {
+        // Bins 0, 4, 0, 2, 2, 8. From the second bin on, two groups: 4 in one bin, 12 in three.
+        let prefix = PrefixSums {
             mass: &[0.0, 0.0, 4.0, 4.0, 6.0, 8.0, 16.0],
             filled: &[0.0, 0.0, 1.0, 1.0, 2.0, 3.0, 4.0],
         };
-        let (sum, groups) = running.less_groups(100.0, 1..6, 2, [1.0, 3.0]);
+        let (sum, groups) = prefix.less_groups(100.0, 1..6, 2, [1.0, 3.0]);
         assert!(
             (sum - (100.0 - 5.0 * 2.0 - 15.0 * 2.0)).abs() < 1e-12,
             "{sum}"
         );
         assert_eq!(groups, 2.0);
-        let (sum, groups) = running.less_groups(0.0, 0..1, 1, [0.0; 2]);
+        let (sum, groups) = prefix.less_groups(0.0, 0..1, 1, [0.0; 2]);
         assert_eq!((sum, groups), (0.0, 0.0));
     }
 }

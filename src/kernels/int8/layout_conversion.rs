@@ -1,45 +1,51 @@
-//! Channels first to channels last and back, converting on the way.
+//! Conversion between NCHW and NHWC, with optional quantization or dequantization.
 //!
-//! Tile by tile: a tile is read in runs, turned in registers, and written in runs.
+//! Tiles are read in runs, transposed in registers, and written in runs.
 
-use super::convert::{Change, Dequantize, MANY, Quantize, Same, Scale};
+use super::convert::{Convert, Dequantize, Identity, LANES, Quantize, Scale};
 use super::error::{Error, at_least, span};
 
-/// [pixels, channels] to [channels, pixels]: channels first. A pixel begins every `stride` values.
+/// NHWC to NCHW: [pixels, channels] to [channels, pixels]. Pixels are `stride` values apart.
 pub fn to_channels_first<T: Copy + Default>(
     values: &[T],
     stride: usize,
     size: [usize; 2],
     output: &mut [T],
 ) -> Result<(), Error> {
-    to_first(values, stride, size, output, Same)
+    to_nchw(values, stride, size, output, Identity)
 }
 
-/// [channels, pixels] to [pixels, channels]: channels last. A channel begins every `apart` values, a pixel every `stride` values
-/// of the output.
+/// NCHW to NHWC: [channels, pixels] to [pixels, channels]. Input channels are `channel_stride`
+/// values apart, output pixels `stride`.
 pub fn to_channels_last<T: Copy + Default>(
     values: &[T],
-    apart: usize,
+    channel_stride: usize,
     size: [usize; 2],
     output: &mut [T],
     stride: usize,
 ) -> Result<(), Error> {
-    to_last(values, apart, size, (output, stride), Same)
+    to_nhwc(values, channel_stride, size, (output, stride), Identity)
 }
 
-/// The same, quantizing on the way: floats with channels first come in.
+/// NCHW floats to NHWC bytes, quantized.
 pub fn quantize_to_channels_last(
     values: &[f32],
-    apart: usize,
+    channel_stride: usize,
     size: [usize; 2],
     to: Scale,
     output: &mut [u8],
     stride: usize,
 ) -> Result<(), Error> {
-    to_last(values, apart, size, (output, stride), Quantize::new(to))
+    to_nhwc(
+        values,
+        channel_stride,
+        size,
+        (output, stride),
+        Quantize::new(to),
+    )
 }
 
-/// Channels first, dequantizing on the way: floats with channels first come out.
+/// NHWC bytes to NCHW floats, dequantized.
 pub fn dequantize_to_channels_first(
     values: &[u8],
     stride: usize,
@@ -47,16 +53,16 @@ pub fn dequantize_to_channels_first(
     from: Scale,
     output: &mut [f32],
 ) -> Result<(), Error> {
-    to_first(values, stride, size, output, Dequantize::new(from))
+    to_nchw(values, stride, size, output, Dequantize::new(from))
 }
 
-/// Channels first, what is written made of what is turned.
-fn to_first<F: Copy + Default, T: Copy>(
+/// NHWC to NCHW, converting after the transpose.
+fn to_nchw<F: Copy + Default, T: Copy>(
     values: &[F],
     stride: usize,
     [pixels, channels]: [usize; 2],
     output: &mut [T],
-    made: impl Change<F, T>,
+    conversion: impl Convert<F, T>,
 ) -> Result<(), Error> {
     let read = Rows {
         stride,
@@ -66,53 +72,53 @@ fn to_first<F: Copy + Default, T: Copy>(
         stride: pixels,
         length: pixels,
     };
-    turn((values, read), (output, write), true, Same, made)
+    convert_layout((values, read), (output, write), true, Identity, conversion)
 }
 
-/// Channels last, what is turned made of what is read.
-fn to_last<F: Copy, T: Copy + Default>(
+/// NCHW to NHWC, converting before the transpose.
+fn to_nhwc<F: Copy, T: Copy + Default>(
     values: &[F],
-    apart: usize,
+    channel_stride: usize,
     [channels, pixels]: [usize; 2],
     (output, stride): (&mut [T], usize),
-    made: impl Change<F, T>,
+    conversion: impl Convert<F, T>,
 ) -> Result<(), Error> {
     let read = Rows {
-        stride: apart,
+        stride: channel_stride,
         length: pixels,
     };
     let write = Rows {
         stride,
         length: channels,
     };
-    turn((values, read), (output, write), false, made, Same)
+    convert_layout((values, read), (output, write), false, conversion, Identity)
 }
 
-/// How many rows and columns a tile has: as many bytes as a vector.
-const TILE: usize = MANY;
+/// Rows and columns of a tile: the bytes of a vector.
+const TILE: usize = LANES;
 
-/// The colours of a picture, whose pixels lie one behind the other.
-const COLOURS: usize = 3;
+/// Channels of an RGB picture without padding.
+const RGB: usize = 3;
 
-/// How many pixels are turned before the next channels: so many that each page of memory that a channel lies in is come to once, so few
-/// that the pixels, which are touched again for each sixteen channels, are near.
-const PIXELS: usize = 64 * TILE;
+/// Pixels transposed before the next channels. Large enough to visit each page of a channel once.
+/// Small enough to keep the pixels in cache, since every sixteen channels touch them again.
+const PIXEL_RUN: usize = 64 * TILE;
 
-/// Rows of a matrix that lie `stride` values apart.
+/// Rows of a matrix, `stride` values apart.
 #[derive(Clone, Copy)]
 struct Rows {
     stride: usize,
     length: usize,
 }
 
-/// Turns rows into columns; `pixels` says whether the rows that are read are pixels. What is turned is what `before` makes of
-/// the values; `after` makes of that what is written.
-fn turn<F: Copy, M: Copy + Default, T: Copy>(
+/// Transposes a matrix. `pixels` is true if the input rows are pixels. `before` converts values
+/// before the transpose, `after` behind it.
+fn convert_layout<F: Copy, M: Copy + Default, T: Copy>(
     (values, read): (&[F], Rows),
     (output, write): (&mut [T], Rows),
     pixels: bool,
-    before: impl Change<F, M>,
-    after: impl Change<M, T>,
+    before: impl Convert<F, M>,
+    after: impl Convert<M, T>,
 ) -> Result<(), Error> {
     let (tall, wide) = (write.length, read.length);
     at_least(
@@ -126,12 +132,12 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
         span("the output", wide, write.stride, tall)?,
     )?;
     let mut tile = [[M::default(); TILE]; TILE];
-    let mut turned = tile;
+    let mut transposed = tile;
     for (first, begin) in tiles(tall, wide, pixels) {
         let (rows, columns) = (TILE.min(tall - first), TILE.min(wide - begin));
         for (row, tile) in tile[..rows].iter_mut().enumerate() {
             let from = &values[(first + row) * read.stride + begin..];
-            // Of a narrow tile what is read beyond it is turned, too, and not written.
+            // A narrow tile also transposes values beyond its columns, which are not written.
             match from.first_chunk::<TILE>() {
                 Some(whole) => {
                     *tile = before.many(whole);
@@ -143,15 +149,15 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
                 }
             }
         }
-        if rows == COLOURS && write.stride == COLOURS && columns == TILE {
-            let mixed = interleave(&tile);
-            let to = &mut output[begin * COLOURS..][..COLOURS * TILE];
-            for (to, made) in to.as_chunks_mut::<TILE>().0.iter_mut().zip(&mixed) {
-                *to = after.many(made);
+        if rows == RGB && write.stride == RGB && columns == TILE {
+            let interleaved = interleave(&tile);
+            let to = &mut output[begin * RGB..][..RGB * TILE];
+            for (to, conversion) in to.as_chunks_mut::<TILE>().0.iter_mut().zip(&interleaved) {
+                *to = after.many(conversion);
             }
             continue;
         }
-        // Of few rows most of a tile would be turned for nothing.
+        // With few rows, most of the tile would be empty.
         if rows < TILE / 2 {
             for column in 0..columns {
                 let to = &mut output[(begin + column) * write.stride + first..][..rows];
@@ -161,15 +167,15 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
             }
             continue;
         }
-        transpose(&tile, &mut turned);
-        for (column, made) in turned[..columns].iter().enumerate() {
+        transpose(&tile, &mut transposed);
+        for (column, conversion) in transposed[..columns].iter().enumerate() {
             let to = &mut output[(begin + column) * write.stride + first..];
             match to.first_chunk_mut::<TILE>() {
                 Some(whole) if rows == TILE => {
-                    *whole = after.many(made);
+                    *whole = after.many(conversion);
                 }
                 _ => {
-                    for (to, &from) in to[..rows].iter_mut().zip(made) {
+                    for (to, &from) in to[..rows].iter_mut().zip(conversion) {
                         *to = after.one(from);
                     }
                 }
@@ -179,40 +185,43 @@ fn turn<F: Copy, M: Copy + Default, T: Copy>(
     Ok(())
 }
 
-/// The first row and column of each tile.
+/// Returns the first row and column of each tile.
 fn tiles(tall: usize, wide: usize, pixels: bool) -> impl Iterator<Item = (usize, usize)> {
     let (long, short) = if pixels { (tall, wide) } else { (wide, tall) };
-    let blocks = (0..long).step_by(PIXELS);
+    let blocks = (0..long).step_by(PIXEL_RUN);
     let tiles = blocks.flat_map(move |block| {
-        let end = long.min(block + PIXELS);
+        let end = long.min(block + PIXEL_RUN);
         let bands = (0..short).step_by(TILE);
         bands.flat_map(move |band| (block..end).step_by(TILE).map(move |at| (at, band)))
     });
     tiles.map(move |(at, band)| if pixels { (at, band) } else { (band, at) })
 }
 
-/// The first three rows of a tile as pixels of three colours.
+/// Interleaves the first three rows of a tile into RGB pixels.
 #[inline(always)]
-fn interleave<T: Copy + Default>(tile: &[[T; TILE]; TILE]) -> [[T; TILE]; COLOURS] {
-    let mut mixed = [[T::default(); TILE]; COLOURS];
+fn interleave<T: Copy + Default>(tile: &[[T; TILE]; TILE]) -> [[T; TILE]; RGB] {
+    let mut interleaved = [[T::default(); TILE]; RGB];
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     if size_of::<T>() == 1 {
-        let (tile, to) = (std::ptr::from_ref(tile), std::ptr::from_mut(&mut mixed));
-        // SAFETY: as large and as aligned, and any bytes that are `T`s in one order are in another.
+        let (tile, to) = (
+            std::ptr::from_ref(tile),
+            std::ptr::from_mut(&mut interleaved),
+        );
+        // SAFETY: `T` is one byte wide and aligned, and any permutation of valid `T`s is valid.
         unsafe { interleave_bytes(&*tile.cast(), &mut *to.cast()) };
-        return mixed;
+        return interleaved;
     }
-    let flat = mixed.as_flattened_mut();
-    for (pixel, colours) in flat.as_chunks_mut::<COLOURS>().0.iter_mut().enumerate() {
-        *colours = std::array::from_fn(|colour| tile[colour][pixel]);
+    let flat = interleaved.as_flattened_mut();
+    for (pixel, pixel_values) in flat.as_chunks_mut::<RGB>().0.iter_mut().enumerate() {
+        *pixel_values = std::array::from_fn(|channel| tile[channel][pixel]);
     }
-    mixed
+    interleaved
 }
 
-/// Two shuffles a vector: the first brings two colours together, the second the third into their gaps.
+/// Two shuffles per vector: the first combines two channels, the second inserts the third.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 #[inline(always)]
-fn interleave_bytes(tile: &[[u8; TILE]; TILE], mixed: &mut [[u8; TILE]; COLOURS]) {
+fn interleave_bytes(tile: &[[u8; TILE]; TILE], interleaved: &mut [[u8; TILE]; RGB]) {
     use core::arch::wasm32::{u8x16_shuffle, v128_load, v128_store};
     // SAFETY: sixteen bytes each.
     let load = |row: usize| unsafe { v128_load(tile[row].as_ptr().cast()) };
@@ -224,31 +233,33 @@ fn interleave_bytes(tile: &[[u8; TILE]; TILE], mixed: &mut [[u8; TILE]; COLOURS]
         u8x16_shuffle::<0, 21, 2, 3, 22, 5, 6, 23, 8, 9, 24, 11, 12, 25, 14, 15>(second, b);
     let third = u8x16_shuffle::<0, 11, 27, 0, 12, 28, 0, 13, 29, 0, 14, 30, 0, 15, 31, 0>(r, g);
     let third = u8x16_shuffle::<26, 1, 2, 27, 4, 5, 28, 7, 8, 29, 10, 11, 30, 13, 14, 31>(third, b);
-    for (to, vector) in mixed.iter_mut().zip([first, second, third]) {
+    for (to, vector) in interleaved.iter_mut().zip([first, second, third]) {
         // SAFETY: as above.
         unsafe { v128_store(to.as_mut_ptr().cast(), vector) };
     }
 }
 
-/// Writes the columns of a tile as rows. Not by value: a copy of so many bytes would be the engine's `memory.copy`, a call.
+/// Transposes a tile. Passed by reference: a copy of this size would be a call to `memory.copy`.
 #[inline(always)]
-fn transpose<T: Copy>(tile: &[[T; TILE]; TILE], turned: &mut [[T; TILE]; TILE]) {
+fn transpose<T: Copy>(tile: &[[T; TILE]; TILE], transposed: &mut [[T; TILE]; TILE]) {
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     if size_of::<T>() == 1 {
-        let (tile, turned) = (std::ptr::from_ref(tile), std::ptr::from_mut(turned));
-        // SAFETY: as large and as aligned, and any bytes that are `T`s in one order are in another.
-        return unsafe { transpose_bytes(&*tile.cast(), &mut *turned.cast()) };
+        let (tile, transposed) = (std::ptr::from_ref(tile), std::ptr::from_mut(transposed));
+        // SAFETY: `T` is one byte wide and aligned, and any permutation of valid `T`s is valid.
+        return unsafe { transpose_bytes(&*tile.cast(), &mut *transposed.cast()) };
     }
-    for (column, row) in turned.iter_mut().enumerate() {
+    for (column, row) in transposed.iter_mut().enumerate() {
         *row = std::array::from_fn(|at| tile[at][column]);
     }
 }
 
-/// Four rounds, each of which interleaves a row with the one eight further on. Written out, since of a loop over sixteen vectors the
-/// compiler makes one over memory, which takes three times as long.
+/// Four rounds, each of which interleaves row i with row i + 8.
+///
+/// Written out: the compiler keeps a loop over sixteen vectors in memory, which takes three times
+/// as long.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 #[inline(always)]
-fn transpose_bytes(tile: &[[u8; TILE]; TILE], turned: &mut [[u8; TILE]; TILE]) {
+fn transpose_bytes(tile: &[[u8; TILE]; TILE], transposed: &mut [[u8; TILE]; TILE]) {
     use core::arch::wasm32::{u8x16_shuffle, v128, v128_load, v128_store};
     #[inline(always)]
     fn first(a: v128, b: v128) -> v128 {
@@ -274,6 +285,7 @@ fn transpose_bytes(tile: &[[u8; TILE]; TILE], turned: &mut [[u8; TILE]; TILE]) {
     let rows = round!(rows, 0 1 2 3 4 5 6 7);
     let rows = round!(rows, 0 1 2 3 4 5 6 7);
     // SAFETY: as above.
-    let mut store = |row: usize| unsafe { v128_store(turned[row].as_mut_ptr().cast(), rows[row]) };
+    let mut store =
+        |row: usize| unsafe { v128_store(transposed[row].as_mut_ptr().cast(), rows[row]) };
     each!(store; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
 }
