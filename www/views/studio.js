@@ -12,9 +12,6 @@ import { settingsPanel } from './settings.js';
 import { openingPanel, runPanel } from './run.js';
 import { overview } from './overview.js';
 import { layersView } from './layers.js';
-import { graphView } from './graph.js';
-import { timelineView } from './timeline.js';
-import { compareView } from './compare.js';
 import { inspector } from './inspector.js';
 import { problemPanel } from './problem.js';
 import { foot } from './foot.js';
@@ -82,9 +79,9 @@ function regions(isOpening, phase) {
       ...tabs('Views', tab, [
         ['overview', 'Overview', () => overview(phase)],
         ['layers', 'Layers', layersView],
-        ['graph', 'Graph', graphView],
-        ['timeline', 'Timeline', timelineView],
-        ['compare', 'Compare', compareView],
+        ['graph', 'Graph', async () => (await import('./graph.js')).graphView()],
+        ['timeline', 'Timeline', async () => (await import('./timeline.js')).timelineView()],
+        ['compare', 'Compare', async () => (await import('./compare.js')).compareView()],
       ]),
     ),
     h('aside', { class: 'right', 'aria-label': 'The selected layer', hidden: () => selected.value === '' || !['layers', 'graph'].includes(tab.value) }, inspector()),

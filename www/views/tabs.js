@@ -1,5 +1,8 @@
 // @ts-check
-/** Tabs as the keyboard expects them: arrows, Home and End move, Tab goes into the panel. A panel is built when it is first shown. */
+/**
+ * Tabs as the keyboard expects them: arrows, Home and End move, Tab goes into the panel. A panel is built, and its code loaded, when it
+ * is first shown.
+ */
 
 import { h } from '../dom.js';
 import { effect } from '../signals.js';
@@ -8,7 +11,7 @@ import { effect } from '../signals.js';
  * @template {string} K
  * @param {string} label
  * @param {import('../signals.js').Signal<K>} chosen
- * @param {[K, string, () => Node][]} list key, name, panel
+ * @param {[K, string, () => Node | Promise<Node>][]} list key, name, panel
  */
 export function tabs(label, chosen, list) {
   /** @param {KeyboardEvent} event */
@@ -35,11 +38,19 @@ export function tabs(label, chosen, list) {
   const panels = list.map(([key, , build]) => {
     const panel = h('div', { role: 'tabpanel', id: `panel-${key}`, class: 'tabpanel', 'aria-labelledby': `tab-${key}`, tabindex: 0, hidden: () => chosen.value !== key });
     let built = false;
+    const show = async () => {
+      try {
+        panel.replaceChildren(await build());
+      } catch (error) {
+        built = false;
+        panel.replaceChildren(h('p', { class: 'callout bad', role: 'alert' }, `This view could not be loaded (${/** @type {Error} */ (error).message}). Check the connection, then open the tab again.`));
+      }
+    };
     effect(() => {
       if (chosen.value !== key || built) return;
       built = true;
       // Later, outside of this effect: what is live in the panel would end with its next run.
-      queueMicrotask(() => panel.append(build()));
+      queueMicrotask(() => void show());
     });
     return panel;
   });
