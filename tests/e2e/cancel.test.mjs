@@ -6,6 +6,9 @@ import { inBrowsers } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
+/** So many photos that a run is still under way at the last of the moments, also on a fast machine. */
+const many = 120;
+
 /** Where in a run cancel is pressed, in milliseconds after its stage has begun. */
 const moments = [0, 90, 250, 410, 600];
 
@@ -27,8 +30,7 @@ const cancel = (visit) => visit.tab.evaluate(() => new Promise((resolve) => {
 inBrowsers('cancel', (visit) => {
   for (const plain of [false, true]) {
     test(`a run is cancelled at once and run again, ${plain ? 'plain' : 'isolated'}`, (t) => visit({ plain }, async (visit) => {
-      // Enough of them that a run is still under way at the last moment.
-      await visit.ready(48);
+      await visit.ready(many);
       const took = [];
       for (const moment of moments) {
         await visit.tab.click('#run');
@@ -55,15 +57,15 @@ inBrowsers('cancel', (visit) => {
 
   test('a calibration is stopped and what it has seen is used; the next run sees all', () => visit({}, async (visit) => {
     const { tab } = visit;
-    await visit.ready(48);
+    await visit.ready(many);
     await tab.click('#run');
     await tab.waitForSelector('#enough:not([aria-disabled])');
     await tab.click('#enough');
     await visit.finished();
     const said = await visit.text('#partial');
-    const seen = Number(/after (\d+) of 48 samples/.exec(said)?.[1]);
-    assert.ok(seen > 0 && seen < 48, said);
-    assert.match(await visit.text('#made'), new RegExp(`${seen} of 48 samples`));
+    const seen = Number(/after (\d+) of \d+ samples/.exec(said)?.[1]);
+    assert.ok(seen > 0 && seen < many && said.includes(`of ${many} samples`), said);
+    assert.match(await visit.text('#made'), new RegExp(`${seen} of ${many} samples`));
     assert.match((await visit.downloaded('.yaml')).toString(), new RegExp(`samples: ${seen}\\b`));
     assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     // Another setting needs no other calibration, and says again what its ranges are of.
@@ -72,7 +74,7 @@ inBrowsers('cancel', (visit) => {
     await tab.click('[aria-label="Keep _conv_stem float"]');
     await tab.waitForFunction(() => document.querySelectorAll('.tried tbody tr').length === 2);
     await tab.click('#tab-overview');
-    assert.match(await visit.text('#partial'), new RegExp(`after ${seen} of 48`));
+    assert.match(await visit.text('#partial'), new RegExp(`after ${seen} of ${many}`));
     // What comes in while it runs doesn't push the buttons away from under the pointer.
     await tab.evaluate(() => {
       const places = (/** @type {any} */ (window).places = new Set());
