@@ -201,6 +201,14 @@ impl Session {
         &self.card
     }
 
+    /// Refuses a model that is quantized already, before anybody looks at its samples.
+    pub fn refuse_quantized(&self) -> Result<(), Error> {
+        if self.card.already_quantized {
+            quantize::refuse_quantized(&Model::from_proto(self.header.clone())?)?;
+        }
+        Ok(())
+    }
+
     /// Begins a scope of the caller's own in the report, around whatever follows.
     pub fn begin_scope(&mut self, message: &str) {
         self.profiler.begin_scope(message);

@@ -48,6 +48,10 @@ fn a_model_that_cannot_be_quantized_is_refused() {
     refused(&folder, &QUANTIZE, &["m.onnx", "Frobnicate"]);
     save(&folder, "m.onnx", &models::already_quantized());
     refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
+    // Whatever the samples are: they would do as little for it in another shape.
+    let other = npz("x", &[1, 2], &[0.0; 2]);
+    (0..4).for_each(|i| fs::write(folder.join(format!("data/s{i}.npz")), &other).unwrap());
+    refused(&folder, &QUANTIZE, &["m.onnx", "quantized already"]);
 }
 
 #[test]

@@ -195,7 +195,8 @@ def hold(model, sample, folder, largest=np.inf, peer=None):
     """Octet's run of a model against ONNX Runtime's of its parts, or of those of `peer`."""
     plain, seen, held = watch(model, watched(model), sample, folder)
     steps = roundings(model)
-    tensors = {one.tensor: one.integers(seen[one.seen]) for one in steps}
+    # ONNX Runtime takes no numpy scalar, which a tensor without axes becomes.
+    tensors = {one.tensor: np.asarray(one.integers(seen[one.seen])) for one in steps}
     cut = parts(peer or model, sample, tensors, largest)
     given = sample | tensors
     (made,) = judge.run(

@@ -114,6 +114,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         &options.model,
         &open::data(&options.model, &session),
     )?;
+    session
+        .refuse_quantized()
+        .map_err(|error| about(options, error))?;
     let (mut image_settings, proposed) =
         options
             .images
