@@ -68,6 +68,7 @@ inBrowsers('accessibility', (visit) => {
     await clean(visit, 'measured');
     for (const name of ['graph', 'timeline', 'compare']) {
       await tab.click(`#tab-${name}`);
+      await tab.waitForSelector(`#panel-${name} > *`);
       if (name === 'graph') await tab.waitForSelector('.graph-picture .box');
       if (name === 'compare') await tab.click('[data-linked=conv] .link');
       await clean(visit, name);
