@@ -29,7 +29,7 @@ pub(crate) use bulk::Bulk;
 pub use channels::Channels;
 pub use histogram::{HALF, Histogram};
 pub use meeting::Meeting;
-pub use methods::{Measure, Method, MethodError, SecondPassMissing};
+pub use methods::{METHODS, Measure, Method, MethodEntry, MethodError, SecondPassMissing};
 pub use moments::Moments;
 pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;

@@ -12,8 +12,9 @@ use crate::engine::{Step, Steps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor at the edge of a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LayerTensor")]
 pub struct Port {
     /// The value's name in the model.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct Port {
 }
 
 /// One layer of a run: a node of the model with what was fused into it, or a conversion.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer {
     /// The name of the node that does the work.
@@ -66,7 +67,7 @@ pub struct Layer {
 }
 
 /// All layers of a run, in the order they first run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTable {
     /// The rows.

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 /// How repeated measurements of one thing are spread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "TimingSummary")]
 pub struct Spread {
     /// Half of them are below.
     pub median: f64,

@@ -145,7 +145,7 @@ pub enum QuantizeError {
 }
 
 /// What a quantized tensor is in the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Made while the model runs.
@@ -157,7 +157,7 @@ pub enum Kind {
 }
 
 /// A tensor that is quantized and how.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuantizedTensor {
     /// Its name in the float model.
@@ -218,7 +218,7 @@ impl QuantizedTensor {
 }
 
 /// What became of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeChoice {
     /// Its name.

@@ -34,7 +34,7 @@ pub struct Glimpse {
 }
 
 /// A sample that is left out, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
     /// Its name.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::error::SampleError;
 
 /// One sample: its name and the paths of its files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SampleRef {
     /// The path of its one file, or of the folder that is the sample.
     pub name: String,

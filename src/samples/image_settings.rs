@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How a picture becomes a tensor. The default is what ImageNet classifiers are trained with.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
     /// How the picture gets the input's height and width.
@@ -31,7 +31,7 @@ pub struct ImageSettings {
 }
 
 /// How a picture gets the height and width of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Resize {
     /// The shorter side to a given length, then a crop from the centre.
@@ -45,7 +45,7 @@ pub enum Resize {
 }
 
 /// The order of a picture's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Layout {
@@ -54,7 +54,7 @@ pub enum Layout {
 }
 
 /// The order of a picture's colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Order {
@@ -128,7 +128,7 @@ impl ImageSettings {
 }
 
 /// What a person says of how pictures are read, over what is proposed for the model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs)] // each is that of `ImageSettings`
 pub struct ImageChanges {

@@ -66,8 +66,9 @@ pub struct InputSpec {
 }
 
 /// How samples are to be read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "SampleSettings")]
 pub struct Settings {
     /// How a picture becomes a tensor.
     pub image: ImageSettings,
@@ -82,7 +83,9 @@ pub struct Settings {
 }
 
 /// What becomes of a sample that can't be read or run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BadSamples {
     /// It is left out, with its reason, and the run goes on.

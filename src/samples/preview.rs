@@ -6,7 +6,7 @@ use super::error::type_name;
 use crate::tensor::{Tensor, Values};
 
 /// A tensor in a few numbers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Preview {
     /// The model's input it is for.
     pub input: String,

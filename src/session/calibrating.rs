@@ -14,7 +14,7 @@ use crate::quantize;
 use crate::samples::{self, Encoded, Refusal, Skipped};
 
 /// What a calibration saw.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationSummary {
     /// How many samples were run.

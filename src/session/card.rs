@@ -12,7 +12,7 @@ use crate::quantize;
 use crate::samples::{InputSpec, Proposal};
 
 /// A model's identity and contents.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
     /// The file's name.
@@ -50,7 +50,7 @@ pub struct Card {
 }
 
 /// A file beside the model that holds weights.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataFile {
     /// Where the model says that it is.
@@ -60,7 +60,7 @@ pub struct DataFile {
 }
 
 /// An input or output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
     /// Its name.
@@ -72,7 +72,7 @@ pub struct Port {
 }
 
 /// Nodes of one operator that stay float.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FloatOperator {
     /// The operator.

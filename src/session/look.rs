@@ -15,20 +15,8 @@ use crate::quantize::{self, ElementType, Plan, Settings, target_of};
 /// The most bars a histogram is shown with.
 const BARS: usize = 192;
 
-/// The methods whose ranges are shown side by side. Those that take a second pass over the samples are left out.
-const METHODS: [&str; 8] = [
-    "minmax",
-    "moving-average",
-    "percentile:99.999",
-    "percentile:99.99",
-    "percentile:99.9",
-    "entropy",
-    "mse",
-    "auto",
-];
-
 /// The nodes of a model in order and the values between them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GraphView {
     /// Each after those whose values it uses.
     pub nodes: Vec<NodeView>,
@@ -41,7 +29,7 @@ pub struct GraphView {
 }
 
 /// A node of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeView {
     /// What a person knows it by; the same as in a summary.
     pub name: String,
@@ -54,7 +42,7 @@ pub struct NodeView {
 }
 
 /// A value of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ValueView {
     /// Its element type.
     pub element: &'static str,
@@ -124,7 +112,7 @@ impl GraphView {
 }
 
 /// What calibration saw of a value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// The least and the greatest finite value.
     pub ends: Range,
@@ -167,7 +155,7 @@ impl Distribution {
             low,
             width,
             counts,
-            ranges: METHODS.into_iter().filter_map(range).collect(),
+            ranges: Method::choices().filter_map(range).collect(),
         })
     }
 }
@@ -193,7 +181,7 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// The least and the greatest value of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Channels {
     /// The axis along which the channels lie.
     pub axis: usize,
@@ -305,7 +293,7 @@ mod tests {
         let shown =
             Distribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
         let names: Vec<_> = shown.ranges.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, METHODS);
+        assert!(names.into_iter().eq(Method::choices()));
         assert_eq!(shown.ranges[0].1, Range::new(-1.0, 4.0));
     }
 

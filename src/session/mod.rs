@@ -115,7 +115,7 @@ pub struct Outcome {
 }
 
 /// What was done to the model.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// What became integers, or halves where it is `float16`: what `quantized` means of a node.

@@ -10,7 +10,7 @@ use crate::onnx::schema::ModelProto;
 use crate::samples::{self, Glimpse, InputSpec, Preview, Problem, Refusal, SampleError};
 
 /// A sample that can't be used as samples are read now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Misfit {
     /// Its name.

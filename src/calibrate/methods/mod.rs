@@ -7,6 +7,7 @@ mod auto;
 mod entropy;
 mod headroom;
 mod layerwise;
+mod list;
 mod mse;
 mod name;
 mod onnx_runtime;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::numpy_histogram::Layout;
 use super::{Observation, PowerOfTwo, Range, Target};
 
+pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;
 
 /// How a range is chosen. In settings, on the command line and in reports it stands as text, such as

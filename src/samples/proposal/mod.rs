@@ -21,7 +21,7 @@ use clues::Clues;
 use families::{Kind, Known};
 
 /// How pictures are probably to be read for a model, and why.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// The settings.
@@ -37,7 +37,7 @@ pub struct Proposal {
 }
 
 /// What speaks for a part of a proposal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// The part.
     pub of: Part,
@@ -48,7 +48,7 @@ pub struct Reason {
 }
 
 /// A part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Part {
@@ -59,7 +59,7 @@ pub enum Part {
 }
 
 /// How sure a part of a proposal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The file says it, or nothing else would run.

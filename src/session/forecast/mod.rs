@@ -55,7 +55,7 @@ pub struct Job<'a> {
 }
 
 /// What will be taken.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     /// How many samples it is told for.
