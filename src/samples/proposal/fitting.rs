@@ -172,7 +172,7 @@ impl<'a> Trial<'a> {
             return None;
         }
         (0..8).map(|power| 1u32 << power).find(|&multiple| {
-            // Odd multiples from about 96 on: a half of them must not be even by chance.
+            // Odd multiples from about 96 on, so that no larger power of two divides them.
             let odd = (96 / multiple) | 1;
             let sides = [odd, odd + 2, odd + 4].map(|times| times * multiple);
             sides
