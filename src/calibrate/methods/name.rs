@@ -1,4 +1,4 @@
-//! Methods as text: the same in settings, on the command line, in JavaScript and in reports.
+//! Names of the methods, identical in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,11 +22,11 @@ pub(super) const EXAMPLES: [&str; 12] = [
     "ort-entropy:2048/128",
 ];
 
-/// The names, as they are listed for a person.
+/// The names as listed in error messages.
 const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
                      auto, ort-percentile or ort-entropy";
 
-/// A text that is no method.
+/// A text that does not name a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
@@ -45,7 +45,7 @@ pub enum MethodError {
     },
 }
 
-/// What ONNX Runtime cuts at, and so do we where no number is given.
+/// Default percentage, as in ONNX Runtime.
 const PERCENT: f64 = 99.999;
 
 impl FromStr for Method {
@@ -105,8 +105,8 @@ impl FromStr for Method {
     }
 }
 
-/// Whether these are all the signs of a text: neither `+5` nor `1e1` is how a number is written here, nor in the schema of
-/// the settings.
+/// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
+/// allowed here, nor in the settings' schema.
 fn is_of(signs: &str, text: &str) -> bool {
     text.chars().all(|sign| signs.contains(sign))
 }
