@@ -29,11 +29,11 @@ pub enum FeedError {
     Run { sample: String, source: EngineError },
     #[error("stopped on request")]
     Stopped,
-    #[error("{0} samples are still being run: wait for them first")]
+    #[error("{0} samples are still running: wait until they end")]
     UnderWay(usize),
     #[error(
-        "the second pass over the samples saw {again} values of `{tensor}` and the first {first}: give the same \
-         samples both times"
+        "the second pass over the samples counted {again} values of `{tensor}` and the first {first}: use the same \
+         samples in both passes"
     )]
     OtherSamples {
         tensor: String,
@@ -41,8 +41,8 @@ pub enum FeedError {
         again: u64,
     },
     #[error(
-        "the samples are run again, and {again} of {first} were run to their end: give the same samples both times, or \
-         calibrate anew where one of them failed"
+        "the second pass completed {again} samples and the first {first}: use the same samples in both passes, or \
+         restart the calibration if a sample failed"
     )]
     OtherCount { first: usize, again: usize },
 }

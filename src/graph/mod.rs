@@ -34,15 +34,15 @@ pub enum GraphError {
     TwoConstants { value: String },
     #[error("node {node} has no operator type: the file is damaged; export the model again")]
     NoOperator { node: String },
-    #[error("node {node} makes the value {value}, which exists already: export the model again")]
+    #[error("node {node} produces the value {value}, which already exists: export the model again")]
     MadeTwice { value: String, node: String },
     #[error(
-        "node {node} uses the value {value}, which nothing makes: the file is damaged or was cut out of a larger model wrongly; export it again"
+        "node {node} uses the value {value}, which nothing produces: the file is damaged or was extracted wrongly from a larger model; export it again"
     )]
     Dangling { value: String, node: String },
-    #[error("the model's output {value} is made by no node: export the model again")]
+    #[error("no node produces the model's output {value}: export the model again")]
     NoOutput { value: String },
-    #[error("node {node} needs its own result: the graph has a cycle; export the model again")]
+    #[error("node {node} depends on its own output: the graph has a cycle; export the model again")]
     Cycle { node: String },
 }
 

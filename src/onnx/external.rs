@@ -15,14 +15,14 @@ use super::tensors;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ExternalError {
-    #[error("the model keeps weights in {}, which {} not here: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
+    #[error("the model stores weights in {}, which {} missing: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
     Missing { files: Vec<String> },
     #[error(
-        "tensor {tensor} is kept in another file, but the model doesn't say in which: export it again"
+        "tensor {tensor} is stored in another file, but the model does not name it: export it again"
     )]
     NoLocation { tensor: String },
     #[error(
-        "tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it"
+        "tensor {tensor} is stored in {path:?}, a path outside the model's folder, which is not allowed: export it again with the weights beside it"
     )]
     Path { tensor: String, path: String },
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
@@ -32,7 +32,7 @@ pub enum ExternalError {
         value: String,
     },
     #[error(
-        "tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model"
+        "tensor {tensor} is stored in bytes {start} to {end} of {file}, which has only {given}: the file is cut short or belongs to another model"
     )]
     TooShort {
         tensor: String,

@@ -24,7 +24,7 @@ pub enum ReadError {
         advice: &'static str,
     },
     #[error(
-        "the file has {given} bytes; one ONNX file ends at 2 GiB: export it with external data, the weights in a file beside it"
+        "the file has {given} bytes, more than the 2 GiB limit of an ONNX file: export it with external data, which puts the weights in a file beside it"
     )]
     TooLarge { given: usize },
     #[error("the model can't be opened: {0}")]
@@ -38,7 +38,7 @@ pub enum ReadError {
     )]
     NoOperatorSet,
     #[error(
-        "the model is of IR version {given}, the newest known here is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
+        "the model has IR version {given}, but the newest supported one is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
     )]
     TooNew { given: i64 },
     #[error(transparent)]

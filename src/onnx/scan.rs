@@ -27,7 +27,7 @@ pub const LIMITS: Limits = Limits {
 #[allow(missing_docs)]
 pub enum ScanError {
     #[error(
-        "the file ends {missing} bytes too early (it has {given}): it was cut short; download or export it again"
+        "the file was cut short: at least {missing} bytes are missing after its {given} bytes; download or export it again"
     )]
     Truncated { missing: usize, given: usize },
     #[error(
@@ -35,10 +35,10 @@ pub enum ScanError {
     )]
     Malformed { at: usize },
     #[error(
-        "its messages are nested more than {limit} deep (byte {at}): no real model is, so it is not opened"
+        "its messages are nested more than {limit} deep (byte {at}), deeper than in any real model; export it again"
     )]
     TooDeep { at: usize, limit: usize },
-    #[error("it holds more than {limit} messages and names: more than can be opened safely")]
+    #[error("it has more than {limit} messages and names, more than can be opened safely")]
     TooMany { limit: usize },
 }
 

@@ -11,16 +11,14 @@ use crate::tensor::{Tensor, Values};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum TensorError {
-    #[error(
-        "tensor {tensor} is of element type {given}, which is not known: export the model again"
-    )]
+    #[error("tensor {tensor} has the unknown element type {given}: export the model again")]
     Element { tensor: String, given: i32 },
     #[error(
         "tensor {tensor} has the impossible shape {dims:?}: the file is damaged; export it again"
     )]
     Shape { tensor: String, dims: Vec<i64> },
     #[error(
-        "tensor {tensor} holds {given} {unit}, its shape and type want {wanted}: the file is damaged; download or export it again"
+        "tensor {tensor} holds {given} {unit}, but its shape and type require {wanted}: the file is damaged; download or export it again"
     )]
     Length {
         tensor: String,
@@ -29,10 +27,10 @@ pub enum TensorError {
         unit: &'static str,
     },
     #[error(
-        "tensor {tensor} is kept in another file that is not here: add the file beside the model"
+        "tensor {tensor} is stored in another file, which is missing: add that file beside the model"
     )]
     External { tensor: String },
-    #[error("tensor {tensor} is {given:?}, where {wanted} were needed")]
+    #[error("tensor {tensor} has type {given:?}, but {wanted} are required")]
     Unsupported {
         tensor: String,
         given: DataType,

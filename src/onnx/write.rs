@@ -11,11 +11,11 @@ use super::schema::ModelProto;
 #[allow(missing_docs)]
 pub enum WriteError {
     #[error(
-        "the model would be a file of {bytes} bytes; one ONNX file ends at 2 GiB: keep fewer layers in float, or quantize a smaller model"
+        "the model needs a file of {bytes} bytes, more than the 2 GiB limit of ONNX: keep fewer layers in float, or quantize a smaller model"
     )]
     TooLarge { bytes: usize },
     #[error(
-        "there is no memory for a file of {bytes} bytes: close other pages or programs and try again"
+        "there is not enough memory for a file of {bytes} bytes: close other pages or programs and try again"
     )]
     Memory { bytes: usize },
 }

@@ -67,8 +67,8 @@ pub enum Measure {
 /// The extra pass over the samples that the method needs was not run.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the method {0} counts the samples a second time, once their range is known, and they were run only once: \
-     run them again after beginning its second pass"
+    "the method {0} needs a second pass over the samples, and they were run only once: start its second pass and \
+     run the same samples again"
 )]
 pub struct SecondPassMissing(pub Method);
 
@@ -142,9 +142,9 @@ impl Method {
     pub fn note(&self) -> Option<String> {
         match *self {
             Method::OrtEntropy { bins, levels } if self.second_pass().is_none() => Some(format!(
-                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels compares a single \
-                 candidate, the whole range: it is minmax. The method entropy searches, and so does \
-                 ort-entropy:2048/128"
+                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels has a single \
+                 candidate, the whole range, so it equals minmax. The methods entropy and \
+                 ort-entropy:2048/128 search for a better range"
             )),
             _ => None,
         }

@@ -35,8 +35,8 @@ pub enum MethodError {
     #[error("the calibration method \"{given}\" is not understood: write it as {form}")]
     Parameter { given: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but levels are made of whole bins: give as many bins as \
-         levels at least, bins first, as in ort-entropy:2048/128"
+        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
+         use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
     )]
     FewBins {
         given: String,
