@@ -11,7 +11,7 @@ pub(super) fn is_last(node: &NodeProto) -> bool {
     node.op_type.as_deref() == Some("NhwcMaxPool") || node.int("channels_last").unwrap_or(0) != 0
 }
 
-/// The same node for channels-first images.
+/// Converts a node to channels-first images.
 pub(super) fn as_first(node: &NodeProto) -> NodeProto {
     let mut first = node.clone();
     first.take("channels_last");
