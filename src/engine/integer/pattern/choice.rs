@@ -1,4 +1,5 @@
-//! Where of two quantized values. The condition comes from outside the region or is a constant.
+//! The Where operator on two quantized values. The condition comes from outside the region or is a
+//! constant.
 
 use super::Matcher;
 use super::elementwise::spreads;

@@ -255,7 +255,7 @@ pub(in super::super) enum Operation {
     Binary(Binary),
     /// Arithmetic with a real operand or result.
     Reals(Arithmetic),
-    /// Where: the second value where the condition is not zero, else the third.
+    /// The Where operator: the second value if the condition is not zero, else the third.
     Choice,
     /// Lookup table from bytes to reals.
     RealTable(Box<[f32; 256]>),

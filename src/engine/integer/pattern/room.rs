@@ -36,13 +36,13 @@ pub(super) fn of_weights(
     }
 }
 
-/// Checks a matched product, and replaces biases that would overflow where this keeps the output's
+/// Checks a matched product, and replaces biases that would overflow if this keeps the output's
 /// integers.
 ///
-/// A channel of almost zero weights can have a bias near the limits of int32, because ONNX
-/// Runtime's rule (ours too) chooses the smallest scale that holds the bias. Usually a Relu follows
-/// and the whole range of such a channel is outside one of its bounds. A smaller bias gives the
-/// same output and prevents overflow.
+/// A channel of almost zero weights can have a bias near the limits of int32. ONNX Runtime's rule,
+/// and ours, chooses the smallest scale that holds the bias. Usually a Relu follows and the whole
+/// range of such a channel is outside one of its bounds. A smaller bias gives the same output and
+/// prevents overflow.
 pub(super) fn fit(operation: &mut Operation, inputs: &[Operand], end: &End) -> Result<(), Reason> {
     let (weights, axis, groups, bias, factor) = match operation {
         Operation::Convolution {
