@@ -163,7 +163,7 @@ impl Weighted {
         }
     }
 
-    /// Optimal number of units per call, or a divisor of it.
+    /// Number of units per call that is most efficient; its multiples are too.
     pub(super) fn rows_together(&self) -> usize {
         match self {
             Weighted::Rows(_, weights) => weights.rows_together(),
