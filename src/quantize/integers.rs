@@ -1,4 +1,4 @@
-//! The integers of constants in a graph that is rewritten: made once, named, listed in the report.
+//! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
 use super::rewrite::{Rewriter, Stop, Weight};
 use super::scale::{QuantizationParameters, encoded};
@@ -8,7 +8,7 @@ use super::{Kind, QuantizedTensor};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// The names of integers, scale and zero point.
+/// The names of integers, scale and zero point of one tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Quantity {
     pub(super) integers: String,
@@ -16,17 +16,17 @@ pub(super) struct Quantity {
     pub(super) zero_point: String,
 }
 
-/// How a constant becomes integers.
+/// The integer representation of a constant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     pub(super) element: ElementType,
-    /// The axis along which each channel has a scale; `None` for one scale.
+    /// The channel axis; `None` for per-tensor.
     pub(super) axis: Option<usize>,
     pub(super) symmetric: bool,
     pub(super) reduce_range: bool,
 }
 
-/// Scales and zero points of a constant, from its smallest and largest numbers.
+/// Computes scales and zero points of a constant from its minimum and maximum.
 pub(super) fn parameters(
     tensor: &TensorProto,
     form: Form,
@@ -38,7 +38,7 @@ pub(super) fn parameters(
 }
 
 impl Rewriter<'_> {
-    /// Three free names like `name`.
+    /// Makes three unused names from `name`.
     pub(super) fn quantity(&mut self, name: &str) -> Quantity {
         Quantity {
             integers: self.fresh(&format!("{name}_quantized")),
@@ -47,7 +47,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// What `make` writes for a value or constant in some form; a second asker gets the first's.
+    /// Runs `make` for a tensor in a form once; later calls return the same names.
     pub(super) fn shared(
         &mut self,
         name: &str,
@@ -63,7 +63,7 @@ impl Rewriter<'_> {
         Ok(made)
     }
 
-    /// The integers of a weight as it lies; one form has one tag.
+    /// Writes the integers of a weight in its original layout; `tag` identifies the form.
     pub(super) fn as_it_lies(
         &mut self,
         weight: &Weight,
@@ -76,7 +76,8 @@ impl Rewriter<'_> {
         })
     }
 
-    /// Writes a constant's integers as they lie, scales and zero points in one row or single.
+    /// Writes a constant's integers in the original layout, with scales and zero points as a vector
+    /// or scalar.
     pub(super) fn write_constant(
         &mut self,
         name: &str,
@@ -91,7 +92,7 @@ impl Rewriter<'_> {
         Ok(made)
     }
 
-    /// Writes scales and zero points in the given shape.
+    /// Writes scales and zero points with this shape.
     pub(super) fn write_parameters(
         &mut self,
         names: &Quantity,
@@ -108,7 +109,7 @@ impl Rewriter<'_> {
         ));
     }
 
-    /// Adds a weight to the table of quantized tensors.
+    /// Adds a weight to the report.
     pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
         self.report(QuantizedTensor::new(name, Kind::Weight, found));
     }

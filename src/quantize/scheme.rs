@@ -1,4 +1,4 @@
-//! From the settings document to the scheme it names.
+//! Applies the scheme that the settings name.
 
 use super::compensate::known;
 use super::guard::{Guarded, guard};
@@ -15,16 +15,16 @@ use super::{
 use crate::calibrate::Method;
 use crate::graph::Model;
 
-/// Why biases are as they were where the settings want them corrected.
+/// The note for bias correction without statistics.
 const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
                         a calibration does";
 
-/// Why weights are as they were where the settings want them rounded together.
+/// The note for GPTQ without a weight to round.
 const NOTHING_TOGETHER: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
                                 else reads, and none of these was quantized with errors to make up for";
 
-/// The form of a prepared model whose values all have their types that the settings want. `ranges` are needed
-/// where the settings need samples.
+/// Quantizes a prepared model, whose values all have their types, by the settings. `ranges` are
+/// required where the scheme needs samples.
 pub fn apply(
     model: &Model,
     settings: &Settings,
@@ -142,7 +142,7 @@ fn quantize_static(
     Ok(quantized)
 }
 
-/// The nodes that stay float, and the operators that don't if not all.
+/// The nodes that stay float, and the operators to quantize; `None` for all.
 fn selected(
     model: &Model,
     settings: &Settings,

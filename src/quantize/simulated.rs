@@ -1,11 +1,10 @@
-//! The form to look into: weights stay float and readable, with QuantizeLinear/DequantizeLinear pairs that
-//! round them as the integers would.
+//! The simulated form: float weights, with QuantizeLinear/DequantizeLinear pairs that round them at
+//! run time.
 //!
-//! The integers of each constant are made when the model runs, from floats that lie in the file: those of
-//! the float model where rounding them gives just these integers, else the reals that the integers stand
-//! for (of a weight that was optimised, say). QuantizeLinear makes no 32-bit integers: a bias is written as
-//! the reals its integers stand for, and nothing rounds it any more. The results are those of the model
-//! with integer weights, bit for bit.
+//! The stored floats are those of the float model where they round to exactly the integers of the
+//! quantized model. Otherwise, as for an optimized weight, they are the dequantized integers.
+//! QuantizeLinear makes no int32, so a bias is stored as its dequantized reals, without a pair. The
+//! results equal those of the model with integer weights, bit for bit.
 
 use std::collections::HashSet;
 
@@ -15,7 +14,7 @@ use crate::graph::{Model, Names};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::prepare::position;
 
-/// The quantized model with its constants as floats; `float` is the model it was made from.
+/// Replaces the integer constants of a quantized model by floats; `float` is its float model.
 pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, QuantizeError> {
     let mut out = quantized.clone();
     let mut names = out.graph.names();
@@ -54,8 +53,8 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     Ok(out)
 }
 
-/// The floats that a DequantizeLinear makes of a constant of the file; `None` where it reads no constant, or one in a
-/// form that is not known here.
+/// Dequantizes the constant that a DequantizeLinear reads. Returns `None` if it reads no constant,
+/// or one of an unsupported form.
 pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
     let constant = Constant::read_by(node, model).ok()??;
     Some(TensorProto::from_f32(
@@ -65,7 +64,7 @@ pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
     ))
 }
 
-/// Integers that a DequantizeLinear reads from the file.
+/// A constant that a DequantizeLinear reads.
 struct Constant {
     name: String,
     element: DataType,
@@ -77,7 +76,7 @@ struct Constant {
 }
 
 impl Constant {
-    /// What this node dequantizes, where that is a constant of a type that has a float form here.
+    /// The constant that this node dequantizes; `None` for other nodes and unsupported types.
     fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
         if node.op_type.as_deref() != Some("DequantizeLinear") || node.output.len() != 1 {
             return Ok(None);
@@ -117,7 +116,7 @@ impl Constant {
         })
     }
 
-    /// Whether QuantizeLinear of ONNX's own domain makes such integers, or they are a bias.
+    /// True if ONNX's QuantizeLinear can make these integers, or they are an int32 bias.
     fn has_float_form(&self, node: &NodeProto) -> bool {
         let known = matches!(
             self.element,
@@ -126,7 +125,7 @@ impl Constant {
         known && node.is("DequantizeLinear")
     }
 
-    /// Scale and zero point of the integer at a place in memory.
+    /// Scale and zero point of the element at a flat index.
     fn parameters(&self, place: usize) -> (f32, i64) {
         let channel = self.axis.map_or(0, |axis| {
             let inner: usize = self.shape[axis + 1..].iter().product();
@@ -135,7 +134,7 @@ impl Constant {
         (self.scales[channel], self.zero_points[channel])
     }
 
-    /// The reals that the integers stand for, computed as DequantizeLinear computes them.
+    /// The dequantized values, computed as DequantizeLinear computes them.
     fn reals(&self) -> Vec<f32> {
         let real = |(place, &integer): (usize, &i64)| {
             let (scale, zero_point) = self.parameters(place);
@@ -144,7 +143,7 @@ impl Constant {
         self.integers.iter().enumerate().map(real).collect()
     }
 
-    /// The values of the float model, if rounding them gives these integers.
+    /// The values in the float model, if they round to exactly these integers.
     fn original(&self, title: &str, float: &Model) -> Result<Option<Vec<f32>>, QuantizeError> {
         let Some(tensor) = float.graph.initializers.get(title) else {
             return Ok(None);
@@ -157,7 +156,7 @@ impl Constant {
         let rounds = |(place, (&value, &integer)): (usize, (&f32, &i64))| {
             let (scale, zero_point) = self.parameters(place);
             let found = quantize_value(value, scale, zero_point as i32, whole);
-            // What no integer stands for is not rounded the same everywhere.
+            // Runtimes round infinities and NaN differently.
             value.is_finite() && i64::from(found) == integer
         };
         let mut pairs = values.iter().zip(&self.integers).enumerate();
@@ -165,8 +164,8 @@ impl Constant {
     }
 }
 
-/// The name in the float model of what a DequantizeLinear makes: pairs are named after their tensor, with a number where
-/// another node had the name.
+/// The float model's name of a dequantized tensor. The writer names pairs after their tensor, with
+/// a number where the name was taken.
 fn tensor_title(node: &NodeProto) -> &str {
     let name = node.title();
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -177,7 +176,7 @@ fn tensor_title(node: &NodeProto) -> &str {
     }
 }
 
-/// Adds a float constant, under its own name where that is free or already this constant's.
+/// Adds a float constant; its name changes only if another constant has it.
 fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
     let name = tensor.title().to_owned();
     let there = model.graph.initializers.get(&name);
@@ -193,7 +192,7 @@ fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> Stri
     name
 }
 
-/// The QuantizeLinear that makes what a DequantizeLinear reads.
+/// Makes the QuantizeLinear whose output a DequantizeLinear reads.
 fn quantize_linear(names: &mut Names, node: &NodeProto, source: &str) -> NodeProto {
     let mut new = node.clone();
     new.op_type = Some("QuantizeLinear".to_owned());
@@ -227,7 +226,7 @@ mod tests {
         Model::from_proto(header).unwrap()
     }
 
-    /// A product with a weight of these integers, with a scale for each of its two columns.
+    /// A MatMul with a weight of these integers, with a scale for each of its two columns.
     fn quantized(integers: [i8; 2], more: Vec<TensorProto>) -> Model {
         let inputs = ["w_quantized", "w_scale", "w_zero_point"];
         let dequantize =
@@ -290,7 +289,7 @@ mod tests {
         assert_eq!(weight(&made).0, "w");
         let other = TensorProto::from_f32("w", &[1, 2], &[7.0, 8.0]);
         let made = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
-        // What nothing read in the quantized model stays, here under the name the weight had.
+        // An unread constant stays, here under the name that the weight had.
         assert_eq!(weight(&made), ("w_1".into(), vec![1.1, -0.33]));
         let left = made.graph.initializers.get("w").unwrap();
         assert_eq!(left.to_f32().unwrap(), [7.0, 8.0]);

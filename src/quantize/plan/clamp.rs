@@ -1,4 +1,4 @@
-//! Relu and Clip: folded into what comes before them where that changes nothing.
+//! Folds Relu and Clip into the node before them where the integers clip in their place.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use crate::calibrate::Range;
 use crate::graph::Graph;
 use crate::onnx::schema::NodeProto;
 
-/// A node that is folded into what comes before it.
+/// A Relu or Clip that is folded into the node before it.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) struct Folded {
     node: usize,
-    /// What it had made.
+    /// The output of the folded node.
     pub(in crate::quantize) output: String,
-    /// Where it, and what was folded before it, had cut off.
+    /// The bounds of the folded node, narrowed by those folded before it.
     bounds: Bounds,
 }
 
-/// What a folded node had read, and the node, by what it had made.
+/// Finds a folded node by its output; returns its input and the node.
 fn folded_into<'a>(
     renamed: &'a HashMap<String, Folded>,
     output: &str,
@@ -26,7 +26,7 @@ fn folded_into<'a>(
     renamed.iter().find(|(_, folded)| folded.output == output)
 }
 
-/// What a folded node would cut off to: from zero or below to zero or above.
+/// The interval that a Relu or Clip clips to; it contains zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     low: f32,
@@ -34,7 +34,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether integers of any scale end there.
+    /// True if the integers of any scale can end exactly at these bounds.
     fn is_exact(self) -> bool {
         let is = |bound: f32| bound == 0.0 || bound.is_infinite();
         is(self.low) && is(self.high)
@@ -47,28 +47,29 @@ impl Bounds {
         }
     }
 
-    /// The range as far as it lies within.
+    /// Clips a range to the bounds.
     fn cut(self, range: Range) -> Range {
         Range::new(range.min.max(self.low), range.max.min(self.high))
     }
 }
 
 impl Plan {
-    /// Where a chain of folded nodes ends that begins with a value: the name that what makes it has now.
+    /// The name that a value takes when the nodes folded behind it are removed.
     pub(in crate::quantize) fn last_name(&self, value: &str) -> Option<&String> {
         let next = |name: &str| self.renamed.get(name).map(|folded| &folded.output);
-        // As many steps as there are folded nodes end any chain that ends at all.
+        // The limit ends the walk if the chain has a cycle.
         std::iter::successors(next(value), |name| next(name))
             .take(self.renamed.len())
             .last()
     }
 
-    /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
+    /// Clips the range of a value to the bounds of the nodes folded into it. A calibration method
+    /// may extend a range beyond the observed values.
     pub(in crate::quantize) fn cut(&self, name: &str, range: Range) -> Range {
         folded_into(&self.renamed, name).map_or(range, |(_, folded)| folded.bounds.cut(range))
     }
 
-    /// Puts back the nodes whose work the integers of a value would have done.
+    /// Restores the nodes folded into a value, because its integers won't clip in their place.
     pub(super) fn unfold(&mut self, mut name: String) {
         while let Some((input, folded)) = folded_into(&self.renamed, &name) {
             self.removed.remove(&folded.node);
@@ -79,8 +80,8 @@ impl Plan {
 }
 
 impl Planner<'_> {
-    /// Lets what comes before a Relu or Clip make its output: with integers from zero up, or whose range
-    /// ends where the clip does, there is nothing left for it to do.
+    /// Folds a Relu or Clip into the node before it, which then makes the output. This is exact
+    /// where the integers start at zero, or where the range ends at the bound of the Clip.
     pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
         let (Some(mut makers), Some(bounds)) = (self.makers(input), self.bounds(index)) else {
             return false;
@@ -88,14 +89,15 @@ impl Planner<'_> {
         makers.push(index);
         let alone = self.uses.consumers(input).len() == 1;
         let made = self.layers.tensor(output, &self.activations_of(&makers));
-        // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
+        // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
+        // except zero.
         let exact = bounds.is_exact() || !made.power_of_two.is_asked();
         if made.is_symmetric(false)
             || made.is_chosen()
             || !exact
             || !alone
             || self.uses.is_output(input)
-            // A subgraph reads reals, which no integers have cut off.
+            // A subgraph reads the float value, which no integers have clipped.
             || self.uses.is_captured(output)
             || self.nodes[index].float_output
             || !self.is_float(output)
@@ -115,9 +117,11 @@ impl Planner<'_> {
         true
     }
 
-    /// What a Relu or Clip cuts off to, where it is known to let zero pass. The integers always reach down or up to zero, so
-    /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
-    /// these too, and then the model gives values outside the bounds.)
+    /// The bounds of a Relu or Clip if they are constant and contain zero.
+    ///
+    /// Integers always represent zero, so they can't replace a Clip to [1, 6] or one with computed
+    /// bounds. (ONNX Runtime folds these too; its quantized model then gives values outside the
+    /// bounds.)
     fn bounds(&self, index: usize) -> Option<Bounds> {
         let graph = &self.model.graph;
         let (low, high) = clamp_bounds(graph, &graph.nodes[index])?;
@@ -125,7 +129,7 @@ impl Planner<'_> {
     }
 }
 
-/// What a Relu or Clip cuts off to, where that is known.
+/// The bounds of a Relu or Clip; `None` for other nodes and for bounds that are not constant.
 pub(crate) fn clamp_bounds(graph: &Graph, node: &NodeProto) -> Option<(f32, f32)> {
     let bound = |slot, open: f32| match node.input_at(slot) {
         None => Some(open),
@@ -203,7 +207,7 @@ mod tests {
         };
         let folded = (1, Some(Range::new(0.0, 0.75)));
         assert_eq!(found(&Settings::default()), folded);
-        // A scale that is a power of two reaches far beyond.
+        // A power-of-two scale represents values far beyond the bound.
         let mut rounded = Settings::default();
         rounded.activations.power_of_two = Some(PowerOfTwo::Covering);
         let kept = (0, Some(Range::new(0.0, 255.0 / 128.0)));

@@ -1,7 +1,8 @@
-//! Parts that only a Concat reads have the scale of what it joins.
+//! A tensor read only by a Concat takes the scale of the Concat's output.
 //!
-//! What it joins is rounded to that scale anyway, so a scale of its own would round a part twice: never better, and what
-//! runs the model has to bring each integer from one to the other, where it could copy them. ONNX Runtime gives each its own.
+//! The Concat rounds its inputs to that scale, so a scale of their own would round them twice. With
+//! one scale the runtime copies integers; with two it must requantize each of them. ONNX Runtime's
+//! quantizer gives each input its own scale.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,15 +11,18 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 
 impl Plan {
-    /// Gives parts the scale of what they become, where nothing was said of theirs: `found` are the values whose ranges were found. It must
-    /// be settled what has integers, and of which type.
+    /// Gives the inputs of a Concat the scale of its output, unless the settings name a scale or
+    /// range of theirs.
+    ///
+    /// `found` lists the values whose ranges came from calibration. Call it after the set of
+    /// quantized values and their types are final.
     pub(in crate::quantize) fn join(&mut self, model: &Model, found: &[String]) {
         if self.like_onnx_runtime {
             return;
         }
         let uses = model.graph.uses();
         let found: HashSet<&String> = found.iter().collect();
-        // What a Concat joins may be a part itself: of one behind it, which comes first here.
+        // The order is reversed because a Concat may read the output of an earlier Concat.
         for (index, node) in model.graph.nodes.iter().enumerate().rev() {
             if !node.is("Concat") || !self.quantized.contains(&index) {
                 continue;
@@ -40,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// The value whose scale has what a node makes, once what is behind it is folded.
+    /// The value whose scale a node's output has after folding.
     fn scale_behind(&self, node: &NodeProto) -> Option<String> {
         let made = node.output.first()?;
         let made = self.last_name(made).unwrap_or(made);
@@ -48,7 +52,8 @@ impl Plan {
         marked.then(|| self.sources.get(made).unwrap_or(made).clone())
     }
 
-    /// Whether all that has this value's scale is read by a node only, or moved to what is.
+    /// True if every consumer of the values with this scale is `node`, or moves data to such a
+    /// value.
     fn ends_in(&self, model: &Model, uses: &Uses, node: usize, source: &str) -> bool {
         let forms = self.forms.iter().map(|(name, _)| name.as_str());
         let has =
@@ -82,7 +87,7 @@ impl Plan {
     }
 }
 
-/// Whether a node makes no number that it didn't read, but zeros.
+/// True for a node whose output holds only its input values and zeros.
 fn moves(node: &NodeProto) -> bool {
     const MOVE: [&str; 14] = [
         "DepthToSpace",

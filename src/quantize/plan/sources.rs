@@ -1,4 +1,4 @@
-//! Where the ranges of values come from, and all that any settings may ask for.
+//! Decides which calibrated range each value takes, and which values a calibration must observe.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,20 +11,23 @@ use crate::quantize::operators::treatment;
 use crate::quantize::ranges::Ranges;
 use crate::quantize::{QuantizeError, Settings};
 
-/// Where the range of a value comes from.
+/// The source of a value's range.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) enum RangeSource {
     Observed(String),
     Fixed(f32, f32),
 }
 
-/// The values whose range is not what was seen of themselves.
+/// Values whose range is not their own observed range.
 ///
-/// The input of a Clip or Relu takes the range of its output, also where that stays a float operator: what
-/// lies outside is cut off behind it anyway. Not where the input goes out of the model, too: who reads it there sees all
-/// of it. (ONNX Runtime looks at nodes only, and gives an output that a Relu reads nothing below zero.) Seen in order,
-/// so that a chain of two takes the nearer range. A Softmax gives 0 to 1, whoever computes it: ONNX Runtime makes
-/// pairs around one an operator on integers, whose results overflow with a finer scale.
+/// The input of a Clip or Relu takes the range of its output, because values outside are clipped
+/// behind it. This holds for float Relu and Clip too. It doesn't hold for an input that is also a
+/// model output, because its reader sees the unclipped values. (ONNX Runtime ignores model outputs
+/// here, and clips one that a Relu also reads.) The nodes are visited in order, so in a chain of
+/// two the nearer range wins.
+///
+/// A Softmax has the range 0 to 1 in any form. ONNX Runtime fuses pairs around a Softmax into an
+/// integer operator, whose results overflow at a finer scale.
 fn elsewhere(
     graph: &Graph,
     uses: &Uses,
@@ -57,7 +60,7 @@ fn source(elsewhere: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
 }
 
 impl Planner<'_> {
-    /// Where the range of each activation comes from.
+    /// The range source of each activation.
     pub(super) fn range_sources(
         &self,
         forms: &BTreeMap<String, Form>,
@@ -72,7 +75,7 @@ impl Planner<'_> {
             .collect()
     }
 
-    /// What Softmax operators make that stay float, where it becomes integers behind them.
+    /// Outputs of Softmax nodes that stay float, where the consumer quantizes them.
     pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, Form>) -> BTreeSet<String> {
         let nodes = self.model.graph.nodes.iter().enumerate();
         nodes
@@ -85,13 +88,14 @@ impl Planner<'_> {
 }
 
 impl Plan {
-    /// The values whose ranges any settings may want, in order of name: what a calibration has to watch so
-    /// that layers can be kept float, given back and retyped without another.
+    /// The values that a calibration must observe, sorted by name.
     ///
-    /// It is all that any operator with integers reads and makes, whatever becomes of it by the usual settings: these fold
-    /// what others keep, and pass over what others quantize.
+    /// They suffice for any later settings, so layers can be kept float, quantized or retyped
+    /// without a new calibration. The set holds all inputs and outputs of quantizable operators,
+    /// whatever the default settings do with them. Other settings may keep a node that the defaults
+    /// fold, or quantize one that they leave float.
     pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
-        // Operator by operator: settings may have the nodes inside a composed operator quantized, too.
+        // Without operator patterns, because settings may quantize the nodes inside a pattern.
         Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
         let (uses, element) = (graph.uses(), graph.element_types());
@@ -112,15 +116,15 @@ impl Plan {
             .filter(|name| is_float(name) && !graph.initializers.contains(name))
             .map(|name| match source(&elsewhere, name) {
                 RangeSource::Observed(seen) => seen,
-                // ONNX Runtime's methods may look at it all the same.
+                // ONNX Runtime's methods may use its observed range.
                 RangeSource::Fixed(..) => name.clone(),
             })
             .collect();
         Ok(names.into_iter().collect())
     }
 
-    /// Takes what was seen of a Softmax that stays float where the method is one of ONNX Runtime's own, whose quantizer knows
-    /// the ends of those only that it quantizes.
+    /// Uses the observed range of a float Softmax where the method is one of ONNX Runtime's. Its
+    /// quantizer knows the range 0 to 1 only for a Softmax that it quantizes.
     pub(super) fn follow_onnx_runtime(&mut self, ranges: Ranges<'_>) {
         for name in &self.float_softmaxes {
             let Some(represented) = self.representations.get(name) else {

@@ -1,4 +1,4 @@
-//! What the settings say of a tensor that can't be done, with the reason.
+//! Notes about settings of a tensor that have no effect, with the reason.
 
 use super::{Form, Plan, RangeSource};
 use crate::calibrate::Method;
@@ -6,8 +6,8 @@ use crate::graph::Model;
 use crate::quantize::settings::{Settings, TensorSettings};
 
 impl Plan {
-    /// A sentence for each tensor of which the settings say something that has no effect. No error, as the same settings
-    /// serve many models, and other settings may quantize what these leave.
+    /// Returns a note for each tensor with settings that have no effect. These are no errors,
+    /// because the same settings serve many models.
     pub(in crate::quantize) fn unheeded(&self, model: &Model, settings: &Settings) -> Vec<String> {
         let tensors = settings.tensors.iter();
         tensors

@@ -1,4 +1,5 @@
-//! Writing the quantized model as QuantizeLinear/DequantizeLinear pairs, under ONNX Runtime's names.
+//! Writes the quantized model with QuantizeLinear/DequantizeLinear pairs, named as ONNX Runtime
+//! names them.
 
 mod nodes;
 mod writer;
@@ -20,7 +21,7 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, TensorProto};
 use writer::Writer;
 
-/// The quantized form of a model.
+/// Quantizes a model by its plan and ranges.
 pub fn quantize(
     model: &Model,
     plan: &Plan,
@@ -84,13 +85,13 @@ pub fn quantize(
     Ok(writer.finish(used_ranges))
 }
 
-/// Whether ONNX Runtime's quantizer has a weight's scale grow for a bias.
+/// True if ONNX Runtime's quantizer would increase this weight's scale for a bias.
 fn is_fitted_there(weight: &QuantizationParameters) -> bool {
     let signed = matches!(weight.element, DataType::Int8 | DataType::Int16);
     signed && weight.zero_points.iter().all(|&zero_point| zero_point == 0)
 }
 
-/// The value whose scale another shares, through any number of steps.
+/// The value that owns the scale of `name`.
 fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
     plan.sources.get(name).map_or(name, String::as_str)
 }
@@ -190,19 +191,19 @@ fn constant_parameters(
         Some(made.map(|made| (name.clone(), made)))
     };
     let forms: Vec<_> = plan.forms.iter().map(|(name, form)| (name, form)).collect();
-    // Of several that fail the first is named, on any number of threads.
+    // The order is kept, so the error names the same tensor with any number of threads.
     let found: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
     found.into_iter().collect()
 }
 
-/// Integers of a constant.
+/// The integers of a constant.
 pub(super) struct Integers {
     pub(super) tensor: TensorProto,
-    /// Where their errors make up for one another: by what factor the mean square of what these add is less.
+    /// The factor by which GPTQ lowers the mean squared error of the layer's output.
     pub(super) gained: Option<f64>,
 }
 
-/// The integers of every constant; their names are made when they are written.
+/// Computes the integers of all constants. The writer names them.
 fn constant_integers<'a>(
     model: &Model,
     plan: &Plan,

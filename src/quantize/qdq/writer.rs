@@ -1,4 +1,4 @@
-//! The graph as it is rewritten: pairs put in, constants replaced, biases in 32 bits.
+//! Rewrites a graph: inserts pairs, replaces constants, writes int32 biases.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,29 +12,29 @@ use crate::quantize::plan::{Bias, Form, Plan};
 use crate::quantize::scale::{QuantizationParameters, encoded};
 use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
 
-/// The operator set since which QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
+/// The first opset whose QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
 const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
 
-/// The graph as it is being rewritten.
+/// A graph that is being rewritten.
 pub(super) struct Writer<'a> {
     plan: &'a Plan,
     model: &'a Model,
     out: Model,
     uses: Uses,
     names: Names,
-    /// What consumers of a value read instead.
+    /// The dequantized value that consumers read in place of each value.
     replaced: HashMap<String, String>,
-    /// The same for constants, but only where the consumer works on integers.
+    /// The dequantized value that quantized nodes read in place of each constant.
     replaced_constants: HashMap<String, String>,
-    /// Constants whose name what is made of their integers has taken.
+    /// Constants whose name the dequantized bias has taken.
     given_away: HashSet<String>,
-    /// What one consumer reads in slot 2 instead.
+    /// The dequantized bias that a node reads in slot 2.
     replaced_biases: HashMap<usize, String>,
-    /// The names of scale and zero point of each quantized value.
+    /// The names of scale and zero point of each value.
     parameter_names: HashMap<String, (String, String)>,
-    /// Nodes to come before node `i`; those at the end of the list after all.
+    /// Nodes inserted before node `i`; the last entry holds those behind all nodes.
     before: Vec<Vec<NodeProto>>,
-    /// Nodes to come right after node `i`.
+    /// Nodes inserted right after node `i`.
     after: Vec<Vec<NodeProto>>,
     tensors: Vec<QuantizedTensor>,
     notes: Vec<String>,
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
         let mut out = model.clone();
         for (index, node) in out.graph.nodes.iter_mut().enumerate() {
             for output in &mut node.output {
-                // A removed node gives its output's name to what came before it.
+                // The node before a folded node takes over its output name.
                 if plan.removed.contains(&index) {
                     output.push_str("/folded");
                 } else if let Some(new) = plan.last_name(output) {
@@ -90,7 +90,7 @@ impl<'a> Writer<'a> {
         let (scale, zero_point) = match form {
             Form::Shared(_) => match self.parameter_names.get(source_of(self.plan, name)) {
                 Some(names) => names.clone(),
-                // The source comes later in the list: its names are made now, once for both.
+                // The owner of the scale comes later, so its parameters are written now.
                 None => self.source_parameters(source_of(self.plan, name), found),
             },
             _ => self.source_parameters(name, found),
@@ -213,7 +213,7 @@ impl<'a> Writer<'a> {
         let base = self.names.fresh(&format!("{output}_quantized"));
         let scale = self.names.fresh(&format!("{base}_scale"));
         let zero_point = self.names.fresh(&format!("{base}_zero_point"));
-        // As ONNX Runtime has it: a single scale has the shape [1], its zero point none.
+        // ONNX Runtime writes a single scale with shape [1] and its zero point as a scalar.
         let axis = (scales.len() > 1).then_some(0);
         let zero_points: Vec<usize> = axis.map(|_| scales.len()).into_iter().collect();
         let initializers = &mut self.out.graph.initializers;
@@ -249,8 +249,10 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The name a bias has from now on: its own for the first node that takes it, if nobody takes it for
-    /// anything but a bias; else that of a copy, numbered as ONNX Runtime numbers copies.
+    /// The name of a dequantized bias.
+    ///
+    /// The first node that reads the bias gets its own name, if all readers use it as a bias.
+    /// Others get a copy, numbered as ONNX Runtime numbers copies.
     fn bias_name(&mut self, planned: &Bias) -> String {
         let name = &planned.name;
         let mut uses = self.uses.consumers(name).iter();
@@ -275,8 +277,8 @@ impl<'a> Writer<'a> {
         self.names.fresh(&format!("{name}{next}"))
     }
 
-    /// A QuantizeLinear or DequantizeLinear. ONNX's own take 16- and 4-bit integers since operator set 21;
-    /// below, those of ONNX Runtime do.
+    /// Makes a QuantizeLinear or DequantizeLinear. ONNX's take 16- and 4-bit integers from opset
+    /// 21; before, those of com.microsoft do.
     fn linear(
         &mut self,
         operator: &str,
@@ -300,7 +302,7 @@ impl<'a> Writer<'a> {
         self.tensors.push(QuantizedTensor::new(name, kind, found));
     }
 
-    /// Takes out the float constants that only what this changed was reading.
+    /// Removes float constants that lost their last reader in this rewrite.
     fn drop_unused_constants(&mut self) {
         let uses = self.out.graph.uses();
         let before = self.model.graph.uses();

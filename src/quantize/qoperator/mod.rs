@@ -1,11 +1,11 @@
-//! The form with integer operators, made from the form with QuantizeLinear/DequantizeLinear pairs.
+//! Converts QDQ pairs to integer operators (the QOperator form).
 //!
-//! An operator that reads DequantizeLinear and is read by one QuantizeLinear becomes the operator that
-//! does the same on the integers: those of ONNX (QLinearConv, QLinearMatMul), those of ONNX Runtime
-//! (`com.microsoft`: QGemm, QLinearAdd …), or the operator itself where it only moves or compares values.
-//! Scales, zero points and integers stay what they are; the results differ by at most one integer step,
-//! where an integer kernel rounds otherwise than the float one. What has no integer operator, or not for
-//! its types, shapes or attributes, keeps its pairs: the model is valid at every stage between.
+//! An operator between DequantizeLinear and one QuantizeLinear becomes an operator on integers.
+//! These are ONNX's (QLinearConv, QLinearMatMul), ONNX Runtime's (`com.microsoft`: QGemm,
+//! QLinearAdd …), or the operator itself if it only moves or compares values. Scales, zero points
+//! and integers don't change. Results differ by at most one integer step, where an integer kernel
+//! rounds differently from the float one. Operators without an integer kernel for their types,
+//! shapes or attributes keep their pairs, so the model stays valid at every stage.
 
 mod moving;
 mod pairs;
@@ -22,18 +22,18 @@ use super::{MICROSOFT, QuantizeError};
 use crate::graph::{Graph, Model, Names};
 use crate::onnx::schema::{NodeProto, TensorProto};
 
-/// What a node becomes.
+/// The integer form of a node.
 struct Folded {
-    /// The node on integers, its outputs still under the names of the float values.
+    /// The integer node; its outputs still have the names of the float values.
     node: NodeProto,
-    /// For each output, whether it is integers now and so takes the name its QuantizeLinear gave it.
+    /// The outputs that are integers and take the name that their QuantizeLinear made.
     outputs: Outputs,
-    /// Constants the node needs that the model does not have yet.
+    /// New constants that the node reads.
     constants: Vec<TensorProto>,
 }
 
 impl Folded {
-    /// A node of another operator with other inputs, and else the same; its first output is integers.
+    /// Copies a node with another operator and other inputs; its first output is integers.
     fn of(node: &NodeProto, operator: &str, domain: Option<&str>, inputs: Vec<String>) -> Folded {
         let mut new = node.clone();
         new.op_type = Some(operator.to_owned());
@@ -52,18 +52,18 @@ impl Folded {
     }
 }
 
-/// Which outputs of a folded node are integers.
+/// The outputs of an integer node that are integers.
 #[derive(Clone, Copy, PartialEq)]
 enum Outputs {
-    /// The first; the others, if any, are indices.
+    /// The first; any others are indices.
     First,
     /// All.
     All,
-    /// None: they are indices, or reals.
+    /// None: they are indices or floats.
     None,
 }
 
-/// A quantized model with integer operators in place of QuantizeLinear/DequantizeLinear pairs.
+/// Replaces QDQ pairs of a quantized model by integer operators where possible.
 pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let mut out = model.clone();
     skip_idle_pairs(&mut out);
@@ -111,8 +111,10 @@ fn fold(
     })
 }
 
-/// Lets what reads `Q(DQ(q))` with the same scale and zero point read `q`: n·s, divided by s and rounded,
-/// is n for every n of 16 bits or less, as the two roundings together are off by less than 2⁻²² of n.
+/// Replaces `Q(DQ(q))` with equal scale and zero point by `q`.
+///
+/// This is exact: n·s divided by s and rounded is n for every n of at most 16 bits. The two
+/// roundings together change n by less than 2⁻²² · n.
 fn skip_idle_pairs(model: &mut Model) {
     let renamed = {
         let pairs = Pairs::of(&model.graph);
@@ -134,9 +136,9 @@ fn skip_idle_pairs(model: &mut Model) {
     model.graph.replace_all_uses(&renamed);
 }
 
-/// Puts the folded nodes in the places of those they were, and takes out the QuantizeLinear after them.
+/// Replaces the nodes by their integer forms and removes the QuantizeLinear behind them.
 fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
-    // By the float value: the QuantizeLinear that reads it, and the integers it makes.
+    // By float value: the QuantizeLinear that reads it, and its output.
     let mut quantized: HashMap<String, (usize, String)> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if node.is("QuantizeLinear")
@@ -159,7 +161,8 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
                     gone.insert(*quantize);
                     output.clone_from(integers);
                 }
-                // Nobody reads it, but a note on the float value may go by its name.
+                // The output is unread, but `value_info` may still describe the float value of that
+                // name.
                 None if !output.is_empty() => *output = names.fresh(&format!("{output}_quantized")),
                 None => {}
             }
@@ -177,8 +180,8 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
     graph.remove_nodes(&gone);
 }
 
-/// Takes out the DequantizeLinear and QuantizeLinear that nothing reads any more, the constants that only
-/// they read, and the notes on values that are gone. What nothing read in the first place stays.
+/// Removes unread pairs, the constants that only they read, and `value_info` of removed values.
+/// Constants that were unread before stay.
 fn drop_unused(graph: &mut Graph, before: &Graph) {
     loop {
         let uses = graph.uses();

@@ -1,11 +1,11 @@
-//! Operators that only move or compare values: on the integers they do what they do on the reals.
+//! Operators that only move or compare values, so they work on integers as on reals.
 
 use super::pairs::{Linear, Pairs};
 use super::{Folded, Outputs};
 use crate::graph::Names;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// An operator that works on any type, where what goes in and comes out has one scale.
+/// Converts an operator that works on any type, if input and outputs have one scale.
 pub(super) fn direct(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Folded> {
     if !moves(node, opset) {
         return None;
@@ -28,7 +28,8 @@ pub(super) fn direct(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Fold
     ))
 }
 
-/// Pad, with the padding as an integer of the input's scale: zero is the zero point there.
+/// Converts Pad: the padding value is quantized with the input's scale, and zero becomes the zero
+/// point.
 pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<Folded> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let output = pairs.quantized(node.output.first()?)?;
@@ -37,7 +38,7 @@ pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<
     }
     let mut folded = in_place(node, &input, Outputs::First);
     if node.text("mode").unwrap_or("constant") != "constant" {
-        // Another mode reads no padding value, but one of a float type is an error.
+        // Other modes ignore the padding value, but one of float type is an error.
         if let Some(unread) = folded.node.input.get_mut(2) {
             unread.clear();
         }
@@ -66,16 +67,18 @@ pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<
     Some(folded)
 }
 
-/// ArgMax: a larger integer stands for a larger real, and the same for the same.
+/// Converts ArgMax. A positive scale keeps the order of values, and ties.
 pub(super) fn largest(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let rises = pairs.scales(&input)?[0] > 0.0;
     rises.then(|| in_place(node, &input, Outputs::None))
 }
 
-/// Whether the operator takes 8-bit integers in this version, in ONNX and in ONNX Runtime, and does with
-/// them what it does with reals. Interpolating is not moving: ONNX Runtime's Resize cuts what it computes
-/// off to an integer (for u8, half a step too low on average) and has no cubic form.
+/// True if ONNX and ONNX Runtime define the operator for 8-bit integers in this opset, with
+/// unchanged meaning.
+///
+/// Interpolation doesn't qualify. ONNX Runtime's Resize truncates to an integer, so u8 is half a
+/// step too low on average, and it has no cubic mode.
 fn moves(node: &NodeProto, opset: i64) -> bool {
     match node.operator().as_str() {
         "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Split"
@@ -85,7 +88,7 @@ fn moves(node: &NodeProto, opset: i64) -> bool {
         "Resize" => {
             let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
             let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
-            // At 11 and 12, ONNX Runtime knows the operator only with a float region of interest.
+            // In opsets 11 and 12, ONNX Runtime requires a float region of interest.
             let known = opset == 10 || opset >= 13;
             nearest && !fills && known
         }
@@ -93,7 +96,7 @@ fn moves(node: &NodeProto, opset: i64) -> bool {
     }
 }
 
-/// The node itself, reading the integers.
+/// Copies a node so that it reads the integers.
 fn in_place(node: &NodeProto, input: &Linear, outputs: Outputs) -> Folded {
     let mut node = node.clone();
     node.input[0].clone_from(&input.integers);

@@ -1,4 +1,4 @@
-//! Reading QuantizeLinear and DequantizeLinear nodes: which real values stand for which integers.
+//! Finds QuantizeLinear and DequantizeLinear nodes, and relates float values to their integers.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::super::QuantizeError;
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// A value as reals and as integers, with the names of its scale and zero point.
+/// A float value and its integers, with the names of scale and zero point.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     pub(super) real: String,
@@ -14,15 +14,15 @@ pub(super) struct Linear {
     pub(super) scale: String,
     pub(super) zero_point: String,
     pub(super) element: DataType,
-    /// The axis of the channels where there are several scales.
+    /// The channel axis where there are several scales.
     pub(super) axis: Option<i64>,
 }
 
-/// All pairs of a graph.
+/// The QDQ pairs of a graph.
 pub(super) struct Pairs<'a> {
     graph: &'a Graph,
     pub(super) uses: Uses,
-    /// The DequantizeLinear that makes a real value.
+    /// The DequantizeLinear that makes each float value.
     dequantized: HashMap<&'a str, &'a NodeProto>,
 }
 
@@ -38,19 +38,19 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The integers behind a real value that a DequantizeLinear makes.
+    /// The integers of a float value that a DequantizeLinear makes.
     pub(super) fn integers(&self, real: &str) -> Option<Linear> {
         let node = self.dequantized.get(real)?;
         self.linear(node, real, node.input_at(0)?)
     }
 
-    /// The same, where they have 8 bits and one scale.
+    /// The integers of a dequantized value, if they have 8 bits and one scale.
     pub(super) fn bytes(&self, real: &str) -> Option<Linear> {
         self.integers(real)
             .filter(|found| found.is_byte() && found.axis.is_none())
     }
 
-    /// What a QuantizeLinear does; `None` for every other node.
+    /// The operands of a QuantizeLinear; `None` for every other node.
     pub(super) fn quantize(&self, node: &NodeProto) -> Option<Linear> {
         if !node.is("QuantizeLinear") {
             return None;
@@ -58,8 +58,8 @@ impl<'a> Pairs<'a> {
         self.linear(node, node.input_at(0)?, node.output.first()?)
     }
 
-    /// The integers that a QuantizeLinear makes of a real value, if it alone reads the value and they have
-    /// 8 bits and one scale.
+    /// The 8-bit integers of one scale that a QuantizeLinear makes of a float value. Returns `None`
+    /// if the value has other readers.
     pub(super) fn quantized(&self, real: &str) -> Option<Linear> {
         let &[(reader, 0)] = self.uses.consumers(real) else {
             return None;
@@ -69,7 +69,7 @@ impl<'a> Pairs<'a> {
         fits.then_some(found)
     }
 
-    /// Whether nobody reads a value.
+    /// True if a value has no readers.
     pub(super) fn is_unread(&self, value: &str) -> bool {
         self.uses.consumers(value).is_empty() && !self.uses.is_output(value)
     }
@@ -93,7 +93,7 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    /// Whether the same integers stand for the same reals in both.
+    /// True if equal integers represent equal reals in both.
     pub(super) fn is_same(&self, a: &Linear, b: &Linear) -> bool {
         if a.element != b.element || a.axis != b.axis {
             return false;
@@ -109,7 +109,7 @@ impl<'a> Pairs<'a> {
         same_zero_point && same_scale
     }
 
-    /// The scales as numbers.
+    /// The values of the scales.
     pub(super) fn scales(&self, linear: &Linear) -> Option<Vec<f32>> {
         self.graph
             .initializers
@@ -119,7 +119,7 @@ impl<'a> Pairs<'a> {
             .filter(|scales| !scales.is_empty())
     }
 
-    /// The zero points as numbers.
+    /// The values of the zero points.
     pub(super) fn zero_points(&self, linear: &Linear) -> Option<Vec<i64>> {
         self.graph
             .initializers
@@ -129,7 +129,7 @@ impl<'a> Pairs<'a> {
             .filter(|zero_points| !zero_points.is_empty())
     }
 
-    /// The shape of a constant's integers; `None` where they are made while the model runs.
+    /// The shape of an integer constant; `None` for a value computed at run time.
     pub(super) fn constant_shape(&self, linear: &Linear) -> Option<&'a [i64]> {
         self.graph
             .initializers
@@ -137,7 +137,7 @@ impl<'a> Pairs<'a> {
             .map(|tensor| tensor.dims.as_slice())
     }
 
-    /// The one number of a constant, float or dequantized.
+    /// The value of a one-element constant, float or dequantized.
     pub(super) fn real_constant(&self, real: &str) -> Option<f32> {
         let one = |values: Vec<f32>| match values[..] {
             [value] => Some(value),
@@ -155,7 +155,7 @@ impl<'a> Pairs<'a> {
         Some((integer - zero_point) as f32 * scale)
     }
 
-    /// The numbers of an integer constant.
+    /// The values of an integer constant.
     pub(super) fn constant_integers(&self, linear: &Linear) -> Result<Vec<i64>, QuantizeError> {
         match self.graph.initializers.get(&linear.integers) {
             Some(tensor) => Ok(tensor.to_i64()?),
@@ -169,12 +169,13 @@ impl Linear {
         matches!(self.element, DataType::Int8 | DataType::Uint8)
     }
 
-    /// Integers, scale and zero point: as most integer operators take an input.
+    /// Integers, scale and zero point, in the order of most integer operators' inputs.
     pub(super) fn inputs(&self) -> [String; 3] {
         [&self.integers, &self.scale, &self.zero_point].map(String::clone)
     }
 
-    /// Scale and zero point: as most integer operators take what their output is to have.
+    /// Scale and zero point, in the order in which most integer operators take those of their
+    /// output.
     pub(super) fn parameters(&self) -> [String; 2] {
         [&self.scale, &self.zero_point].map(String::clone)
     }

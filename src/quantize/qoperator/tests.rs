@@ -1,10 +1,10 @@
-//! What is folded and what is not, on graphs of one operator between pairs. The numbers are held against
-//! ONNX Runtime by `tests/oracle/test_forms.py`.
+//! Conversions to integer operators, on graphs of one operator between pairs.
+//! `tests/oracle/test_forms.py` compares the results with ONNX Runtime.
 
 use super::*;
 use crate::onnx::schema::*;
 
-/// A graph under construction: values are `name`, their integers `name_q`, what comes back `name_d`.
+/// A graph under construction: a value `name` has integers `name_q`, dequantized as `name_d`.
 struct Builder {
     graph: GraphProto,
     opset: i64,
@@ -54,7 +54,7 @@ impl Builder {
         self.op(operator, &[from, &scale, &zero_point], to)
     }
 
-    /// Quantizes a value to u8 and back; the parameters are those of `like`.
+    /// Adds a pair of u8 for a value, with the parameters of `like`.
     fn pair(self, name: &str, like: &str, to: &str) -> Builder {
         let integers = format!("{name}_q");
         self.linear("QuantizeLinear", name, like, &integers).linear(
@@ -65,7 +65,7 @@ impl Builder {
         )
     }
 
-    /// The integers of a constant and their DequantizeLinear.
+    /// Adds an integer constant and its DequantizeLinear.
     fn weight(self, name: &str, integers: TensorProto, zero_point: TensorProto) -> Builder {
         self.parameters(name, 0.5, zero_point)
             .constant(TensorProto {
@@ -109,7 +109,7 @@ fn start(opset: i64, outputs: &[&str]) -> Builder {
         .pair("x", "x", "x_d")
 }
 
-/// One node from `x_d` to `y`, with the scale of `x` or its own.
+/// A model with one node from `x_d` to `y`, whose output has the scale of `x` or its own.
 fn around(opset: i64, node: NodeProto, shares: bool) -> Model {
     start(opset, &["y_d"])
         .parameters("y", 0.5, u8_at(3))
@@ -195,7 +195,7 @@ fn a_value_that_is_also_read_as_float_keeps_its_pairs() {
     let model = sigmoid().op("Tanh", &["y"], "other").model();
     assert!(operators(&model).contains(&"Sigmoid".to_string()));
 
-    // A subgraph reads it by its name.
+    // A subgraph reads the value by its name.
     let branch = GraphProto {
         output: vec![value("y")],
         ..Default::default()
@@ -265,7 +265,7 @@ fn the_bias_of_a_gemm_is_divided_by_alpha() {
             .unwrap();
         assert_eq!(bias.to_i64().unwrap(), [wanted], "alpha {alpha}");
     }
-    // Too large after it, nothing before it, or not in the scale of the products.
+    // Too large after the division, a zero alpha, or not in the scale of the products.
     for model in [
         gemm(0.1, i32::MAX, 0.125),
         gemm(0.0, 10, 0.125),

@@ -1,5 +1,5 @@
-//! Operators without weights that have a form on integers: sums, products, activations, averages, and what
-//! puts values together.
+//! Integer forms of operators without weights: elementwise, activations, pooling, Concat, Where,
+//! embeddings.
 
 use super::pairs::{Linear, Pairs};
 use super::{Folded, MICROSOFT, Outputs};
@@ -7,7 +7,7 @@ use crate::onnx::schema::{AttributeProto, NodeProto};
 use crate::quantize::embedding;
 use crate::quantize::integers::Quantity;
 
-/// Add and Mul as QLinearAdd and QLinearMul.
+/// Converts Add and Mul to QLinearAdd and QLinearMul.
 pub(super) fn binary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let left = pairs.bytes(node.input_at(0)?)?;
     let right = pairs.bytes(node.input_at(1)?)?;
@@ -18,7 +18,7 @@ pub(super) fn binary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(microsoft(node, inputs))
 }
 
-/// Sigmoid, LeakyRelu and averages as the operator of ONNX Runtime that is named after them.
+/// Converts Sigmoid, LeakyRelu and average pooling to `QLinear…` of com.microsoft.
 pub(super) fn unary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     if node.is("AveragePool") && !averages(node) {
         return None;
@@ -33,8 +33,8 @@ pub(super) fn unary(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(folded)
 }
 
-/// Softmax as QLinearSoftmax, which has to be told the version it stands for and the axis, as the versions
-/// differ in both.
+/// Converts Softmax to QLinearSoftmax. It takes opset and axis as attributes, because opsets differ
+/// in meaning and default of the axis.
 pub(super) fn softmax(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Folded> {
     let mut folded = unary(node, pairs)?;
     let axis = node.int("axis").unwrap_or(if opset < 13 { 1 } else { -1 });
@@ -43,7 +43,7 @@ pub(super) fn softmax(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Fol
     Some(folded)
 }
 
-/// Concat as QLinearConcat, where every part has its own scale.
+/// Converts Concat to QLinearConcat, whose inputs have a scale each.
 pub(super) fn concat(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let parts: Option<Vec<Linear>> = node.input.iter().map(|name| pairs.bytes(name)).collect();
     let (parts, output) = (parts?, pairs.quantized(node.output.first()?)?);
@@ -56,7 +56,7 @@ pub(super) fn concat(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(microsoft(node, inputs))
 }
 
-/// Where as QLinearWhere; the condition stays what it is.
+/// Converts Where to QLinearWhere; the condition stays boolean.
 pub(super) fn choice(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let condition = node.input_at(0)?.to_owned();
     let (yes, no) = (
@@ -71,7 +71,8 @@ pub(super) fn choice(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(microsoft(node, inputs))
 }
 
-/// EmbedLayerNormalization as QEmbedLayerNormalization, which takes integers and makes reals.
+/// Converts EmbedLayerNormalization to QEmbedLayerNormalization, which reads integers and makes
+/// floats.
 pub(super) fn embedding(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     if embedding::obstacle(node).is_some() {
         return None;
@@ -94,9 +95,10 @@ pub(super) fn embedding(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(folded)
 }
 
-/// Whether QLinearAveragePool gives the averages that AveragePool does. It has no dilations, and where the
-/// window hangs over the end and padding counts, it divides by another number (off by up to 32 integer
-/// steps in ONNX Runtime 1.31.1).
+/// True if QLinearAveragePool computes the same averages as AveragePool.
+///
+/// It has no dilations. With `ceil_mode` and `count_include_pad` it divides by another count, and
+/// is off by up to 32 integer steps (ONNX Runtime 1.31.1).
 fn averages(node: &NodeProto) -> bool {
     let plain = node
         .ints("dilations")
@@ -106,7 +108,7 @@ fn averages(node: &NodeProto) -> bool {
     plain && !(counts && hangs_over)
 }
 
-/// The kernels want one integer type for everything.
+/// Requires one integer type for all operands, as the kernels do.
 fn same_element(all: &[&Linear]) -> Option<()> {
     all.iter()
         .all(|linear| linear.element == all[0].element)

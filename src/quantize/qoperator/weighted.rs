@@ -1,5 +1,7 @@
-//! Products with weights: Conv, MatMul, Gemm. Their kernels sum products of integers in 32 bits, add a bias
-//! of 32 bits and bring the sum to the output's scale.
+//! Integer forms of Conv, MatMul and Gemm.
+//!
+//! Their kernels sum integer products in int32, add an int32 bias and requantize to the output's
+//! scale.
 
 use super::pairs::{Linear, Pairs};
 use super::{Folded, MICROSOFT};
@@ -7,7 +9,7 @@ use crate::graph::Names;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::QuantizeError;
 
-/// Conv as QLinearConv.
+/// Converts Conv to QLinearConv.
 pub(super) fn convolution(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let (input, weight, output) = operands(node, pairs)?;
     if !matches!(weight.axis, None | Some(0)) || !multiplies(&input, &weight, &output, pairs) {
@@ -25,8 +27,8 @@ pub(super) fn convolution(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(Folded::of(node, "QLinearConv", None, inputs))
 }
 
-/// MatMul as QLinearMatMul. Several scales are one for each column of a matrix; other shapes keep their
-/// pairs.
+/// Converts MatMul to QLinearMatMul. Per-channel scales must be one for each column of a 2-D
+/// matrix.
 pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     let (left, right, output) = operands(node, pairs)?;
     let columns = match right.axis {
@@ -43,8 +45,11 @@ pub(super) fn product(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
     Some(Folded::of(node, "QLinearMatMul", None, inputs))
 }
 
-/// Gemm as QGemm. Its bias is added before the factor `alpha` is taken, Gemm's after: so the integers of
-/// the bias are divided by it here. (ONNX Runtime leaves them as they are, which multiplies the bias.)
+/// Converts Gemm to QGemm.
+///
+/// QGemm adds its bias before the factor `alpha`, Gemm after it, so the bias integers are divided
+/// by `alpha` here. (ONNX Runtime's quantizer doesn't divide, so its bias is multiplied by
+/// `alpha`.)
 pub(super) fn gemm(
     node: &NodeProto,
     pairs: &Pairs,
@@ -96,7 +101,7 @@ pub(super) fn gemm(
     Ok(Some(folded))
 }
 
-/// Both factors and the output, where all are integers.
+/// The quantized left and right operand and output, if all three are integers.
 fn operands(node: &NodeProto, pairs: &Pairs) -> Option<(Linear, Linear, Linear)> {
     let left = pairs.bytes(node.input_at(0)?)?;
     let right = pairs.integers(node.input_at(1)?).filter(Linear::is_byte)?;
@@ -104,8 +109,10 @@ fn operands(node: &NodeProto, pairs: &Pairs) -> Option<(Linear, Linear, Linear)>
     Some((left, right, output))
 }
 
-/// Whether there are kernels for these types: the first factor is of the output's type, and the second is
-/// unsigned only if they are. The kernels want all zero points of a weight to be one.
+/// True if ONNX Runtime has kernels for these types.
+///
+/// The left operand must have the output's type. The right one may be unsigned only if they are.
+/// All zero points of a weight must be equal.
 fn multiplies(left: &Linear, right: &Linear, output: &Linear, pairs: &Pairs) -> bool {
     let signed = |linear: &Linear| linear.element == DataType::Int8;
     let one_zero_point = pairs
@@ -114,7 +121,8 @@ fn multiplies(left: &Linear, right: &Linear, output: &Linear, pairs: &Pairs) -> 
     left.element == output.element && (!signed(left) || signed(right)) && one_zero_point
 }
 
-/// Whether a bias is 32-bit constant integers in the scale of the products.
+/// True if a bias is an int32 constant with the accumulators' scale: input scale times weight
+/// scale.
 fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> bool {
     let (Some(found), Some(input), Some(weights)) = (
         pairs.scales(bias),
@@ -133,7 +141,7 @@ fn is_bias_of(bias: &Linear, input: &Linear, weight: &Linear, pairs: &Pairs) -> 
         && found.iter().copied().eq(wanted)
 }
 
-/// Integers divided and rounded; `None` where they don't fit.
+/// Divides and rounds integers; `None` if a result overflows int32.
 fn divided(integers: &[i64], by: f32) -> Option<Vec<i32>> {
     let one = |&integer: &i64| {
         let real = (integer as f64 / f64::from(by)).round_ties_even();
