@@ -1,10 +1,10 @@
 //! Writes the integers of constants in a graph that is rewritten, each once, and reports them.
 
-use super::rewrite::{Rewriter, Stop, Weight};
+use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use super::scale::{QuantizationParameters, encoded};
 use super::settings::{ElementType, Representation};
 use super::weights::{self, quantized};
-use super::{Kind, QuantizedTensor};
+use super::{QuantizedTensor, TensorKind};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
@@ -39,7 +39,7 @@ pub(super) fn parameters(
 
 impl Rewriter<'_> {
     /// Makes three unused names from `name`.
-    pub(super) fn quantity(&mut self, name: &str) -> Quantity {
+    pub(super) fn fresh_names(&mut self, name: &str) -> Quantity {
         Quantity {
             integers: self.fresh(&format!("{name}_quantized")),
             scale: self.fresh(&format!("{name}_scale")),
@@ -55,18 +55,18 @@ impl Rewriter<'_> {
         make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
     ) -> Result<Quantity, Stop> {
         let key = (name.to_owned(), form.to_owned());
-        if let Some(found) = self.made.get(&key) {
+        if let Some(found) = self.shared_constants.get(&key) {
             return Ok(found.clone());
         }
         let made = make(self)?;
-        self.made.insert(key, made.clone());
+        self.shared_constants.insert(key, made.clone());
         Ok(made)
     }
 
     /// Writes the integers of a weight in its original layout; `tag` identifies the form.
-    pub(super) fn as_it_lies(
+    pub(super) fn in_original_layout(
         &mut self,
-        weight: &Weight,
+        weight: &ConstantWeight,
         tag: &str,
         form: Form,
     ) -> Result<Quantity, Stop> {
@@ -84,7 +84,7 @@ impl Rewriter<'_> {
         tensor: &TensorProto,
         found: &QuantizationParameters,
     ) -> Result<Quantity, Stop> {
-        let made = self.quantity(name);
+        let made = self.fresh_names(name);
         self.constant(quantized(tensor, &made.integers, found)?);
         let shape = Vec::from_iter(found.axis.map(|_| found.scales.len()));
         self.write_parameters(&made, found, &shape);
@@ -111,6 +111,6 @@ impl Rewriter<'_> {
 
     /// Adds a weight to the report.
     pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
-        self.report(QuantizedTensor::new(name, Kind::Weight, found));
+        self.report(QuantizedTensor::new(name, TensorKind::Weight, found));
     }
 }

@@ -63,7 +63,7 @@ use crate::graph::{MICROSOFT, Model};
 use crate::onnx::schema::DataType;
 use crate::onnx::tensor::TensorError;
 use crate::prepare::PrepareError;
-use scale::{Span, span};
+use scale::{IntegerBounds, integer_bounds};
 
 /// The first opset in which DequantizeLinear has an axis.
 const FIRST_OPSET_WITH_AXIS: i64 = 13;
@@ -148,7 +148,7 @@ pub enum QuantizeError {
 /// The role of a quantized tensor in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum TensorKind {
     /// A value computed at inference.
     Activation,
     /// A constant with one scale, or one for each channel.
@@ -164,7 +164,7 @@ pub struct QuantizedTensor {
     /// The name in the float model.
     pub name: String,
     /// The role of the tensor.
-    pub kind: Kind,
+    pub kind: TensorKind,
     /// The integer type.
     pub element: &'static str,
     /// The number of scales: 1, or one for each channel.
@@ -190,15 +190,15 @@ pub struct QuantizedTensor {
 }
 
 impl QuantizedTensor {
-    fn new(name: &str, kind: Kind, found: &QuantizationParameters) -> QuantizedTensor {
+    fn new(name: &str, kind: TensorKind, found: &QuantizationParameters) -> QuantizedTensor {
         let scale = found.scales.iter().copied().fold(0.0, f32::max);
         let zero_point = found.zero_points.first().copied().unwrap_or(0);
         let whole = match found.element {
-            DataType::Int32 => Span {
+            DataType::Int32 => IntegerBounds {
                 low: i32::MIN,
                 high: i32::MAX,
             },
-            element => span(element, false, false),
+            element => integer_bounds(element, false, false),
         };
         let real =
             |integer: i32| ((f64::from(integer) - f64::from(zero_point)) * f64::from(scale)) as f32;

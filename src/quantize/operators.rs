@@ -40,7 +40,7 @@ pub(super) enum WeightAxis {
 
 impl WeightAxis {
     /// The axis for a given node.
-    pub(super) fn of(self, node: &NodeProto) -> usize {
+    pub(super) fn at(self, node: &NodeProto) -> usize {
         match self {
             WeightAxis::Fixed(axis) => axis,
             WeightAxis::OfGemm => usize::from(node.int("transB").unwrap_or(0) == 0),
@@ -49,7 +49,7 @@ impl WeightAxis {
 }
 
 /// The output channel axis of a MatMul operand: columns of the right one, rows of the left one.
-pub(super) fn factor_channels(slot: usize, rank: usize) -> Option<usize> {
+pub(super) fn operand_channel_axis(slot: usize, rank: usize) -> Option<usize> {
     rank.checked_sub(2).map(|rows| rows + slot.min(1))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn treatment(operator: &str) -> Option<Treatment> {
 }
 
 /// True for the operators that ONNX Runtime's `quantize_static` quantizes by default.
-pub(super) fn is_onnx_runtimes(operator: &str) -> bool {
+pub(super) fn is_onnx_runtime_default(operator: &str) -> bool {
     const OURS_ONLY: [&str; 19] = [
         "Sub",
         "Div",

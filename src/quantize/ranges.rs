@@ -32,7 +32,7 @@ impl Ranges<'_> {
     }
 
     /// The range of `value` for a tensor with this representation; `None` for an unknown value.
-    pub(super) fn of(
+    pub(super) fn range_of(
         &self,
         value: &str,
         represented: &Representation,

@@ -45,7 +45,7 @@ impl From<QuantizeError> for Stop {
 }
 
 /// A quantizable constant: float32, finite, not empty.
-pub(super) struct Weight<'a> {
+pub(super) struct ConstantWeight<'a> {
     pub(super) name: &'a str,
     pub(super) tensor: &'a TensorProto,
     pub(super) shape: Vec<usize>,
@@ -63,7 +63,7 @@ pub(super) struct Rewriter<'a> {
     constants: Vec<TensorProto>,
     choices: Vec<NodeChoice>,
     tensors: Vec<QuantizedTensor>,
-    pub(super) made: HashMap<(String, String), Quantity>,
+    pub(super) shared_constants: HashMap<(String, String), Quantity>,
 }
 
 impl<'a> Rewriter<'a> {
@@ -88,7 +88,7 @@ impl<'a> Rewriter<'a> {
             constants: Vec::new(),
             choices: Vec::with_capacity(graph.nodes.len()),
             tensors: Vec::new(),
-            made: HashMap::new(),
+            shared_constants: HashMap::new(),
         })
     }
 
@@ -176,7 +176,11 @@ impl<'a> Rewriter<'a> {
     }
 
     /// The constant in an input slot, checked to be quantizable.
-    pub(super) fn weight(&self, node: &'a NodeProto, slot: usize) -> Result<Weight<'a>, Stop> {
+    pub(super) fn weight(
+        &self,
+        node: &'a NodeProto,
+        slot: usize,
+    ) -> Result<ConstantWeight<'a>, Stop> {
         let name = node.input_at(slot).unwrap_or_default();
         let Some(tensor) = self.model.graph.initializers.get(name) else {
             return Err("its weight is not a constant".into());
@@ -201,7 +205,7 @@ impl<'a> Rewriter<'a> {
             );
         }
         let shape = tensor.shape()?;
-        Ok(Weight {
+        Ok(ConstantWeight {
             name,
             tensor,
             shape,
@@ -212,7 +216,7 @@ impl<'a> Rewriter<'a> {
     ///
     /// Nodes without a weight count last: the constant of an Add may be as large as a weight, but
     /// its reason doesn't help.
-    fn heaviest_reason(&self) -> String {
+    fn largest_weight_reason(&self) -> String {
         let constants = &self.model.graph.initializers;
         let weight = |node: &NodeProto| -> usize {
             let read = node.input.iter().filter_map(|name| constants.get(name));
@@ -229,7 +233,7 @@ impl<'a> Rewriter<'a> {
 
     fn finish(self) -> Result<Quantized, QuantizeError> {
         if self.choices.iter().all(|choice| !choice.quantized) {
-            let reason = self.heaviest_reason();
+            let reason = self.largest_weight_reason();
             return Err(QuantizeError::Nothing { reason });
         }
         let mut out = self.model.clone();

@@ -10,12 +10,12 @@ use crate::onnx::schema::DataType;
 
 /// The lowest and highest integer that a quantization uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct IntegerBounds {
     pub(super) low: i32,
     pub(super) high: i32,
 }
 
-impl Span {
+impl IntegerBounds {
     /// The quantization grid of these integers.
     pub(super) fn grid(self, scale: f32, zero_point: i32) -> IntegerGrid {
         IntegerGrid {
@@ -30,7 +30,11 @@ impl Span {
 ///
 /// All of them; without the lowest for signed symmetric types; half of them with `reduce_range`.
 /// Symmetric 4-bit types keep their lowest, as in ONNX Runtime.
-pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Span {
+pub(super) fn integer_bounds(
+    element: DataType,
+    symmetric: bool,
+    reduce_range: bool,
+) -> IntegerBounds {
     let (low, high) = match (element, reduce_range, symmetric) {
         (DataType::Int8, true, _) => (-64, 64),
         (DataType::Int8, false, true) => (-127, 127),
@@ -47,7 +51,7 @@ pub(super) fn span(element: DataType, symmetric: bool, reduce_range: bool) -> Sp
         (_, true, _) => (0, 127),
         (_, false, _) => (0, 255),
     };
-    Span { low, high }
+    IntegerBounds { low, high }
 }
 
 /// Encodes integers as the bytes of a tensor of `element`.
@@ -160,7 +164,7 @@ pub struct QuantizationParameters {
 impl QuantizationParameters {
     /// The quantization grid of each channel, over all integers of the type.
     pub(super) fn grids(&self) -> impl Iterator<Item = IntegerGrid> {
-        let whole = span(self.element, false, false);
+        let whole = integer_bounds(self.element, false, false);
         let each = self.scales.iter().zip(&self.zero_points);
         each.map(move |(&scale, &zero_point)| whole.grid(scale, zero_point))
     }
@@ -170,7 +174,12 @@ impl QuantizationParameters {
 /// middle integer.
 ///
 /// The middle is used where `min` is negative. `minimum` is the least width of the range.
-pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32) {
+pub(super) fn anchored_scale_and_zero_point(
+    min: f32,
+    max: f32,
+    span: IntegerBounds,
+    minimum: f32,
+) -> (f32, i32) {
     let (min, minimum) = (f64::from(min.min(0.0)), f64::from(minimum));
     let max = f64::from(max.max(0.0)).max(min + minimum);
     let all = f64::from(span.high - span.low);
@@ -187,7 +196,12 @@ pub(super) fn snapped(min: f32, max: f32, span: Span, minimum: f32) -> (f32, i32
 
 /// Scale and zero point for reals from `min` to `max`. The range is extended to contain zero, so
 /// zero is represented exactly.
-pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bool) -> (f32, i32) {
+pub(super) fn scale_and_zero_point(
+    min: f32,
+    max: f32,
+    span: IntegerBounds,
+    symmetric: bool,
+) -> (f32, i32) {
     let (mut min, mut max) = (min.min(0.0), max.max(0.0));
     if symmetric {
         max = min.abs().max(max);
@@ -207,7 +221,7 @@ pub(super) fn scale_and_zero_point(min: f32, max: f32, span: Span, symmetric: bo
 }
 
 /// Quantizes a real to the nearest integer, saturated to `whole`.
-pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: Span) -> i32 {
+pub(super) fn quantize_value(value: f32, scale: f32, zero_point: i32, whole: IntegerBounds) -> i32 {
     whole.grid(scale, zero_point).nearest(value)
 }
 
@@ -235,8 +249,12 @@ mod tests {
             (I8, false, false, (0.0, 0.0), 1.0, 0),
             (U8, false, false, (0.0, 1e-44), 1.0, 0),
         ] {
-            let found =
-                scale_and_zero_point(min, max, span(element, symmetric, reduced), symmetric);
+            let found = scale_and_zero_point(
+                min,
+                max,
+                integer_bounds(element, symmetric, reduced),
+                symmetric,
+            );
             assert_eq!(
                 found,
                 (scale, zero_point),
@@ -274,7 +292,7 @@ mod tests {
 
     #[test]
     fn ties_round_to_even() {
-        let whole = span(I8, false, false);
+        let whole = integer_bounds(I8, false, false);
         let integers = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, f32::NAN, 1e9, -1e9]
             .map(|v| quantize_value(v, 1.0, 0, whole));
         assert_eq!(integers, [-2, -2, 0, 0, 2, 2, 0, 127, -128]);
@@ -286,15 +304,15 @@ mod tests {
             min in -1e6f32..0.0, max in 1e-6f32..1e6, part in 0f32..=1.0, signed: bool, symmetric: bool,
         ) {
             let element = if signed { I8 } else { U8 };
-            let used = span(element, symmetric, false);
+            let used = integer_bounds(element, symmetric, false);
             let (scale, zero_point) = scale_and_zero_point(min, max, used, symmetric);
             prop_assert!(scale > 0.0 && (used.low..=used.high).contains(&zero_point));
             let value = min + (max - min) * part;
-            let integer = quantize_value(value, scale, zero_point, span(element, false, false));
+            let integer = quantize_value(value, scale, zero_point, integer_bounds(element, false, false));
             let back = scale * (integer - zero_point) as f32;
             // Rounding the zero point moves the ends by up to half a step.
             prop_assert!((back - value).abs() <= scale * 1.001, "{value} came back as {back}, step {scale}");
-            prop_assert_eq!(quantize_value(0.0, scale, zero_point, span(element, false, false)), zero_point);
+            prop_assert_eq!(quantize_value(0.0, scale, zero_point, integer_bounds(element, false, false)), zero_point);
         }
     }
 }

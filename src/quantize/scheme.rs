@@ -2,7 +2,7 @@
 
 use super::compensate::known;
 use super::guard::{Guarded, guard};
-use super::operators::is_onnx_runtimes;
+use super::operators::is_onnx_runtime_default;
 use super::settings::{
     ElementType, Format, Layers, Operators, Rounding, Scheme, Settings, without_effect,
     without_meaning,
@@ -20,7 +20,7 @@ const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don'
                         a calibration does";
 
 /// The note for GPTQ without a weight to round.
-const NOTHING_TOGETHER: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
+const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
                                 else reads, and none of these was quantized with errors to make up for";
 
 /// Quantizes a prepared model, whose values all have their types, by the settings. `ranges` are
@@ -114,8 +114,8 @@ fn quantize_static(
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
     let guarded = guard(model, settings, &mut plan, &found, ranges)?;
-    let pooled = plan.free_pooled(model);
-    plan.join(model, &found);
+    let pooled_notes = plan.keep_pooled_float(model);
+    plan.share_concat_scales(model, &found);
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();
     let Guarded {
@@ -125,14 +125,16 @@ fn quantize_static(
     } = guarded;
     let notes = kept.into_iter().chain(refined).chain(declined);
     quantized.notes.splice(0..0, notes);
-    quantized.notes.extend(plan.unheeded(model, settings));
-    quantized.notes.extend(pooled);
+    quantized
+        .notes
+        .extend(plan.ignored_settings(model, settings));
+    quantized.notes.extend(pooled_notes);
     if method.is_none() && plan.correct_biases {
         quantized.notes.push(NO_MEANS.into());
     }
     let compensated = |tensor: &QuantizedTensor| tensor.compensated.is_some();
     if plan.rounding == Rounding::Gptq && !quantized.tensors.iter().any(compensated) {
-        quantized.notes.push(NOTHING_TOGETHER.into());
+        quantized.notes.push(NO_GPTQ_WEIGHTS.into());
     }
     match settings.format {
         Format::Qdq => {}
@@ -156,7 +158,10 @@ fn selected(
         Operators::Only(wanted) => Some(wanted.clone()),
         Operators::OnnxRuntime => {
             let all = nodes.iter().map(|node| node.operator());
-            Some(all.filter(|operator| is_onnx_runtimes(operator)).collect())
+            Some(
+                all.filter(|operator| is_onnx_runtime_default(operator))
+                    .collect(),
+            )
         }
     };
     Ok((keep_float, operators))

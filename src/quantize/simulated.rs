@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::QuantizeError;
-use super::scale::{quantize_value, span};
+use super::scale::{integer_bounds, quantize_value};
 use crate::graph::{Model, Names};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::prepare::position;
@@ -21,8 +21,8 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     let mut nodes = Vec::with_capacity(out.graph.nodes.len());
     let mut made: HashSet<String> = HashSet::new();
     for node in std::mem::take(&mut out.graph.nodes) {
-        let found =
-            Constant::read_by(&node, quantized)?.filter(|found| found.has_float_form(&node));
+        let found = QuantizedConstant::dequantized_by(&node, quantized)?
+            .filter(|found| found.has_float_form(&node));
         let Some(constant) = found else {
             nodes.push(node);
             continue;
@@ -38,7 +38,7 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
             let values = constant.original(title, float)?;
             let values = values.unwrap_or_else(|| constant.reals());
             let tensor = TensorProto::from_f32(title, &constant.shape, &values);
-            let source = insert(&mut out, &mut names, tensor);
+            let source = insert_constant(&mut out, &mut names, tensor);
             nodes.push(quantize_linear(&mut names, &node, &source));
         }
         nodes.push(node);
@@ -56,7 +56,7 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
 /// Dequantizes the constant that a DequantizeLinear reads. Returns `None` if it reads no constant,
 /// or one of an unsupported form.
 pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
-    let constant = Constant::read_by(node, model).ok()??;
+    let constant = QuantizedConstant::dequantized_by(node, model).ok()??;
     Some(TensorProto::from_f32(
         &node.output[0],
         &constant.shape,
@@ -65,7 +65,7 @@ pub fn dequantized(node: &NodeProto, model: &Model) -> Option<TensorProto> {
 }
 
 /// A constant that a DequantizeLinear reads.
-struct Constant {
+struct QuantizedConstant {
     name: String,
     element: DataType,
     shape: Vec<usize>,
@@ -75,9 +75,12 @@ struct Constant {
     axis: Option<usize>,
 }
 
-impl Constant {
+impl QuantizedConstant {
     /// The constant that this node dequantizes; `None` for other nodes and unsupported types.
-    fn read_by(node: &NodeProto, model: &Model) -> Result<Option<Constant>, QuantizeError> {
+    fn dequantized_by(
+        node: &NodeProto,
+        model: &Model,
+    ) -> Result<Option<QuantizedConstant>, QuantizeError> {
         if node.op_type.as_deref() != Some("DequantizeLinear") || node.output.len() != 1 {
             return Ok(None);
         }
@@ -96,7 +99,7 @@ impl Constant {
         if blocks || !known || !float {
             return Ok(None);
         }
-        let found = Constant {
+        let found = QuantizedConstant {
             name: tensor.title().to_owned(),
             element,
             shape: tensor.shape()?,
@@ -110,7 +113,7 @@ impl Constant {
             (scales, zero_points) if scales == zero_points => {
                 let axis = position(node.int("axis").unwrap_or(1), found.shape.len());
                 let fits = axis.and_then(|axis| found.shape.get(axis)) == Some(&scales);
-                fits.then_some(Constant { axis, ..found })
+                fits.then_some(QuantizedConstant { axis, ..found })
             }
             _ => None,
         })
@@ -152,7 +155,7 @@ impl Constant {
             return Ok(None);
         }
         let values = tensor.to_f32()?;
-        let whole = span(self.element, false, false);
+        let whole = integer_bounds(self.element, false, false);
         let rounds = |(place, (&value, &integer)): (usize, (&f32, &i64))| {
             let (scale, zero_point) = self.parameters(place);
             let found = quantize_value(value, scale, zero_point as i32, whole);
@@ -177,7 +180,7 @@ fn tensor_title(node: &NodeProto) -> &str {
 }
 
 /// Adds a float constant; its name changes only if another constant has it.
-fn insert(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
+fn insert_constant(model: &mut Model, names: &mut Names, mut tensor: TensorProto) -> String {
     let name = tensor.title().to_owned();
     let there = model.graph.initializers.get(&name);
     let same = there.is_some_and(|there| {

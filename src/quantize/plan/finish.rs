@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::visit::Planner;
-use super::{Form, Plan};
-use crate::quantize::operators::factor_channels;
+use super::{Plan, TensorRole};
+use crate::quantize::operators::operand_channel_axis;
 use crate::quantize::settings::{Operators, Representation, Rounding};
 
 impl Planner<'_> {
@@ -14,9 +14,9 @@ impl Planner<'_> {
         let mut forms = BTreeMap::new();
         for (name, form) in self.forms.drain() {
             let form = match form {
-                Form::Shared(source) => {
+                TensorRole::Shared(source) => {
                     let folded = self.renamed.get(&source);
-                    Form::Shared(folded.map_or(source, |folded| folded.output.clone()))
+                    TensorRole::Shared(folded.map_or(source, |folded| folded.output.clone()))
                 }
                 form => form,
             };
@@ -26,11 +26,11 @@ impl Planner<'_> {
             .iter()
             .map(|(name, form)| (name.clone(), self.representation(name, form)))
             .collect();
-        self.part_unlike(&mut forms, &representations);
+        self.split_shared_scales(&mut forms, &representations);
         let ranges = self.range_sources(&forms);
         let float_softmaxes = self.float_softmaxes(&forms);
-        let sources = sources(&forms);
-        representations.retain(|name, _| !matches!(forms.get(name), Some(Form::Shared(_))));
+        let scale_owners = scale_owners(&forms);
+        representations.retain(|name, _| !matches!(forms.get(name), Some(TensorRole::Shared(_))));
         let ordered = self.order.into_iter();
         Plan {
             forms: ordered
@@ -47,7 +47,7 @@ impl Planner<'_> {
             quantized: self.quantized,
             ranges,
             float_softmaxes,
-            sources,
+            scale_owners,
             choices: self.choices,
         }
     }
@@ -56,13 +56,13 @@ impl Planner<'_> {
     ///
     /// An activation takes the settings of the layer that makes it, including the nodes folded into
     /// that layer. Without such a layer it takes the settings of its first quantized consumer.
-    fn representation(&self, name: &str, form: &Form) -> Representation {
+    fn representation(&self, name: &str, form: &TensorRole) -> Representation {
         let mut consumers = self.uses.consumers(name).iter().map(|&(node, _)| node);
         let first = consumers.find(|node| self.quantized.contains(node));
         let layer = match form {
-            Form::Weight(_) => first.map(|node| self.nodes[node].weights.clone()),
+            TensorRole::Weight(_) => first.map(|node| self.nodes[node].weights.clone()),
             _ => self
-                .makers(name)
+                .producers(name)
                 .filter(|nodes| self.quantized.contains(&nodes[0]))
                 .or(first.map(|node| vec![node]))
                 .map(|nodes| self.activations_of(&nodes)),
@@ -81,19 +81,19 @@ impl Planner<'_> {
     /// For 8 bits it runs QLinearMatMul, which takes one scale for each column of a 2-D right
     /// operand only. Other layouts fail at run time (1.31.1). Its quantizer uses axis 1 in every
     /// case, so `Operators::OnnxRuntime` does too.
-    pub(super) fn factor_axis(&self, node: usize, slot: usize, name: &str) -> Option<usize> {
+    pub(super) fn operand_axis(&self, node: usize, slot: usize, name: &str) -> Option<usize> {
         let rank = self.model.graph.initializers.get(name)?.dims.len();
         let represented = self.layers.tensor(name, &self.nodes[node].weights);
         let bytes = represented.element.bits() == 8;
         match self.settings.operators {
             Operators::OnnxRuntime => Some(1),
             _ if bytes && (slot, rank) != (1, 2) => None,
-            _ => factor_channels(slot, rank),
+            _ => operand_channel_axis(slot, rank),
         }
     }
 
     /// The node that makes a value after folding, followed by the nodes folded into it.
-    pub(super) fn makers(&self, name: &str) -> Option<Vec<usize>> {
+    pub(super) fn producers(&self, name: &str) -> Option<Vec<usize>> {
         let mut nodes = vec![self.uses.producer(name)?];
         while self.removed.contains(&nodes[0]) {
             let input = self.model.graph.nodes[nodes[0]].input_at(0)?;
@@ -104,12 +104,12 @@ impl Planner<'_> {
 
     /// Gives a value its own scale where its settings differ from those of the value it shares
     /// with.
-    fn part_unlike(
+    fn split_shared_scales(
         &self,
-        forms: &mut BTreeMap<String, Form>,
+        forms: &mut BTreeMap<String, TensorRole>,
         representations: &HashMap<String, Representation>,
     ) {
-        let chains = sources(forms);
+        let chains = scale_owners(forms);
         for (name, end) in &chains {
             // A value gathered from a constant keeps the scale of the constant.
             if self.model.graph.initializers.contains(end) || !forms.contains_key(end) {
@@ -119,16 +119,16 @@ impl Planner<'_> {
             // The method was set for this tensor, not for all.
             let found_otherwise = own.method != shared.method && own.method != self.settings.method;
             if own.is_chosen() || found_otherwise || !own.is_like(shared) {
-                forms.insert(name.clone(), Form::Activation);
+                forms.insert(name.clone(), TensorRole::Activation);
             }
         }
     }
 }
 
 /// Maps each value that shares a scale to the first value of its chain.
-fn sources(forms: &BTreeMap<String, Form>) -> HashMap<String, String> {
+fn scale_owners(forms: &BTreeMap<String, TensorRole>) -> HashMap<String, String> {
     let next = |name: &String| match forms.get(name) {
-        Some(Form::Shared(source)) => Some(source),
+        Some(TensorRole::Shared(source)) => Some(source),
         _ => None,
     };
     let mut found = HashMap::new();

@@ -4,11 +4,11 @@
 //! operator that shares its input's scale is quantized only if its input is. A Relu behind a
 //! quantized value is folded into the range of that value and removed.
 
-mod clamp;
+mod concat_scales;
 mod finish;
-mod joined;
-mod sources;
-mod unheeded;
+mod fold_clamp;
+mod ignored_settings;
+mod range_sources;
 mod visit;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -23,14 +23,14 @@ use super::{FIRST_OPSET_WITH_AXIS, NodeChoice, QuantizeError, Settings};
 use crate::calibrate::{Range, SecondPassMissing};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
-pub(super) use clamp::Folded;
-pub(crate) use clamp::clamp_bounds;
-pub(super) use sources::RangeSource;
+pub(super) use fold_clamp::FoldedClamp;
+pub(crate) use fold_clamp::clamp_bounds;
+pub(super) use range_sources::RangeSource;
 use visit::Planner;
 
 /// The source of a tensor's scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum TensorRole {
     /// Its own range; a constant takes its own values and the activations' type.
     Activation,
     /// Scale and zero point of another value.
@@ -41,7 +41,7 @@ pub(super) enum Form {
 
 /// A bias that takes the scales of its layer's accumulators.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Bias {
+pub(super) struct PlannedBias {
     pub(super) node: usize,
     pub(super) name: String,
     pub(super) input: String,
@@ -53,10 +53,10 @@ pub(super) struct Bias {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Every quantized tensor, in the order of the visits.
-    pub(super) forms: Vec<(String, Form)>,
+    pub(super) forms: Vec<(String, TensorRole)>,
     /// The representation of each tensor that has a scale of its own.
     pub(super) representations: HashMap<String, Representation>,
-    pub(super) biases: Vec<Bias>,
+    pub(super) biases: Vec<PlannedBias>,
     /// True if a weight's scale grows where its bias would overflow int32.
     pub(super) fit_biases: bool,
     /// True if the result follows ONNX Runtime's quantizer wherever that model would run.
@@ -67,15 +67,15 @@ pub struct Plan {
     pub(super) rounding: Rounding,
     /// Nodes folded into the node before them.
     pub(super) removed: BTreeSet<usize>,
-    /// Folded nodes by their input, which takes the name of their output.
-    pub(super) renamed: HashMap<String, Folded>,
+    /// FoldedClamp nodes by their input, which takes the name of their output.
+    pub(super) renamed: HashMap<String, FoldedClamp>,
     /// Quantized nodes. Only these read the integers of their weights.
     pub(super) quantized: HashSet<usize>,
     pub(super) ranges: HashMap<String, RangeSource>,
     /// Outputs of float Softmax nodes whose values are quantized.
     pub(super) float_softmaxes: BTreeSet<String>,
     /// The value that owns the scale, by the value that shares it.
-    pub(super) sources: HashMap<String, String>,
+    pub(super) scale_owners: HashMap<String, String>,
     pub(super) choices: Vec<NodeChoice>,
 }
 
@@ -118,7 +118,8 @@ impl Plan {
             }
         }
         let opset = model.opset();
-        let by_channel = |(_, form): &(String, Form)| matches!(form, Form::Weight(Some(_)));
+        let by_channel =
+            |(_, form): &(String, TensorRole)| matches!(form, TensorRole::Weight(Some(_)));
         if opset < FIRST_OPSET_WITH_AXIS && plan.forms.iter().any(by_channel) {
             return Err(QuantizeError::Opset { opset });
         }
@@ -146,7 +147,7 @@ impl Plan {
         let wanted: Vec<(&String, &String, &Representation)> = self
             .forms
             .iter()
-            .filter(|(_, form)| *form == Form::Activation)
+            .filter(|(_, form)| *form == TensorRole::Activation)
             .filter_map(|(name, _)| {
                 let represented = self.representations.get(name)?;
                 match self.ranges.get(name)? {
@@ -159,11 +160,13 @@ impl Plan {
             .collect();
         let found: Vec<(String, Option<Range>)> = wanted
             .into_par_iter()
-            .map(|(name, source, represented)| Ok((name.clone(), ranges.of(source, represented)?)))
+            .map(|(name, source, represented)| {
+                Ok((name.clone(), ranges.range_of(source, represented)?))
+            })
             .collect::<Result<_, SecondPassMissing>>()?;
         let mut names = Vec::with_capacity(found.len());
         for (name, range) in found {
-            let range = range.map(|range| self.cut(&name, range));
+            let range = range.map(|range| self.clip(&name, range));
             if let (Some(represented), Some(range)) = (self.representations.get_mut(&name), range) {
                 represented.range = Some(range);
                 names.push(name);
@@ -173,9 +176,9 @@ impl Plan {
     }
 
     /// Keeps a value float, and all values that share its scale.
-    pub(super) fn free(&mut self, name: &str) {
-        let sources = &self.sources;
-        let is_of = |other: &str| sources.get(other).is_some_and(|source| source == name);
+    pub(super) fn keep_float(&mut self, name: &str) {
+        let scale_owners = &self.scale_owners;
+        let is_of = |other: &str| scale_owners.get(other).is_some_and(|source| source == name);
         let (freed, kept) = std::mem::take(&mut self.forms)
             .into_iter()
             .partition(|(other, _)| other == name || is_of(other));
@@ -191,12 +194,12 @@ impl Plan {
     ///
     /// ONNX Runtime moves the MaxPool onto the integers, but has no 4-bit kernel and refuses the
     /// model (1.31.1).
-    pub(super) fn free_pooled(&mut self, model: &Model) -> Vec<String> {
+    pub(super) fn keep_pooled_float(&mut self, model: &Model) -> Vec<String> {
         let mut said = Vec::new();
         let nodes = model.graph.nodes.iter().zip(0..);
         for (node, index) in nodes.filter(|(node, _)| node.is("MaxPool")) {
             let input = node.input_at(0).unwrap_or_default();
-            let source = self.sources.get(input).map_or(input, String::as_str);
+            let source = self.scale_owners.get(input).map_or(input, String::as_str);
             let source = source.to_string();
             let marked = self.forms.iter().any(|(name, _)| *name == source);
             let represented = self.representations.get(&source).filter(|_| marked);
@@ -204,7 +207,7 @@ impl Plan {
             if !four_bits || self.like_onnx_runtime {
                 continue;
             }
-            self.free(&source);
+            self.keep_float(&source);
             self.choices[index].quantized = false;
             self.choices[index].reason =
                 Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
@@ -220,7 +223,7 @@ impl Plan {
     pub fn channel_axis(&self, weight: &str) -> Option<usize> {
         let mut forms = self.forms.iter();
         match forms.find(|(name, _)| name == weight)? {
-            (_, Form::Weight(axis)) => *axis,
+            (_, TensorRole::Weight(axis)) => *axis,
             _ => None,
         }
     }

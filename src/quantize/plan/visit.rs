@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Bias, Folded, Form};
+use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::quantize::composed::Composed;
-use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtimes, treatment};
+use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
@@ -25,10 +25,10 @@ pub(super) struct Planner<'a> {
     pub(super) uses: Uses,
     element: HashMap<&'a str, DataType>,
     pub(super) order: Vec<String>,
-    pub(super) forms: HashMap<String, Form>,
-    pub(super) biases: Vec<Bias>,
+    pub(super) forms: HashMap<String, TensorRole>,
+    pub(super) biases: Vec<PlannedBias>,
     pub(super) removed: BTreeSet<usize>,
-    pub(super) renamed: HashMap<String, Folded>,
+    pub(super) renamed: HashMap<String, FoldedClamp>,
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Operator patterns, and the pattern of each node that belongs to one.
@@ -86,7 +86,7 @@ impl<'a> Planner<'a> {
         }
         let wanted = match &self.settings.operators {
             Operators::All => true,
-            Operators::OnnxRuntime => is_onnx_runtimes(&operator),
+            Operators::OnnxRuntime => is_onnx_runtime_default(&operator),
             Operators::Only(wanted) => wanted.contains(&operator),
         };
         if !wanted {
@@ -131,7 +131,7 @@ impl<'a> Planner<'a> {
                 self.activation(input);
                 self.output(index, output);
                 let weight = node.input_at(1).unwrap_or_default();
-                self.weight(index, weight, Some(axis.of(node)));
+                self.weight(index, weight, Some(axis.at(node)));
                 if let Some(bias) = node.input_at(2) {
                     let beta = if node.is("Gemm") {
                         node.float("beta").unwrap_or(1.0)
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
                 }
                 for (slot, name) in node.input.iter().enumerate() {
                     if self.model.graph.initializers.contains(name) {
-                        self.weight(index, name, self.factor_axis(index, slot, name));
+                        self.weight(index, name, self.operand_axis(index, slot, name));
                     } else {
                         self.activation(name);
                     }
@@ -296,7 +296,7 @@ impl<'a> Planner<'a> {
         self.forms.contains_key(name)
     }
 
-    fn mark(&mut self, name: &str, form: Form) {
+    fn mark(&mut self, name: &str, form: TensorRole) {
         if self.forms.insert(name.to_string(), form).is_none() {
             self.order.push(name.to_string());
         }
@@ -306,7 +306,7 @@ impl<'a> Planner<'a> {
     fn activation(&mut self, name: &str) -> bool {
         let float = self.is_float(name);
         if float && !self.is_marked(name) {
-            self.mark(name, Form::Activation);
+            self.mark(name, TensorRole::Activation);
         }
         float
     }
@@ -334,8 +334,8 @@ impl<'a> Planner<'a> {
         let form = match self.forms.get(name) {
             // A weight used with different axes, or also by an elementwise operator, takes one
             // scale.
-            Some(form) if *form != Form::Weight(axis) => Form::Weight(None),
-            _ => Form::Weight(axis),
+            Some(form) if *form != TensorRole::Weight(axis) => TensorRole::Weight(None),
+            _ => TensorRole::Weight(axis),
         };
         self.mark(name, form);
     }
@@ -346,7 +346,7 @@ impl<'a> Planner<'a> {
             return;
         };
         let channels = match self.forms.get(weight) {
-            Some(Form::Weight(Some(axis))) => self
+            Some(TensorRole::Weight(Some(axis))) => self
                 .model
                 .graph
                 .initializers
@@ -358,7 +358,7 @@ impl<'a> Planner<'a> {
         let wanted = self.settings.quantize_bias && self.is_float(name);
         if wanted && self.is_marked(input) && self.is_marked(weight) && fits {
             let (name, input, weight) = (name.to_string(), input.to_string(), weight.to_string());
-            self.biases.push(Bias {
+            self.biases.push(PlannedBias {
                 node,
                 name,
                 input,
@@ -374,11 +374,11 @@ impl<'a> Planner<'a> {
         }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
-            Some(Form::Weight(Some(_))) => {
+            Some(TensorRole::Weight(Some(_))) => {
                 return Err("its input is a weight with a scale a channel");
             }
             Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
-            Some(_) => self.mark(output, Form::Shared(input.to_string())),
+            Some(_) => self.mark(output, TensorRole::Shared(input.to_string())),
         }
         Ok(())
     }

@@ -10,16 +10,16 @@ use rayon::prelude::*;
 
 use super::compensate::Compensation;
 use super::correct::corrections;
-use super::plan::{Form, Plan, RangeSource};
+use super::plan::{Plan, RangeSource, TensorRole};
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, span};
+use super::scale::{QuantizationParameters, integer_bounds};
 use super::settings::Representation;
 use super::weights::{empty_channels, parameters, quantized};
 use super::{QuantizeError, Quantized, bias};
 use crate::calibrate::Range;
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, TensorProto};
-use writer::Writer;
+use writer::QdqWriter;
 
 /// Quantizes a model by its plan and ranges.
 pub fn quantize(
@@ -30,7 +30,7 @@ pub fn quantize(
     let (activations, used_ranges) = activation_parameters(model, plan, ranges)?;
     let mut constants = constant_parameters(model, plan)?;
     let scale_of = |name: &str, constants: &HashMap<String, QuantizationParameters>| {
-        let source = source_of(plan, name);
+        let source = scale_owner(plan, name);
         activations
             .get(source)
             .or_else(|| constants.get(source))
@@ -46,7 +46,7 @@ pub fn quantize(
             constants.get_mut(&planned.weight),
             represented,
         ) && represented.scale.is_none()
-            && (!plan.like_onnx_runtime || is_fitted_there(weight))
+            && (!plan.like_onnx_runtime || is_fitted_by_onnx_runtime(weight))
         {
             let (input, bias, beta) = (input.scales[0], tensor.to_f32()?, planned.beta);
             let empty = match model.graph.initializers.get(&planned.weight) {
@@ -66,7 +66,7 @@ pub fn quantize(
     let compensation = Compensation::new(model, plan, ranges)?;
     let mut integers = constant_integers(model, plan, &constants, compensation.as_ref())?;
     let corrections = corrections(model, plan, ranges, &constants, &integers)?;
-    let mut writer = Writer::new(model, plan);
+    let mut writer = QdqWriter::new(model, plan);
     for (name, form) in &plan.forms {
         if let Some(found) = constants.get(name) {
             if let Some(made) = integers.remove(name.as_str()) {
@@ -86,14 +86,14 @@ pub fn quantize(
 }
 
 /// True if ONNX Runtime's quantizer would increase this weight's scale for a bias.
-fn is_fitted_there(weight: &QuantizationParameters) -> bool {
+fn is_fitted_by_onnx_runtime(weight: &QuantizationParameters) -> bool {
     let signed = matches!(weight.element, DataType::Int8 | DataType::Int16);
     signed && weight.zero_points.iter().all(|&zero_point| zero_point == 0)
 }
 
 /// The value that owns the scale of `name`.
-fn source_of<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
-    plan.sources.get(name).map_or(name, String::as_str)
+fn scale_owner<'a>(plan: &'a Plan, name: &'a str) -> &'a str {
+    plan.scale_owners.get(name).map_or(name, String::as_str)
 }
 
 fn activation_parameters(
@@ -110,10 +110,10 @@ fn activation_parameters(
     let mut found = HashMap::new();
     let mut used_ranges = BTreeMap::new();
     for (name, form) in &plan.forms {
-        if *form != Form::Activation || model.graph.initializers.contains(name) {
+        if *form != TensorRole::Activation || model.graph.initializers.contains(name) {
             continue;
         }
-        let represented = represented(plan, name)?;
+        let represented = representation(plan, name)?;
         let element = represented.element.data_type();
         let symmetric = represented.is_symmetric(false);
         let (scale, zero_point) = match represented.scale {
@@ -123,7 +123,7 @@ fn activation_parameters(
                 if let Some(RangeSource::Observed(source)) = plan.ranges.get(name) {
                     used_ranges.insert(source.clone(), range);
                 }
-                let used = span(element, symmetric, represented.reduce_range);
+                let used = integer_bounds(element, symmetric, represented.reduce_range);
                 represented.scale_and_zero_point(min, max, used, symmetric)
             }
         };
@@ -138,7 +138,7 @@ fn activation_parameters(
     Ok((found, used_ranges))
 }
 
-fn represented<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
+fn representation<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
     let missing = || QuantizeError::RangeMissing {
         value: name.to_string(),
     };
@@ -161,7 +161,7 @@ fn range(
         (Some(chosen), _) => chosen,
         (None, RangeSource::Fixed(min, max)) => Range::new(*min, *max),
         (None, RangeSource::Observed(source)) => {
-            ranges.of(source, represented)?.ok_or_else(missing)?
+            ranges.range_of(source, represented)?.ok_or_else(missing)?
         }
     };
     let Range { min, max } = range;
@@ -179,14 +179,14 @@ fn constant_parameters(
     model: &Model,
     plan: &Plan,
 ) -> Result<HashMap<String, QuantizationParameters>, QuantizeError> {
-    let constant = |(name, form): (&String, &Form)| {
+    let constant = |(name, form): (&String, &TensorRole)| {
         let tensor = model.graph.initializers.get(name)?;
         let axis = match form {
-            Form::Weight(axis) => *axis,
-            Form::Activation | Form::Shared(_) => None,
+            TensorRole::Weight(axis) => *axis,
+            TensorRole::Activation | TensorRole::Shared(_) => None,
         };
-        let weight = matches!(form, Form::Weight(_));
-        let made = represented(plan, name)
+        let weight = matches!(form, TensorRole::Weight(_));
+        let made = representation(plan, name)
             .and_then(|represented| Ok(parameters(tensor, axis, represented, weight)?));
         Some(made.map(|made| (name.clone(), made)))
     };
@@ -197,10 +197,10 @@ fn constant_parameters(
 }
 
 /// The integers of a constant.
-pub(super) struct Integers {
+pub(super) struct ConstantIntegers {
     pub(super) tensor: TensorProto,
     /// The factor by which GPTQ lowers the mean squared error of the layer's output.
-    pub(super) gained: Option<f64>,
+    pub(super) error_reduction: Option<f64>,
 }
 
 /// Computes the integers of all constants. The writer names them.
@@ -209,21 +209,26 @@ fn constant_integers<'a>(
     plan: &Plan,
     constants: &'a HashMap<String, QuantizationParameters>,
     compensation: Option<&Compensation>,
-) -> Result<HashMap<&'a str, Integers>, QuantizeError> {
+) -> Result<HashMap<&'a str, ConstantIntegers>, QuantizeError> {
     let integers = |name: &str, found: &QuantizationParameters, tensor: &TensorProto| {
         if let Some(compensation) = compensation {
-            let represented = represented(plan, name)?;
+            let represented = representation(plan, name)?;
             let symmetric = represented.is_symmetric(true);
-            let used = span(found.element, symmetric, represented.reduce_range);
-            if let Some((tensor, gained)) = compensation.integers(tensor, name, found, used)? {
-                let gained = Some(gained);
-                return Ok(Integers { tensor, gained });
+            let used = integer_bounds(found.element, symmetric, represented.reduce_range);
+            if let Some((tensor, error_reduction)) =
+                compensation.integers(tensor, name, found, used)?
+            {
+                let error_reduction = Some(error_reduction);
+                return Ok(ConstantIntegers {
+                    tensor,
+                    error_reduction,
+                });
             }
         }
         let tensor = quantized(tensor, name, found)?;
-        Ok(Integers {
+        Ok(ConstantIntegers {
             tensor,
-            gained: None,
+            error_reduction: None,
         })
     };
     let one = |(name, found): (&'a String, &QuantizationParameters)| {

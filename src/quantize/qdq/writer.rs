@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::nodes::{linear, uses_without};
-use super::{Integers, source_of};
+use super::{ConstantIntegers, scale_owner};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::quantize::compensate::decibels;
-use crate::quantize::plan::{Bias, Form, Plan};
+use crate::quantize::plan::{Plan, PlannedBias, TensorRole};
 use crate::quantize::scale::{QuantizationParameters, encoded};
-use crate::quantize::{Kind, MICROSOFT, QuantizeError, Quantized, QuantizedTensor, bias};
+use crate::quantize::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};
 
 /// The first opset whose QuantizeLinear and DequantizeLinear take 16- and 4-bit integers.
 const FIRST_OPSET_WITH_16_AND_4_BITS: i64 = 21;
 
 /// A graph that is being rewritten.
-pub(super) struct Writer<'a> {
+pub(super) struct QdqWriter<'a> {
     plan: &'a Plan,
     model: &'a Model,
     out: Model,
@@ -27,7 +27,7 @@ pub(super) struct Writer<'a> {
     /// The dequantized value that quantized nodes read in place of each constant.
     replaced_constants: HashMap<String, String>,
     /// Constants whose name the dequantized bias has taken.
-    given_away: HashSet<String>,
+    taken_names: HashSet<String>,
     /// The dequantized bias that a node reads in slot 2.
     replaced_biases: HashMap<usize, String>,
     /// The names of scale and zero point of each value.
@@ -40,15 +40,15 @@ pub(super) struct Writer<'a> {
     notes: Vec<String>,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(model: &'a Model, plan: &'a Plan) -> Writer<'a> {
+impl<'a> QdqWriter<'a> {
+    pub(super) fn new(model: &'a Model, plan: &'a Plan) -> QdqWriter<'a> {
         let mut out = model.clone();
         for (index, node) in out.graph.nodes.iter_mut().enumerate() {
             for output in &mut node.output {
                 // The node before a folded node takes over its output name.
                 if plan.removed.contains(&index) {
                     output.push_str("/folded");
-                } else if let Some(new) = plan.last_name(output) {
+                } else if let Some(new) = plan.folded_name(output) {
                     *output = new.clone();
                 }
             }
@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
         let uses = uses_without(&out.graph, &plan.removed);
         let nodes = out.graph.nodes.len();
         let names = out.graph.names();
-        Writer {
+        QdqWriter {
             plan,
             model,
             out,
@@ -64,7 +64,7 @@ impl<'a> Writer<'a> {
             names,
             replaced: HashMap::new(),
             replaced_constants: HashMap::new(),
-            given_away: HashSet::new(),
+            taken_names: HashSet::new(),
             replaced_biases: HashMap::new(),
             parameter_names: HashMap::new(),
             before: vec![Vec::new(); nodes + 1],
@@ -86,14 +86,19 @@ impl<'a> Writer<'a> {
         (scale, zero_point)
     }
 
-    pub(super) fn activation(&mut self, name: &str, form: &Form, found: &QuantizationParameters) {
+    pub(super) fn activation(
+        &mut self,
+        name: &str,
+        form: &TensorRole,
+        found: &QuantizationParameters,
+    ) {
         let (scale, zero_point) = match form {
-            Form::Shared(_) => match self.parameter_names.get(source_of(self.plan, name)) {
+            TensorRole::Shared(_) => match self.parameter_names.get(scale_owner(self.plan, name)) {
                 Some(names) => names.clone(),
                 // The owner of the scale comes later, so its parameters are written now.
-                None => self.source_parameters(source_of(self.plan, name), found),
+                None => self.owner_parameters(scale_owner(self.plan, name), found),
             },
-            _ => self.source_parameters(name, found),
+            _ => self.owner_parameters(name, found),
         };
         let quantized = self.names.fresh(&format!("{name}_QuantizeLinear_Output"));
         let producer = self.uses.producer(name);
@@ -135,14 +140,10 @@ impl<'a> Writer<'a> {
             Some(producer) => self.after[producer].extend(pair),
             None => self.before[0].extend(pair),
         }
-        self.report(name, Kind::Activation, found);
+        self.report(name, TensorKind::Activation, found);
     }
 
-    fn source_parameters(
-        &mut self,
-        name: &str,
-        found: &QuantizationParameters,
-    ) -> (String, String) {
+    fn owner_parameters(&mut self, name: &str, found: &QuantizationParameters) -> (String, String) {
         if let Some(names) = self.parameter_names.get(name) {
             return names.clone();
         }
@@ -154,11 +155,11 @@ impl<'a> Writer<'a> {
     pub(super) fn constant(
         &mut self,
         name: &str,
-        form: &Form,
+        form: &TensorRole,
         found: &QuantizationParameters,
-        made: Integers,
+        made: ConstantIntegers,
     ) {
-        let (scale, zero_point) = self.source_parameters(name, found);
+        let (scale, zero_point) = self.owner_parameters(name, found);
         let integers = self.names.fresh(&format!("{name}_quantized"));
         self.out.graph.initializers.insert(TensorProto {
             name: Some(integers.clone()),
@@ -180,17 +181,17 @@ impl<'a> Writer<'a> {
         self.before[first.unwrap_or(0)].push(node);
         self.replaced_constants.insert(name.to_string(), output);
         let kind = match form {
-            Form::Weight(_) => Kind::Weight,
-            _ => Kind::Activation,
+            TensorRole::Weight(_) => TensorKind::Weight,
+            _ => TensorKind::Activation,
         };
-        let mut told = QuantizedTensor::new(name, kind, found);
-        told.compensated = made.gained.map(decibels);
-        self.tensors.push(told);
+        let mut entry = QuantizedTensor::new(name, kind, found);
+        entry.compensated = made.error_reduction.map(decibels);
+        self.tensors.push(entry);
     }
 
     pub(super) fn bias(
         &mut self,
-        planned: &Bias,
+        planned: &PlannedBias,
         input: f32,
         weight: &QuantizationParameters,
         correction: &[f64],
@@ -243,9 +244,9 @@ impl<'a> Writer<'a> {
         let most = correction
             .iter()
             .fold(0.0, |most: f64, c| most.max(c.abs()));
-        let mut told = QuantizedTensor::new(&planned.name, Kind::Bias, &found);
-        told.corrected = (most > 0.0).then_some(most as f32);
-        self.tensors.push(told);
+        let mut entry = QuantizedTensor::new(&planned.name, TensorKind::Bias, &found);
+        entry.corrected = (most > 0.0).then_some(most as f32);
+        self.tensors.push(entry);
         Ok(())
     }
 
@@ -253,7 +254,7 @@ impl<'a> Writer<'a> {
     ///
     /// The first node that reads the bias gets its own name, if all readers use it as a bias.
     /// Others get a copy, numbered as ONNX Runtime numbers copies.
-    fn bias_name(&mut self, planned: &Bias) -> String {
+    fn bias_name(&mut self, planned: &PlannedBias) -> String {
         let name = &planned.name;
         let mut uses = self.uses.consumers(name).iter();
         let only_bias = uses.all(|&(node, slot)| {
@@ -264,7 +265,7 @@ impl<'a> Writer<'a> {
                     .iter()
                     .any(|b| b.node == node && b.name == *name)
         });
-        if only_bias && !self.uses.is_output(name) && self.given_away.insert(name.clone()) {
+        if only_bias && !self.uses.is_output(name) && self.taken_names.insert(name.clone()) {
             return name.clone();
         }
         let number = |taken: &String| taken.strip_prefix(name.as_str())?.parse::<u64>().ok();
@@ -298,7 +299,7 @@ impl<'a> Writer<'a> {
         node
     }
 
-    fn report(&mut self, name: &str, kind: Kind, found: &QuantizationParameters) {
+    fn report(&mut self, name: &str, kind: TensorKind, found: &QuantizationParameters) {
         self.tensors.push(QuantizedTensor::new(name, kind, found));
     }
 
@@ -306,12 +307,12 @@ impl<'a> Writer<'a> {
     fn drop_unused_constants(&mut self) {
         let uses = self.out.graph.uses();
         let before = self.model.graph.uses();
-        let given_away = &self.given_away;
+        let taken_names = &self.taken_names;
         self.out.graph.initializers.retain(|tensor| {
             let name = tensor.name.as_deref().unwrap_or_default();
             let was_unused = before.consumers(name).is_empty();
             let is_used = !uses.consumers(name).is_empty() || uses.is_output(name);
-            !given_away.contains(name)
+            !taken_names.contains(name)
                 && (is_used || (was_unused && self.model.graph.initializers.contains(name)))
         });
     }
@@ -346,7 +347,7 @@ impl<'a> Writer<'a> {
         self.out.graph.nodes = written;
         self.drop_unused_constants();
         self.tensors
-            .sort_by_key(|tensor| tensor.kind != Kind::Activation);
+            .sort_by_key(|tensor| tensor.kind != TensorKind::Activation);
         Quantized {
             model: self.out,
             tensors: self.tensors,

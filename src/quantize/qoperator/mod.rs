@@ -7,7 +7,7 @@
 //! rounds differently from the float one. Operators without an integer kernel for their types,
 //! shapes or attributes keep their pairs, so the model stays valid at every stage.
 
-mod moving;
+mod data_movement;
 mod pairs;
 #[cfg(test)]
 mod tests;
@@ -16,25 +16,30 @@ mod weighted;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use self::pairs::Pairs;
+use self::pairs::QdqPairs;
 use super::operators::EMBEDDING;
 use super::{MICROSOFT, QuantizeError};
 use crate::graph::{Graph, Model, Names};
 use crate::onnx::schema::{NodeProto, TensorProto};
 
 /// The integer form of a node.
-struct Folded {
+struct IntegerNode {
     /// The integer node; its outputs still have the names of the float values.
     node: NodeProto,
     /// The outputs that are integers and take the name that their QuantizeLinear made.
-    outputs: Outputs,
+    outputs: IntegerOutputs,
     /// New constants that the node reads.
     constants: Vec<TensorProto>,
 }
 
-impl Folded {
+impl IntegerNode {
     /// Copies a node with another operator and other inputs; its first output is integers.
-    fn of(node: &NodeProto, operator: &str, domain: Option<&str>, inputs: Vec<String>) -> Folded {
+    fn new(
+        node: &NodeProto,
+        operator: &str,
+        domain: Option<&str>,
+        inputs: Vec<String>,
+    ) -> IntegerNode {
         let mut new = node.clone();
         new.op_type = Some(operator.to_owned());
         new.domain = domain.map(str::to_owned);
@@ -44,9 +49,9 @@ impl Folded {
             .as_ref()
             .filter(|name| !name.is_empty())
             .map(|name| format!("{name}_quant"));
-        Folded {
+        IntegerNode {
             node: new,
-            outputs: Outputs::First,
+            outputs: IntegerOutputs::First,
             constants: Vec::new(),
         }
     }
@@ -54,7 +59,7 @@ impl Folded {
 
 /// The outputs of an integer node that are integers.
 #[derive(Clone, Copy, PartialEq)]
-enum Outputs {
+enum IntegerOutputs {
     /// The first; any others are indices.
     First,
     /// All.
@@ -66,33 +71,36 @@ enum Outputs {
 /// Replaces QDQ pairs of a quantized model by integer operators where possible.
 pub fn to_integer_operators(model: &Model) -> Result<Model, QuantizeError> {
     let mut out = model.clone();
-    skip_idle_pairs(&mut out);
+    skip_redundant_pairs(&mut out);
     let mut names = out.graph.names();
     let opset = out.opset();
-    let folds = {
-        let pairs = Pairs::of(&out.graph);
-        let mut folds = BTreeMap::new();
+    let conversions = {
+        let pairs = QdqPairs::new(&out.graph);
+        let mut conversions = BTreeMap::new();
         for (index, node) in out.graph.nodes.iter().enumerate() {
-            if let Some(folded) = fold(node, opset, &pairs, &mut names)? {
-                folds.insert(index, folded);
+            if let Some(converted) = convert(node, opset, &pairs, &mut names)? {
+                conversions.insert(index, converted);
             }
         }
-        folds
+        conversions
     };
-    if folds.values().any(|folded| folded.node.domain.is_some()) {
+    if conversions
+        .values()
+        .any(|converted| converted.node.domain.is_some())
+    {
         out.import(MICROSOFT, 1);
     }
-    apply(&mut out.graph, folds, &mut names);
+    apply(&mut out.graph, conversions, &mut names);
     drop_unused(&mut out.graph, &model.graph);
     Ok(out)
 }
 
-fn fold(
+fn convert(
     node: &NodeProto,
     opset: i64,
-    pairs: &Pairs,
+    pairs: &QdqPairs,
     names: &mut Names,
-) -> Result<Option<Folded>, QuantizeError> {
+) -> Result<Option<IntegerNode>, QuantizeError> {
     Ok(match node.operator().as_str() {
         "Conv" => weighted::convolution(node, pairs),
         "MatMul" => weighted::product(node, pairs),
@@ -103,11 +111,11 @@ fn fold(
         }
         "Softmax" => unweighted::softmax(node, opset, pairs),
         "Concat" => unweighted::concat(node, pairs),
-        "Where" => unweighted::choice(node, pairs),
+        "Where" => unweighted::select(node, pairs),
         EMBEDDING => unweighted::embedding(node, pairs),
-        "Pad" => moving::pad(node, pairs, names),
-        "ArgMax" => moving::largest(node, pairs),
-        _ => moving::direct(node, opset, pairs),
+        "Pad" => data_movement::pad(node, pairs, names),
+        "ArgMax" => data_movement::arg_max(node, pairs),
+        _ => data_movement::in_place_operator(node, opset, pairs),
     })
 }
 
@@ -115,9 +123,9 @@ fn fold(
 ///
 /// This is exact: n·s divided by s and rounded is n for every n of at most 16 bits. The two
 /// roundings together change n by less than 2⁻²² · n.
-fn skip_idle_pairs(model: &mut Model) {
+fn skip_redundant_pairs(model: &mut Model) {
     let renamed = {
-        let pairs = Pairs::of(&model.graph);
+        let pairs = QdqPairs::new(&model.graph);
         let mut renamed = HashMap::new();
         for node in &model.graph.nodes {
             let Some(quantized) = pairs.quantize(node) else {
@@ -125,7 +133,7 @@ fn skip_idle_pairs(model: &mut Model) {
             };
             let before = pairs.integers(&quantized.real);
             if let Some(before) = before
-                && pairs.is_same(&before, &quantized)
+                && pairs.is_same_grid(&before, &quantized)
                 && !pairs.uses.is_output(&quantized.integers)
             {
                 renamed.insert(quantized.integers, before.integers);
@@ -137,7 +145,7 @@ fn skip_idle_pairs(model: &mut Model) {
 }
 
 /// Replaces the nodes by their integer forms and removes the QuantizeLinear behind them.
-fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
+fn apply(graph: &mut Graph, conversions: BTreeMap<usize, IntegerNode>, names: &mut Names) {
     // By float value: the QuantizeLinear that reads it, and its output.
     let mut quantized: HashMap<String, (usize, String)> = HashMap::new();
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -148,12 +156,12 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
         }
     }
     let mut gone = HashSet::new();
-    for (index, folded) in folds {
-        let mut node = folded.node;
-        let count = match folded.outputs {
-            Outputs::First => 1,
-            Outputs::All => node.output.len(),
-            Outputs::None => 0,
+    for (index, converted) in conversions {
+        let mut node = converted.node;
+        let count = match converted.outputs {
+            IntegerOutputs::First => 1,
+            IntegerOutputs::All => node.output.len(),
+            IntegerOutputs::None => 0,
         };
         for output in node.output.iter_mut().take(count) {
             match quantized.get(output) {
@@ -167,7 +175,7 @@ fn apply(graph: &mut Graph, folds: BTreeMap<usize, Folded>, names: &mut Names) {
                 None => {}
             }
         }
-        for constant in folded.constants {
+        for constant in converted.constants {
             graph.initializers.insert(constant);
         }
         if let Some(new) = &mut node.name

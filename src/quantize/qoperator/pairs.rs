@@ -8,7 +8,7 @@ use crate::onnx::schema::{DataType, NodeProto};
 
 /// A float value and its integers, with the names of scale and zero point.
 #[derive(Clone, Debug)]
-pub(super) struct Linear {
+pub(super) struct QuantizedValue {
     pub(super) real: String,
     pub(super) integers: String,
     pub(super) scale: String,
@@ -19,17 +19,17 @@ pub(super) struct Linear {
 }
 
 /// The QDQ pairs of a graph.
-pub(super) struct Pairs<'a> {
+pub(super) struct QdqPairs<'a> {
     graph: &'a Graph,
     pub(super) uses: Uses,
     /// The DequantizeLinear that makes each float value.
     dequantized: HashMap<&'a str, &'a NodeProto>,
 }
 
-impl<'a> Pairs<'a> {
-    pub(super) fn of(graph: &'a Graph) -> Pairs<'a> {
+impl<'a> QdqPairs<'a> {
+    pub(super) fn new(graph: &'a Graph) -> QdqPairs<'a> {
         let dequantized = graph.nodes.iter().filter(|n| n.is("DequantizeLinear"));
-        Pairs {
+        QdqPairs {
             uses: graph.uses(),
             dequantized: dequantized
                 .filter_map(|node| Some((node.output.first()?.as_str(), node)))
@@ -39,19 +39,19 @@ impl<'a> Pairs<'a> {
     }
 
     /// The integers of a float value that a DequantizeLinear makes.
-    pub(super) fn integers(&self, real: &str) -> Option<Linear> {
+    pub(super) fn integers(&self, real: &str) -> Option<QuantizedValue> {
         let node = self.dequantized.get(real)?;
         self.linear(node, real, node.input_at(0)?)
     }
 
     /// The integers of a dequantized value, if they have 8 bits and one scale.
-    pub(super) fn bytes(&self, real: &str) -> Option<Linear> {
+    pub(super) fn bytes(&self, real: &str) -> Option<QuantizedValue> {
         self.integers(real)
             .filter(|found| found.is_byte() && found.axis.is_none())
     }
 
     /// The operands of a QuantizeLinear; `None` for every other node.
-    pub(super) fn quantize(&self, node: &NodeProto) -> Option<Linear> {
+    pub(super) fn quantize(&self, node: &NodeProto) -> Option<QuantizedValue> {
         if !node.is("QuantizeLinear") {
             return None;
         }
@@ -60,7 +60,7 @@ impl<'a> Pairs<'a> {
 
     /// The 8-bit integers of one scale that a QuantizeLinear makes of a float value. Returns `None`
     /// if the value has other readers.
-    pub(super) fn quantized(&self, real: &str) -> Option<Linear> {
+    pub(super) fn quantized(&self, real: &str) -> Option<QuantizedValue> {
         let &[(reader, 0)] = self.uses.consumers(real) else {
             return None;
         };
@@ -74,7 +74,7 @@ impl<'a> Pairs<'a> {
         self.uses.consumers(value).is_empty() && !self.uses.is_output(value)
     }
 
-    fn linear(&self, node: &NodeProto, real: &str, integers: &str) -> Option<Linear> {
+    fn linear(&self, node: &NodeProto, real: &str, integers: &str) -> Option<QuantizedValue> {
         let (scale, zero_point) = (node.input_at(1)?, node.input_at(2)?);
         let scales = self.graph.initializers.get(scale)?;
         let element = self.graph.initializers.get(zero_point)?.element().ok()?;
@@ -83,7 +83,7 @@ impl<'a> Pairs<'a> {
             return None;
         }
         let one = scales.element_count().ok()? == 1 && scales.dims.len() <= 1;
-        Some(Linear {
+        Some(QuantizedValue {
             real: real.to_owned(),
             integers: integers.to_owned(),
             scale: scale.to_owned(),
@@ -94,7 +94,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// True if equal integers represent equal reals in both.
-    pub(super) fn is_same(&self, a: &Linear, b: &Linear) -> bool {
+    pub(super) fn is_same_grid(&self, a: &QuantizedValue, b: &QuantizedValue) -> bool {
         if a.element != b.element || a.axis != b.axis {
             return false;
         }
@@ -110,7 +110,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The values of the scales.
-    pub(super) fn scales(&self, linear: &Linear) -> Option<Vec<f32>> {
+    pub(super) fn scales(&self, linear: &QuantizedValue) -> Option<Vec<f32>> {
         self.graph
             .initializers
             .get(&linear.scale)?
@@ -120,7 +120,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The values of the zero points.
-    pub(super) fn zero_points(&self, linear: &Linear) -> Option<Vec<i64>> {
+    pub(super) fn zero_points(&self, linear: &QuantizedValue) -> Option<Vec<i64>> {
         self.graph
             .initializers
             .get(&linear.zero_point)?
@@ -130,7 +130,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The shape of an integer constant; `None` for a value computed at run time.
-    pub(super) fn constant_shape(&self, linear: &Linear) -> Option<&'a [i64]> {
+    pub(super) fn constant_shape(&self, linear: &QuantizedValue) -> Option<&'a [i64]> {
         self.graph
             .initializers
             .get(&linear.integers)
@@ -156,7 +156,10 @@ impl<'a> Pairs<'a> {
     }
 
     /// The values of an integer constant.
-    pub(super) fn constant_integers(&self, linear: &Linear) -> Result<Vec<i64>, QuantizeError> {
+    pub(super) fn constant_integers(
+        &self,
+        linear: &QuantizedValue,
+    ) -> Result<Vec<i64>, QuantizeError> {
         match self.graph.initializers.get(&linear.integers) {
             Some(tensor) => Ok(tensor.to_i64()?),
             None => Ok(Vec::new()),
@@ -164,7 +167,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-impl Linear {
+impl QuantizedValue {
     pub(super) fn is_byte(&self) -> bool {
         matches!(self.element, DataType::Int8 | DataType::Uint8)
     }

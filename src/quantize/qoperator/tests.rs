@@ -5,7 +5,7 @@ use super::*;
 use crate::onnx::schema::*;
 
 /// A graph under construction: a value `name` has integers `name_q`, dequantized as `name_d`.
-struct Builder {
+struct GraphBuilder {
     graph: GraphProto,
     opset: i64,
 }
@@ -17,31 +17,31 @@ fn value(name: &str) -> ValueInfoProto {
     }
 }
 
-impl Builder {
-    fn new(opset: i64, outputs: &[&str]) -> Builder {
+impl GraphBuilder {
+    fn new(opset: i64, outputs: &[&str]) -> GraphBuilder {
         let graph = GraphProto {
             input: vec![value("x")],
             output: outputs.iter().map(|name| value(name)).collect(),
             ..Default::default()
         };
-        Builder { graph, opset }
+        GraphBuilder { graph, opset }
     }
 
-    fn node(mut self, node: NodeProto) -> Builder {
+    fn node(mut self, node: NodeProto) -> GraphBuilder {
         self.graph.node.push(node);
         self
     }
 
-    fn op(self, operator: &str, inputs: &[&str], output: &str) -> Builder {
+    fn op(self, operator: &str, inputs: &[&str], output: &str) -> GraphBuilder {
         self.node(NodeProto::new(operator, "named", inputs, &[output]))
     }
 
-    fn constant(mut self, tensor: TensorProto) -> Builder {
+    fn constant(mut self, tensor: TensorProto) -> GraphBuilder {
         self.graph.initializer.push(tensor);
         self
     }
 
-    fn parameters(self, name: &str, scale: f32, zero_point: TensorProto) -> Builder {
+    fn parameters(self, name: &str, scale: f32, zero_point: TensorProto) -> GraphBuilder {
         let scales = TensorProto::from_f32(&format!("{name}_s"), &[], &[scale]);
         self.constant(scales).constant(TensorProto {
             name: Some(format!("{name}_z")),
@@ -49,13 +49,13 @@ impl Builder {
         })
     }
 
-    fn linear(self, operator: &str, from: &str, name: &str, to: &str) -> Builder {
+    fn linear(self, operator: &str, from: &str, name: &str, to: &str) -> GraphBuilder {
         let (scale, zero_point) = (format!("{name}_s"), format!("{name}_z"));
         self.op(operator, &[from, &scale, &zero_point], to)
     }
 
     /// Adds a pair of u8 for a value, with the parameters of `like`.
-    fn pair(self, name: &str, like: &str, to: &str) -> Builder {
+    fn pair(self, name: &str, like: &str, to: &str) -> GraphBuilder {
         let integers = format!("{name}_q");
         self.linear("QuantizeLinear", name, like, &integers).linear(
             "DequantizeLinear",
@@ -66,7 +66,7 @@ impl Builder {
     }
 
     /// Adds an integer constant and its DequantizeLinear.
-    fn weight(self, name: &str, integers: TensorProto, zero_point: TensorProto) -> Builder {
+    fn weight(self, name: &str, integers: TensorProto, zero_point: TensorProto) -> GraphBuilder {
         self.parameters(name, 0.5, zero_point)
             .constant(TensorProto {
                 name: Some(format!("{name}_q")),
@@ -103,8 +103,8 @@ fn i8_zero() -> TensorProto {
 }
 
 /// `x`, quantized, as `x_d`.
-fn start(opset: i64, outputs: &[&str]) -> Builder {
-    Builder::new(opset, outputs)
+fn start(opset: i64, outputs: &[&str]) -> GraphBuilder {
+    GraphBuilder::new(opset, outputs)
         .parameters("x", 0.25, u8_at(7))
         .pair("x", "x", "x_d")
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{Form, Plan};
+use super::{Plan, TensorRole};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::NodeProto;
 
@@ -16,7 +16,7 @@ impl Plan {
     ///
     /// `found` lists the values whose ranges came from calibration. Call it after the set of
     /// quantized values and their types are final.
-    pub(in crate::quantize) fn join(&mut self, model: &Model, found: &[String]) {
+    pub(in crate::quantize) fn share_concat_scales(&mut self, model: &Model, found: &[String]) {
         if self.like_onnx_runtime {
             return;
         }
@@ -27,17 +27,17 @@ impl Plan {
             if !node.is("Concat") || !self.quantized.contains(&index) {
                 continue;
             }
-            let Some(whole) = self.scale_behind(node) else {
+            let Some(whole) = self.output_scale_owner(node) else {
                 continue;
             };
             for part in &node.input {
-                let source = self.sources.get(part).unwrap_or(part).clone();
+                let source = self.scale_owners.get(part).unwrap_or(part).clone();
                 let [own, other] = [&source, &whole].map(|name| self.representations.get(name));
                 let alike = own
                     .zip(other)
                     .is_some_and(|(own, other)| own.is_like(other) && own.method == other.method);
                 let free = source != whole && found.contains(&source);
-                if free && alike && self.ends_in(model, &uses, index, &source) {
+                if free && alike && self.is_read_only_by(model, &uses, index, &source) {
                     self.share_scale(&source, &whole);
                 }
             }
@@ -45,19 +45,19 @@ impl Plan {
     }
 
     /// The value whose scale a node's output has after folding.
-    fn scale_behind(&self, node: &NodeProto) -> Option<String> {
+    fn output_scale_owner(&self, node: &NodeProto) -> Option<String> {
         let made = node.output.first()?;
-        let made = self.last_name(made).unwrap_or(made);
+        let made = self.folded_name(made).unwrap_or(made);
         let marked = self.forms.iter().any(|(name, _)| name == made);
-        marked.then(|| self.sources.get(made).unwrap_or(made).clone())
+        marked.then(|| self.scale_owners.get(made).unwrap_or(made).clone())
     }
 
     /// True if every consumer of the values with this scale is `node`, or moves data to such a
     /// value.
-    fn ends_in(&self, model: &Model, uses: &Uses, node: usize, source: &str) -> bool {
+    fn is_read_only_by(&self, model: &Model, uses: &Uses, node: usize, source: &str) -> bool {
         let forms = self.forms.iter().map(|(name, _)| name.as_str());
         let has =
-            |name: &str| name == source || self.sources.get(name).is_some_and(|s| s == source);
+            |name: &str| name == source || self.scale_owners.get(name).is_some_and(|s| s == source);
         let group: BTreeSet<&str> = forms.filter(|name| has(name)).collect();
         group.contains(source)
             && group.iter().all(|name| {
@@ -66,7 +66,8 @@ impl Plan {
                     && readers.all(|&(reader, _)| {
                         let by = model.graph.nodes.get(reader);
                         let stays = |by: &NodeProto| {
-                            moves(by) && by.output.iter().all(|made| group.contains(made.as_str()))
+                            only_moves_data(by)
+                                && by.output.iter().all(|made| group.contains(made.as_str()))
                         };
                         reader == node || by.is_some_and(stays)
                     })
@@ -77,18 +78,19 @@ impl Plan {
         self.representations.remove(source);
         for (name, form) in &mut self.forms {
             if name == source {
-                *form = Form::Shared(whole.to_string());
+                *form = TensorRole::Shared(whole.to_string());
             }
         }
-        for end in self.sources.values_mut().filter(|end| *end == source) {
+        for end in self.scale_owners.values_mut().filter(|end| *end == source) {
             *end = whole.to_string();
         }
-        self.sources.insert(source.to_string(), whole.to_string());
+        self.scale_owners
+            .insert(source.to_string(), whole.to_string());
     }
 }
 
 /// True for a node whose output holds only its input values and zeros.
-fn moves(node: &NodeProto) -> bool {
+fn only_moves_data(node: &NodeProto) -> bool {
     const MOVE: [&str; 14] = [
         "DepthToSpace",
         "Flatten",

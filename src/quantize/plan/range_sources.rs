@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::visit::Planner;
-use super::{Form, Plan};
+use super::{Plan, TensorRole};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::DataType;
 use crate::quantize::composed::composed;
@@ -28,7 +28,7 @@ pub(in crate::quantize) enum RangeSource {
 ///
 /// A Softmax has the range 0 to 1 in any form. ONNX Runtime fuses pairs around a Softmax into an
 /// integer operator, whose results overflow at a finer scale.
-fn elsewhere(
+fn overridden(
     graph: &Graph,
     uses: &Uses,
     is_float: impl Fn(&str) -> bool,
@@ -54,34 +54,34 @@ fn elsewhere(
     sources
 }
 
-fn source(elsewhere: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
+fn source(overridden: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
     let own = || RangeSource::Observed(name.to_string());
-    elsewhere.get(name).cloned().unwrap_or_else(own)
+    overridden.get(name).cloned().unwrap_or_else(own)
 }
 
 impl Planner<'_> {
     /// The range source of each activation.
     pub(super) fn range_sources(
         &self,
-        forms: &BTreeMap<String, Form>,
+        forms: &BTreeMap<String, TensorRole>,
     ) -> HashMap<String, RangeSource> {
         let graph = &self.model.graph;
-        let elsewhere = elsewhere(graph, &self.uses, |name| self.is_float(name));
+        let overridden = overridden(graph, &self.uses, |name| self.is_float(name));
         let marked = forms.iter().filter(|(name, form)| {
-            **form == Form::Activation && !graph.initializers.contains(name)
+            **form == TensorRole::Activation && !graph.initializers.contains(name)
         });
         marked
-            .map(|(name, _)| (name.clone(), source(&elsewhere, name)))
+            .map(|(name, _)| (name.clone(), source(&overridden, name)))
             .collect()
     }
 
     /// Outputs of Softmax nodes that stay float, where the consumer quantizes them.
-    pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, Form>) -> BTreeSet<String> {
+    pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, TensorRole>) -> BTreeSet<String> {
         let nodes = self.model.graph.nodes.iter().enumerate();
         nodes
             .filter(|&(index, node)| node.is("Softmax") && self.excluded(index).is_some())
             .filter_map(|(_, node)| node.output.first())
-            .filter(|name| forms.get(*name) == Some(&Form::Activation))
+            .filter(|name| forms.get(*name) == Some(&TensorRole::Activation))
             .cloned()
             .collect()
     }
@@ -100,7 +100,7 @@ impl Plan {
         let graph = &model.graph;
         let (uses, element) = (graph.uses(), graph.element_types());
         let is_float = |name: &str| element.get(name) == Some(&DataType::Float);
-        let elsewhere = elsewhere(graph, &uses, is_float);
+        let overridden = overridden(graph, &uses, is_float);
         let treated = graph
             .nodes
             .iter()
@@ -114,7 +114,7 @@ impl Plan {
         let names: BTreeSet<String> = read_and_made
             .chain(around)
             .filter(|name| is_float(name) && !graph.initializers.contains(name))
-            .map(|name| match source(&elsewhere, name) {
+            .map(|name| match source(&overridden, name) {
                 RangeSource::Observed(seen) => seen,
                 // ONNX Runtime's methods may use its observed range.
                 RangeSource::Fixed(..) => name.clone(),

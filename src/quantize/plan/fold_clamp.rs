@@ -10,52 +10,52 @@ use crate::onnx::schema::NodeProto;
 
 /// A Relu or Clip that is folded into the node before it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::quantize) struct Folded {
+pub(in crate::quantize) struct FoldedClamp {
     node: usize,
     /// The output of the folded node.
     pub(in crate::quantize) output: String,
     /// The bounds of the folded node, narrowed by those folded before it.
-    bounds: Bounds,
+    bounds: ClampBounds,
 }
 
 /// Finds a folded node by its output; returns its input and the node.
-fn folded_into<'a>(
-    renamed: &'a HashMap<String, Folded>,
+fn folded_with_output<'a>(
+    renamed: &'a HashMap<String, FoldedClamp>,
     output: &str,
-) -> Option<(&'a String, &'a Folded)> {
+) -> Option<(&'a String, &'a FoldedClamp)> {
     renamed.iter().find(|(_, folded)| folded.output == output)
 }
 
 /// The interval that a Relu or Clip clips to; it contains zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Bounds {
+struct ClampBounds {
     low: f32,
     high: f32,
 }
 
-impl Bounds {
+impl ClampBounds {
     /// True if the integers of any scale can end exactly at these bounds.
     fn is_exact(self) -> bool {
         let is = |bound: f32| bound == 0.0 || bound.is_infinite();
         is(self.low) && is(self.high)
     }
 
-    fn within(self, other: Bounds) -> Bounds {
-        Bounds {
+    fn within(self, other: ClampBounds) -> ClampBounds {
+        ClampBounds {
             low: self.low.max(other.low),
             high: self.high.min(other.high),
         }
     }
 
     /// Clips a range to the bounds.
-    fn cut(self, range: Range) -> Range {
+    fn clip(self, range: Range) -> Range {
         Range::new(range.min.max(self.low), range.max.min(self.high))
     }
 }
 
 impl Plan {
     /// The name that a value takes when the nodes folded behind it are removed.
-    pub(in crate::quantize) fn last_name(&self, value: &str) -> Option<&String> {
+    pub(in crate::quantize) fn folded_name(&self, value: &str) -> Option<&String> {
         let next = |name: &str| self.renamed.get(name).map(|folded| &folded.output);
         // The limit ends the walk if the chain has a cycle.
         std::iter::successors(next(value), |name| next(name))
@@ -65,13 +65,14 @@ impl Plan {
 
     /// Clips the range of a value to the bounds of the nodes folded into it. A calibration method
     /// may extend a range beyond the observed values.
-    pub(in crate::quantize) fn cut(&self, name: &str, range: Range) -> Range {
-        folded_into(&self.renamed, name).map_or(range, |(_, folded)| folded.bounds.cut(range))
+    pub(in crate::quantize) fn clip(&self, name: &str, range: Range) -> Range {
+        folded_with_output(&self.renamed, name)
+            .map_or(range, |(_, folded)| folded.bounds.clip(range))
     }
 
     /// Restores the nodes folded into a value, because its integers won't clip in their place.
     pub(super) fn unfold(&mut self, mut name: String) {
-        while let Some((input, folded)) = folded_into(&self.renamed, &name) {
+        while let Some((input, folded)) = folded_with_output(&self.renamed, &name) {
             self.removed.remove(&folded.node);
             name = input.clone();
             self.renamed.remove(&name);
@@ -83,12 +84,13 @@ impl Planner<'_> {
     /// Folds a Relu or Clip into the node before it, which then makes the output. This is exact
     /// where the integers start at zero, or where the range ends at the bound of the Clip.
     pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
-        let (Some(mut makers), Some(bounds)) = (self.makers(input), self.bounds(index)) else {
+        let (Some(mut producers), Some(bounds)) = (self.producers(input), self.bounds(index))
+        else {
             return false;
         };
-        makers.push(index);
+        producers.push(index);
         let alone = self.uses.consumers(input).len() == 1;
-        let made = self.layers.tensor(output, &self.activations_of(&makers));
+        let made = self.layers.tensor(output, &self.activations_of(&producers));
         // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
         // except zero.
         let exact = bounds.is_exact() || !made.power_of_two.is_asked();
@@ -104,8 +106,8 @@ impl Planner<'_> {
         {
             return false;
         }
-        let before = folded_into(&self.renamed, input);
-        let folded = Folded {
+        let before = folded_with_output(&self.renamed, input);
+        let folded = FoldedClamp {
             node: index,
             output: output.to_string(),
             bounds: before.map_or(bounds, |(_, before)| before.bounds.within(bounds)),
@@ -122,10 +124,10 @@ impl Planner<'_> {
     /// Integers always represent zero, so they can't replace a Clip to [1, 6] or one with computed
     /// bounds. (ONNX Runtime folds these too; its quantized model then gives values outside the
     /// bounds.)
-    fn bounds(&self, index: usize) -> Option<Bounds> {
+    fn bounds(&self, index: usize) -> Option<ClampBounds> {
         let graph = &self.model.graph;
         let (low, high) = clamp_bounds(graph, &graph.nodes[index])?;
-        (low <= 0.0 && high >= 0.0).then_some(Bounds { low, high })
+        (low <= 0.0 && high >= 0.0).then_some(ClampBounds { low, high })
     }
 }
 
