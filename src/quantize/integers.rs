@@ -55,12 +55,12 @@ impl Rewriter<'_> {
         make: impl FnOnce(&mut Self) -> Result<Quantity, Stop>,
     ) -> Result<Quantity, Stop> {
         let key = (name.to_owned(), form.to_owned());
-        if let Some(found) = self.shared_constants.get(&key) {
-            return Ok(found.clone());
+        if let Some(names) = self.shared_constants.get(&key) {
+            return Ok(names.clone());
         }
-        let made = make(self)?;
-        self.shared_constants.insert(key, made.clone());
-        Ok(made)
+        let names = make(self)?;
+        self.shared_constants.insert(key, names.clone());
+        Ok(names)
     }
 
     /// Writes the integers of a weight in its original layout; `tag` identifies the form.
@@ -71,8 +71,8 @@ impl Rewriter<'_> {
         form: Form,
     ) -> Result<Quantity, Stop> {
         self.shared(weight.name, tag, |graph| {
-            let found = parameters(weight.tensor, form)?;
-            graph.write_constant(weight.name, weight.tensor, &found)
+            let params = parameters(weight.tensor, form)?;
+            graph.write_constant(weight.name, weight.tensor, &params)
         })
     }
 
@@ -82,35 +82,35 @@ impl Rewriter<'_> {
         &mut self,
         name: &str,
         tensor: &TensorProto,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
     ) -> Result<Quantity, Stop> {
-        let made = self.fresh_names(name);
-        self.constant(quantized(tensor, &made.integers, found)?);
-        let shape = Vec::from_iter(found.axis.map(|_| found.scales.len()));
-        self.write_parameters(&made, found, &shape);
-        self.report_weight(name, found);
-        Ok(made)
+        let names = self.fresh_names(name);
+        self.constant(quantized(tensor, &names.integers, params)?);
+        let shape = Vec::from_iter(params.axis.map(|_| params.scales.len()));
+        self.write_parameters(&names, params, &shape);
+        self.report_weight(name, params);
+        Ok(names)
     }
 
     /// Writes scales and zero points with this shape.
     pub(super) fn write_parameters(
         &mut self,
         names: &Quantity,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
         shape: &[usize],
     ) {
-        let bytes = encoded(found.element, found.zero_points.iter().copied());
-        self.constant(TensorProto::from_f32(&names.scale, shape, &found.scales));
+        let bytes = encoded(params.element, params.zero_points.iter().copied());
+        self.constant(TensorProto::from_f32(&names.scale, shape, &params.scales));
         self.constant(TensorProto::from_raw(
             &names.zero_point,
-            found.element,
+            params.element,
             shape,
             bytes.into(),
         ));
     }
 
     /// Adds a weight to the report.
-    pub(super) fn report_weight(&mut self, name: &str, found: &QuantizationParameters) {
-        self.report(QuantizedTensor::new(name, TensorKind::Weight, found));
+    pub(super) fn report_weight(&mut self, name: &str, params: &QuantizationParameters) {
+        self.report(QuantizedTensor::new(name, TensorKind::Weight, params));
     }
 }

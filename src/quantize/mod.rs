@@ -190,10 +190,10 @@ pub struct QuantizedTensor {
 }
 
 impl QuantizedTensor {
-    fn new(name: &str, kind: TensorKind, found: &QuantizationParameters) -> QuantizedTensor {
-        let scale = found.scales.iter().copied().fold(0.0, f32::max);
-        let zero_point = found.zero_points.first().copied().unwrap_or(0);
-        let whole = match found.element {
+    fn new(name: &str, kind: TensorKind, params: &QuantizationParameters) -> QuantizedTensor {
+        let scale = params.scales.iter().copied().fold(0.0, f32::max);
+        let zero_point = params.zero_points.first().copied().unwrap_or(0);
+        let whole = match params.element {
             DataType::Int32 => IntegerBounds {
                 low: i32::MIN,
                 high: i32::MAX,
@@ -205,8 +205,8 @@ impl QuantizedTensor {
         QuantizedTensor {
             name: name.to_string(),
             kind,
-            element: found.element.name(),
-            scales: found.scales.len(),
+            element: params.element.name(),
+            scales: params.scales.len(),
             block: None,
             corrected: None,
             compensated: None,

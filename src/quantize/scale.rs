@@ -249,14 +249,14 @@ mod tests {
             (I8, false, false, (0.0, 0.0), 1.0, 0),
             (U8, false, false, (0.0, 1e-44), 1.0, 0),
         ] {
-            let found = scale_and_zero_point(
+            let actual = scale_and_zero_point(
                 min,
                 max,
                 integer_bounds(element, symmetric, reduced),
                 symmetric,
             );
             assert_eq!(
-                found,
+                actual,
                 (scale, zero_point),
                 "{element:?} {symmetric} {reduced} {min} {max}"
             );

@@ -108,14 +108,14 @@ fn quantize_static(
     ranges: Ranges<'_>,
 ) -> Result<Quantized, QuantizeError> {
     let mut plan = Plan::new(model, settings)?;
-    let found = plan.find_ranges(ranges)?;
+    let calibrated = plan.find_ranges(ranges)?;
     let method = ranges.method(settings);
     let auto = method == Some(Method::Auto);
     plan.correct_biases = settings.bias_correction.unwrap_or(auto);
     plan.rounding = settings.rounding;
-    let guarded = guard(model, settings, &mut plan, &found, ranges)?;
+    let guarded = guard(model, settings, &mut plan, &calibrated, ranges)?;
     let pooled_notes = plan.keep_pooled_float(model);
-    plan.share_concat_scales(model, &found);
+    plan.share_concat_scales(model, &calibrated);
     let mut quantized = quantize(model, &plan, ranges)?;
     quantized.guarded = guarded.kept.len();
     let Guarded {

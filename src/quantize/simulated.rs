@@ -19,11 +19,11 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     let mut out = quantized.clone();
     let mut names = out.graph.names();
     let mut nodes = Vec::with_capacity(out.graph.nodes.len());
-    let mut made: HashSet<String> = HashSet::new();
+    let mut restored: HashSet<String> = HashSet::new();
     for node in std::mem::take(&mut out.graph.nodes) {
-        let found = QuantizedConstant::dequantized_by(&node, quantized)?
-            .filter(|found| found.has_float_form(&node));
-        let Some(constant) = found else {
+        let readable = QuantizedConstant::dequantized_by(&node, quantized)?
+            .filter(|readable| readable.has_float_form(&node));
+        let Some(constant) = readable else {
             nodes.push(node);
             continue;
         };
@@ -33,7 +33,7 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
             out.graph.initializers.insert(reals);
             continue;
         }
-        if made.insert(constant.name.clone()) {
+        if restored.insert(constant.name.clone()) {
             let title = tensor_title(&node);
             let values = constant.original(title, float)?;
             let values = values.unwrap_or_else(|| constant.reals());
@@ -48,7 +48,7 @@ pub fn with_float_weights(quantized: &Model, float: &Model) -> Result<Model, Qua
     out.graph.initializers.retain(|tensor| {
         let name = tensor.name.as_deref().unwrap_or_default();
         let read = !uses.consumers(name).is_empty() || uses.is_output(name);
-        !made.contains(name) && (read || before.consumers(name).is_empty())
+        !restored.contains(name) && (read || before.consumers(name).is_empty())
     });
     Ok(out)
 }
@@ -99,7 +99,7 @@ impl QuantizedConstant {
         if blocks || !known || !float {
             return Ok(None);
         }
-        let found = QuantizedConstant {
+        let parsed = QuantizedConstant {
             name: tensor.title().to_owned(),
             element,
             shape: tensor.shape()?,
@@ -108,12 +108,12 @@ impl QuantizedConstant {
             zero_points: zero_point.to_i64()?,
             axis: None,
         };
-        Ok(match (found.scales.len(), found.zero_points.len()) {
-            (1, 1) => Some(found),
+        Ok(match (parsed.scales.len(), parsed.zero_points.len()) {
+            (1, 1) => Some(parsed),
             (scales, zero_points) if scales == zero_points => {
-                let axis = position(node.int("axis").unwrap_or(1), found.shape.len());
-                let fits = axis.and_then(|axis| found.shape.get(axis)) == Some(&scales);
-                fits.then_some(QuantizedConstant { axis, ..found })
+                let axis = position(node.int("axis").unwrap_or(1), parsed.shape.len());
+                let fits = axis.and_then(|axis| parsed.shape.get(axis)) == Some(&scales);
+                fits.then_some(QuantizedConstant { axis, ..parsed })
             }
             _ => None,
         })
@@ -158,9 +158,9 @@ impl QuantizedConstant {
         let whole = integer_bounds(self.element, false, false);
         let rounds = |(place, (&value, &integer)): (usize, (&f32, &i64))| {
             let (scale, zero_point) = self.parameters(place);
-            let found = quantize_value(value, scale, zero_point as i32, whole);
+            let rounded = quantize_value(value, scale, zero_point as i32, whole);
             // Runtimes round infinities and NaN differently.
-            value.is_finite() && i64::from(found) == integer
+            value.is_finite() && i64::from(rounded) == integer
         };
         let mut pairs = values.iter().zip(&self.integers).enumerate();
         Ok(pairs.all(rounds).then_some(values))
@@ -252,8 +252,8 @@ mod tests {
         )
     }
 
-    fn weight(made: &Model) -> (String, Vec<f32>) {
-        let node = made
+    fn weight(restored: &Model) -> (String, Vec<f32>) {
+        let node = restored
             .graph
             .nodes
             .iter()
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(node.output, ["w_quantized"]);
         assert_eq!(node.input[1..], ["w_scale", "w_zero_point"]);
         let name = node.input[0].clone();
-        let values = made
+        let values = restored
             .graph
             .initializers
             .get(&name)
@@ -274,27 +274,27 @@ mod tests {
 
     #[test]
     fn the_weights_of_the_float_model_are_kept_where_they_round_to_the_integers() {
-        let made = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
-        assert_eq!(weight(&made), ("w".into(), vec![1.1, -0.33]));
-        assert!(!made.graph.initializers.contains("w_quantized"));
+        let restored = with_float_weights(&quantized([2, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&restored), ("w".into(), vec![1.1, -0.33]));
+        assert!(!restored.graph.initializers.contains("w_quantized"));
     }
 
     #[test]
     fn other_integers_are_written_as_the_reals_they_stand_for() {
-        let made = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
-        assert_eq!(weight(&made), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
+        let restored = with_float_weights(&quantized([3, -3], vec![]), &float()).unwrap();
+        assert_eq!(weight(&restored), ("w".into(), vec![1.5, -3.0 * 0.1f32]));
     }
 
     #[test]
     fn a_float_that_is_there_already_is_used_or_left_alone() {
         let same = TensorProto::from_f32("w", &[1, 2], &[1.1, -0.33]);
-        let made = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
-        assert_eq!(weight(&made).0, "w");
+        let restored = with_float_weights(&quantized([2, -3], vec![same]), &float()).unwrap();
+        assert_eq!(weight(&restored).0, "w");
         let other = TensorProto::from_f32("w", &[1, 2], &[7.0, 8.0]);
-        let made = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
+        let restored = with_float_weights(&quantized([2, -3], vec![other]), &float()).unwrap();
         // An unread constant stays, here under the name that the weight had.
-        assert_eq!(weight(&made), ("w_1".into(), vec![1.1, -0.33]));
-        let left = made.graph.initializers.get("w").unwrap();
+        assert_eq!(weight(&restored), ("w_1".into(), vec![1.1, -0.33]));
+        let left = restored.graph.initializers.get("w").unwrap();
         assert_eq!(left.to_f32().unwrap(), [7.0, 8.0]);
     }
 
@@ -309,10 +309,16 @@ mod tests {
             TensorProto::from_i32("b_zero_point", &[], &[0]),
         ];
         let quantized = model(vec![dequantize, add], constants);
-        let made = with_float_weights(&quantized, &float()).unwrap();
-        assert_eq!(made.graph.nodes.len(), 1);
-        let bias = made.graph.initializers.get("b").unwrap().to_f32().unwrap();
+        let restored = with_float_weights(&quantized, &float()).unwrap();
+        assert_eq!(restored.graph.nodes.len(), 1);
+        let bias = restored
+            .graph
+            .initializers
+            .get("b")
+            .unwrap()
+            .to_f32()
+            .unwrap();
         assert_eq!(bias, [123_456_789i64 as f32 * 0.1, -3.0 * 0.1]);
-        assert_eq!(made.graph.initializers.len(), 1);
+        assert_eq!(restored.graph.initializers.len(), 1);
     }
 }

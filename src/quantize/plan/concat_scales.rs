@@ -14,14 +14,18 @@ impl Plan {
     /// Gives the inputs of a Concat the scale of its output, unless the settings name a scale or
     /// range of theirs.
     ///
-    /// `found` lists the values whose ranges came from calibration. Call it after the set of
+    /// `calibrated` lists the values whose ranges came from calibration. Call it after the set of
     /// quantized values and their types are final.
-    pub(in crate::quantize) fn share_concat_scales(&mut self, model: &Model, found: &[String]) {
+    pub(in crate::quantize) fn share_concat_scales(
+        &mut self,
+        model: &Model,
+        calibrated: &[String],
+    ) {
         if self.like_onnx_runtime {
             return;
         }
         let uses = model.graph.uses();
-        let found: HashSet<&String> = found.iter().collect();
+        let calibrated: HashSet<&String> = calibrated.iter().collect();
         // The order is reversed because a Concat may read the output of an earlier Concat.
         for (index, node) in model.graph.nodes.iter().enumerate().rev() {
             if !node.is("Concat") || !self.quantized.contains(&index) {
@@ -36,7 +40,7 @@ impl Plan {
                 let alike = own
                     .zip(other)
                     .is_some_and(|(own, other)| own.is_like(other) && own.method == other.method);
-                let free = source != whole && found.contains(&source);
+                let free = source != whole && calibrated.contains(&source);
                 if free && alike && self.is_read_only_by(model, &uses, index, &source) {
                     self.share_scale(&source, &whole);
                 }
@@ -46,10 +50,10 @@ impl Plan {
 
     /// The value whose scale a node's output has after folding.
     fn output_scale_owner(&self, node: &NodeProto) -> Option<String> {
-        let made = node.output.first()?;
-        let made = self.folded_name(made).unwrap_or(made);
-        let marked = self.forms.iter().any(|(name, _)| name == made);
-        marked.then(|| self.scale_owners.get(made).unwrap_or(made).clone())
+        let output = node.output.first()?;
+        let output = self.folded_name(output).unwrap_or(output);
+        let marked = self.forms.iter().any(|(name, _)| name == output);
+        marked.then(|| self.scale_owners.get(output).unwrap_or(output).clone())
     }
 
     /// True if every consumer of the values with this scale is `node`, or moves data to such a
@@ -67,7 +71,10 @@ impl Plan {
                         let by = model.graph.nodes.get(reader);
                         let stays = |by: &NodeProto| {
                             only_moves_data(by)
-                                && by.output.iter().all(|made| group.contains(made.as_str()))
+                                && by
+                                    .output
+                                    .iter()
+                                    .all(|output| group.contains(output.as_str()))
                         };
                         reader == node || by.is_some_and(stays)
                     })

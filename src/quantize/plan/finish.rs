@@ -131,15 +131,15 @@ fn scale_owners(forms: &BTreeMap<String, TensorRole>) -> HashMap<String, String>
         Some(TensorRole::Shared(source)) => Some(source),
         _ => None,
     };
-    let mut found = HashMap::new();
+    let mut owners = HashMap::new();
     for name in forms.keys() {
         // The limit ends the walk if the chain has a cycle.
         let end = std::iter::successors(next(name), |&source| next(source))
             .take(forms.len())
             .last();
         if let Some(end) = end {
-            found.insert(name.clone(), end.clone());
+            owners.insert(name.clone(), end.clone());
         }
     }
-    found
+    owners
 }

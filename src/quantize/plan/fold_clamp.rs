@@ -90,12 +90,12 @@ impl Planner<'_> {
         };
         producers.push(index);
         let alone = self.uses.consumers(input).len() == 1;
-        let made = self.layers.tensor(output, &self.activations_of(&producers));
+        let represented = self.layers.tensor(output, &self.activations_of(&producers));
         // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
         // except zero.
-        let exact = bounds.is_exact() || !made.power_of_two.is_asked();
-        if made.is_symmetric(false)
-            || made.is_chosen()
+        let exact = bounds.is_exact() || !represented.power_of_two.is_asked();
+        if represented.is_symmetric(false)
+            || represented.is_chosen()
             || !exact
             || !alone
             || self.uses.is_output(input)
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_range_reaches_beyond_a_clip_that_is_folded() {
-        let found = |settings: &Settings| {
+        let fold = |settings: &Settings| {
             let mut plan = Plan::new(&model(), settings).unwrap();
             let mut seen = Observation::new();
             seen.observe(&[0.0, 0.5, 1.0]);
@@ -208,11 +208,11 @@ mod tests {
             (plan.removed.len(), plan.representations["b"].range)
         };
         let folded = (1, Some(Range::new(0.0, 0.75)));
-        assert_eq!(found(&Settings::default()), folded);
+        assert_eq!(fold(&Settings::default()), folded);
         // A power-of-two scale represents values far beyond the bound.
         let mut rounded = Settings::default();
         rounded.activations.power_of_two = Some(PowerOfTwo::Covering);
         let kept = (0, Some(Range::new(0.0, 255.0 / 128.0)));
-        assert_eq!(found(&rounded), kept);
+        assert_eq!(fold(&rounded), kept);
     }
 }

@@ -15,12 +15,12 @@ impl Plan {
     ) -> Vec<String> {
         let tensors = settings.tensors.iter();
         tensors
-            .filter_map(|(name, said)| self.no_effect(model, name, said))
+            .filter_map(|(name, wanted)| self.no_effect(model, name, wanted))
             .collect()
     }
 
-    fn no_effect(&self, model: &Model, name: &str, said: &TensorSettings) -> Option<String> {
-        if *said == TensorSettings::default() {
+    fn no_effect(&self, model: &Model, name: &str, wanted: &TensorSettings) -> Option<String> {
+        if *wanted == TensorSettings::default() {
             return None;
         }
         let nothing = |reason: String| {
@@ -44,7 +44,7 @@ impl Plan {
         };
         let constant = model.graph.initializers.contains(name);
         let of_method = || match (form, self.ranges.get(name)) {
-            (TensorRole::Weight(_), _) if said.method == Some(Method::Mse) => None,
+            (TensorRole::Weight(_), _) if wanted.method == Some(Method::Mse) => None,
             _ if constant => Some(
                 "a constant reaches as far as its numbers do, and a weight by `mse` less"
                     .to_string(),
@@ -53,7 +53,7 @@ impl Plan {
                 let source = self.scale_owners.get(name).map_or(name, String::as_str);
                 Some(format!("it shares the scale of `{source}`"))
             }
-            _ if said.range.is_some() || said.scale.is_some() => {
+            _ if wanted.range.is_some() || wanted.scale.is_some() => {
                 Some("its range is given with it".into())
             }
             (_, Some(RangeSource::Fixed(min, max))) => {
@@ -61,9 +61,9 @@ impl Plan {
             }
             _ => None,
         };
-        let method = said.method.and_then(|_| Some(("method", of_method()?)));
+        let method = wanted.method.and_then(|_| Some(("method", of_method()?)));
         let weight = matches!(form, TensorRole::Weight(_));
-        let one_scale = said.per_channel.filter(|_| !weight).map(|_| {
+        let one_scale = wanted.per_channel.filter(|_| !weight).map(|_| {
             (
                 "per_channel",
                 "only a weight has a scale for each channel".into(),

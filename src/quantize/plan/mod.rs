@@ -158,14 +158,14 @@ impl Plan {
                 }
             })
             .collect();
-        let found: Vec<(String, Option<Range>)> = wanted
+        let computed: Vec<(String, Option<Range>)> = wanted
             .into_par_iter()
             .map(|(name, source, represented)| {
                 Ok((name.clone(), ranges.range_of(source, represented)?))
             })
             .collect::<Result<_, SecondPassMissing>>()?;
-        let mut names = Vec::with_capacity(found.len());
-        for (name, range) in found {
+        let mut names = Vec::with_capacity(computed.len());
+        for (name, range) in computed {
             let range = range.map(|range| self.clip(&name, range));
             if let (Some(represented), Some(range)) = (self.representations.get_mut(&name), range) {
                 represented.range = Some(range);
@@ -195,7 +195,7 @@ impl Plan {
     /// ONNX Runtime moves the MaxPool onto the integers, but has no 4-bit kernel and refuses the
     /// model (1.31.1).
     pub(super) fn keep_pooled_float(&mut self, model: &Model) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         let nodes = model.graph.nodes.iter().zip(0..);
         for (node, index) in nodes.filter(|(node, _)| node.is("MaxPool")) {
             let input = node.input_at(0).unwrap_or_default();
@@ -211,12 +211,12 @@ impl Plan {
             self.choices[index].quantized = false;
             self.choices[index].reason =
                 Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
-            said.push(format!(
+            notes.push(format!(
                 "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
                 node.title()
             ));
         }
-        said
+        notes
     }
 
     /// The channel axis of a weight with per-channel scales.

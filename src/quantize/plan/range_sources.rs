@@ -108,8 +108,8 @@ impl Plan {
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
         let chains = composed(graph, &uses);
         let around = chains.iter().flat_map(|chain| {
-            let made = graph.nodes[chain.last()].output.first();
-            made.into_iter().chain([&chain.input])
+            let output = graph.nodes[chain.last()].output.first();
+            output.into_iter().chain([&chain.input])
         });
         let names: BTreeSet<String> = read_and_made
             .chain(around)

@@ -155,11 +155,11 @@ impl<'a> Planner<'a> {
                 self.output(index, output);
             }
             Treatment::Elementwise => {
-                let made = match self.nodes[index].float_output {
+                let outputs = match self.nodes[index].float_output {
                     true => &[][..],
                     false => &node.output,
                 };
-                let names = node.input.iter().chain(made);
+                let names = node.input.iter().chain(outputs);
                 if names.clone().filter(|n| self.activation(n)).count() == 0 {
                     return Err(NOT_FLOAT);
                 }

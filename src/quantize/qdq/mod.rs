@@ -68,12 +68,12 @@ pub fn quantize(
     let corrections = corrections(model, plan, ranges, &constants, &integers)?;
     let mut writer = QdqWriter::new(model, plan);
     for (name, form) in &plan.forms {
-        if let Some(found) = constants.get(name) {
-            if let Some(made) = integers.remove(name.as_str()) {
-                writer.constant(name, form, found, made);
+        if let Some(params) = constants.get(name) {
+            if let Some(computed) = integers.remove(name.as_str()) {
+                writer.constant(name, form, params, computed);
             }
-        } else if let Some(found) = scale_of(name, &constants) {
-            writer.activation(name, form, &found);
+        } else if let Some(params) = scale_of(name, &constants) {
+            writer.activation(name, form, &params);
         }
     }
     for (planned, correction) in plan.biases.iter().zip(&corrections) {
@@ -107,7 +107,7 @@ fn activation_parameters(
     ),
     QuantizeError,
 > {
-    let mut found = HashMap::new();
+    let mut by_name = HashMap::new();
     let mut used_ranges = BTreeMap::new();
     for (name, form) in &plan.forms {
         if *form != TensorRole::Activation || model.graph.initializers.contains(name) {
@@ -133,9 +133,9 @@ fn activation_parameters(
             scales: vec![scale],
             zero_points: vec![zero_point],
         };
-        found.insert(name.clone(), one);
+        by_name.insert(name.clone(), one);
     }
-    Ok((found, used_ranges))
+    Ok((by_name, used_ranges))
 }
 
 fn representation<'a>(plan: &'a Plan, name: &str) -> Result<&'a Representation, QuantizeError> {
@@ -186,14 +186,14 @@ fn constant_parameters(
             TensorRole::Activation | TensorRole::Shared(_) => None,
         };
         let weight = matches!(form, TensorRole::Weight(_));
-        let made = representation(plan, name)
+        let computed = representation(plan, name)
             .and_then(|represented| Ok(parameters(tensor, axis, represented, weight)?));
-        Some(made.map(|made| (name.clone(), made)))
+        Some(computed.map(|computed| (name.clone(), computed)))
     };
     let forms: Vec<_> = plan.forms.iter().map(|(name, form)| (name, form)).collect();
     // The order is kept, so the error names the same tensor with any number of threads.
-    let found: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
-    found.into_iter().collect()
+    let results: Vec<_> = forms.into_par_iter().filter_map(constant).collect();
+    results.into_iter().collect()
 }
 
 /// The integers of a constant.
@@ -210,13 +210,13 @@ fn constant_integers<'a>(
     constants: &'a HashMap<String, QuantizationParameters>,
     compensation: Option<&Compensation>,
 ) -> Result<HashMap<&'a str, ConstantIntegers>, QuantizeError> {
-    let integers = |name: &str, found: &QuantizationParameters, tensor: &TensorProto| {
+    let integers = |name: &str, params: &QuantizationParameters, tensor: &TensorProto| {
         if let Some(compensation) = compensation {
             let represented = representation(plan, name)?;
             let symmetric = represented.is_symmetric(true);
-            let used = integer_bounds(found.element, symmetric, represented.reduce_range);
+            let used = integer_bounds(params.element, symmetric, represented.reduce_range);
             if let Some((tensor, error_reduction)) =
-                compensation.integers(tensor, name, found, used)?
+                compensation.integers(tensor, name, params, used)?
             {
                 let error_reduction = Some(error_reduction);
                 return Ok(ConstantIntegers {
@@ -225,18 +225,18 @@ fn constant_integers<'a>(
                 });
             }
         }
-        let tensor = quantized(tensor, name, found)?;
+        let tensor = quantized(tensor, name, params)?;
         Ok(ConstantIntegers {
             tensor,
             error_reduction: None,
         })
     };
-    let one = |(name, found): (&'a String, &QuantizationParameters)| {
+    let one = |(name, params): (&'a String, &QuantizationParameters)| {
         let tensor = model.graph.initializers.get(name)?;
-        let made = integers(name, found, tensor);
-        Some(made.map(|made| (name.as_str(), made)))
+        let computed = integers(name, params, tensor);
+        Some(computed.map(|computed| (name.as_str(), computed)))
     };
     let constants: Vec<_> = constants.iter().collect();
-    let made: Vec<_> = constants.into_par_iter().filter_map(one).collect();
-    made.into_iter().collect()
+    let computed: Vec<_> = constants.into_par_iter().filter_map(one).collect();
+    computed.into_iter().collect()
 }

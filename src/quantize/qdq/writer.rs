@@ -74,14 +74,18 @@ impl<'a> QdqWriter<'a> {
         }
     }
 
-    fn parameters(&mut self, base: &str, found: &QuantizationParameters) -> (String, String) {
+    fn parameters(&mut self, base: &str, params: &QuantizationParameters) -> (String, String) {
         let scale = self.names.fresh(&format!("{base}_scale"));
         let zero_point = self.names.fresh(&format!("{base}_zero_point"));
-        let shape: Vec<usize> = found.axis.map(|_| found.scales.len()).into_iter().collect();
-        let bytes = encoded(found.element, found.zero_points.iter().copied());
-        let zero_points = TensorProto::from_raw(&zero_point, found.element, &shape, bytes.into());
+        let shape: Vec<usize> = params
+            .axis
+            .map(|_| params.scales.len())
+            .into_iter()
+            .collect();
+        let bytes = encoded(params.element, params.zero_points.iter().copied());
+        let zero_points = TensorProto::from_raw(&zero_point, params.element, &shape, bytes.into());
         let initializers = &mut self.out.graph.initializers;
-        initializers.insert(TensorProto::from_f32(&scale, &shape, &found.scales));
+        initializers.insert(TensorProto::from_f32(&scale, &shape, &params.scales));
         initializers.insert(zero_points);
         (scale, zero_point)
     }
@@ -90,24 +94,24 @@ impl<'a> QdqWriter<'a> {
         &mut self,
         name: &str,
         form: &TensorRole,
-        found: &QuantizationParameters,
+        params: &QuantizationParameters,
     ) {
         let (scale, zero_point) = match form {
             TensorRole::Shared(_) => match self.parameter_names.get(scale_owner(self.plan, name)) {
                 Some(names) => names.clone(),
                 // The owner of the scale comes later, so its parameters are written now.
-                None => self.owner_parameters(scale_owner(self.plan, name), found),
+                None => self.owner_parameters(scale_owner(self.plan, name), params),
             },
-            _ => self.owner_parameters(name, found),
+            _ => self.owner_parameters(name, params),
         };
         let quantized = self.names.fresh(&format!("{name}_QuantizeLinear_Output"));
         let producer = self.uses.producer(name);
         let (input, output) = match producer {
             Some(producer) if self.uses.is_output(name) => {
                 let input = self.names.fresh(&format!("{name}_QuantizeLinear_Input"));
-                for made in &mut self.out.graph.nodes[producer].output {
-                    if made == name {
-                        made.clone_from(&input);
+                for produced in &mut self.out.graph.nodes[producer].output {
+                    if produced == name {
+                        produced.clone_from(&input);
                     }
                 }
                 (input, name.to_string())
@@ -121,7 +125,7 @@ impl<'a> QdqWriter<'a> {
         let pair = [
             self.linear(
                 "QuantizeLinear",
-                found.element,
+                params.element,
                 name,
                 [&input, &scale, &zero_point],
                 &quantized,
@@ -129,7 +133,7 @@ impl<'a> QdqWriter<'a> {
             ),
             self.linear(
                 "DequantizeLinear",
-                found.element,
+                params.element,
                 name,
                 [&quantized, &scale, &zero_point],
                 &output,
@@ -140,14 +144,18 @@ impl<'a> QdqWriter<'a> {
             Some(producer) => self.after[producer].extend(pair),
             None => self.before[0].extend(pair),
         }
-        self.report(name, TensorKind::Activation, found);
+        self.report(name, TensorKind::Activation, params);
     }
 
-    fn owner_parameters(&mut self, name: &str, found: &QuantizationParameters) -> (String, String) {
+    fn owner_parameters(
+        &mut self,
+        name: &str,
+        params: &QuantizationParameters,
+    ) -> (String, String) {
         if let Some(names) = self.parameter_names.get(name) {
             return names.clone();
         }
-        let names = self.parameters(name, found);
+        let names = self.parameters(name, params);
         self.parameter_names.insert(name.to_string(), names.clone());
         names
     }
@@ -156,23 +164,23 @@ impl<'a> QdqWriter<'a> {
         &mut self,
         name: &str,
         form: &TensorRole,
-        found: &QuantizationParameters,
-        made: ConstantIntegers,
+        params: &QuantizationParameters,
+        constant: ConstantIntegers,
     ) {
-        let (scale, zero_point) = self.owner_parameters(name, found);
+        let (scale, zero_point) = self.owner_parameters(name, params);
         let integers = self.names.fresh(&format!("{name}_quantized"));
         self.out.graph.initializers.insert(TensorProto {
             name: Some(integers.clone()),
-            ..made.tensor
+            ..constant.tensor
         });
         let output = self.names.fresh(&format!("{name}_DequantizeLinear_Output"));
         let node = self.linear(
             "DequantizeLinear",
-            found.element,
+            params.element,
             name,
             [&integers, &scale, &zero_point],
             &output,
-            found.axis,
+            params.axis,
         );
         let consumers = self.uses.consumers(name).iter();
         let first = consumers
@@ -184,8 +192,8 @@ impl<'a> QdqWriter<'a> {
             TensorRole::Weight(_) => TensorKind::Weight,
             _ => TensorKind::Activation,
         };
-        let mut entry = QuantizedTensor::new(name, kind, found);
-        entry.compensated = made.error_reduction.map(decibels);
+        let mut entry = QuantizedTensor::new(name, kind, params);
+        entry.compensated = constant.error_reduction.map(decibels);
         self.tensors.push(entry);
     }
 
@@ -235,7 +243,7 @@ impl<'a> QdqWriter<'a> {
         );
         self.before[planned.node].push(node);
         self.replaced_biases.insert(planned.node, output);
-        let found = QuantizationParameters {
+        let params = QuantizationParameters {
             element: DataType::Int32,
             axis,
             zero_points: vec![0; scales.len()],
@@ -244,7 +252,7 @@ impl<'a> QdqWriter<'a> {
         let most = correction
             .iter()
             .fold(0.0, |most: f64, c| most.max(c.abs()));
-        let mut entry = QuantizedTensor::new(&planned.name, TensorKind::Bias, &found);
+        let mut entry = QuantizedTensor::new(&planned.name, TensorKind::Bias, &params);
         entry.corrected = (most > 0.0).then_some(most as f32);
         self.tensors.push(entry);
         Ok(())
@@ -299,8 +307,8 @@ impl<'a> QdqWriter<'a> {
         node
     }
 
-    fn report(&mut self, name: &str, kind: TensorKind, found: &QuantizationParameters) {
-        self.tensors.push(QuantizedTensor::new(name, kind, found));
+    fn report(&mut self, name: &str, kind: TensorKind, params: &QuantizationParameters) {
+        self.tensors.push(QuantizedTensor::new(name, kind, params));
     }
 
     /// Removes float constants that lost their last reader in this rewrite.

@@ -47,7 +47,7 @@ impl<'a> QdqPairs<'a> {
     /// The integers of a dequantized value, if they have 8 bits and one scale.
     pub(super) fn bytes(&self, real: &str) -> Option<QuantizedValue> {
         self.integers(real)
-            .filter(|found| found.is_byte() && found.axis.is_none())
+            .filter(|value| value.is_byte() && value.axis.is_none())
     }
 
     /// The operands of a QuantizeLinear; `None` for every other node.
@@ -64,9 +64,9 @@ impl<'a> QdqPairs<'a> {
         let &[(reader, 0)] = self.uses.consumers(real) else {
             return None;
         };
-        let found = self.quantize(&self.graph.nodes[reader])?;
-        let fits = found.is_byte() && found.axis.is_none() && !self.uses.is_output(real);
-        fits.then_some(found)
+        let value = self.quantize(&self.graph.nodes[reader])?;
+        let fits = value.is_byte() && value.axis.is_none() && !self.uses.is_output(real);
+        fits.then_some(value)
     }
 
     /// True if a value has no readers.
@@ -101,11 +101,11 @@ impl<'a> QdqPairs<'a> {
         let same_zero_point = a.zero_point == b.zero_point
             || self
                 .zero_points(a)
-                .is_some_and(|found| Some(found) == self.zero_points(b));
+                .is_some_and(|values| Some(values) == self.zero_points(b));
         let same_scale = a.scale == b.scale
             || self
                 .scales(a)
-                .is_some_and(|found| Some(found) == self.scales(b));
+                .is_some_and(|values| Some(values) == self.scales(b));
         same_zero_point && same_scale
     }
 

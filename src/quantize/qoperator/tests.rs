@@ -169,7 +169,7 @@ fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
     ] {
         let mut node = NodeProto::new(operator, "named", &["x_d"], &["y"]);
         node.attribute.extend(attribute.cloned());
-        let found = operators(&around(opset, node, shares));
+        let actual = operators(&around(opset, node, shares));
         let wanted = match becomes {
             Some(integer) => vec!["QuantizeLinear", integer, "DequantizeLinear"],
             None => vec![
@@ -180,7 +180,7 @@ fn operators_with_a_form_on_integers_take_it_and_others_keep_their_pairs() {
                 "DequantizeLinear",
             ],
         };
-        assert_eq!(found, wanted, "{operator} at {opset}");
+        assert_eq!(actual, wanted, "{operator} at {opset}");
     }
 }
 

@@ -127,7 +127,7 @@ fn has_kernel(
     let signed = |linear: &QuantizedValue| linear.element == DataType::Int8;
     let one_zero_point = pairs
         .zero_points(right)
-        .is_some_and(|found| found.iter().all(|z| *z == found[0]));
+        .is_some_and(|values| values.iter().all(|z| *z == values[0]));
     left.element == output.element && (!signed(left) || signed(right)) && one_zero_point
 }
 
@@ -139,7 +139,7 @@ fn is_accumulator_bias(
     weight: &QuantizedValue,
     pairs: &QdqPairs,
 ) -> bool {
-    let (Some(found), Some(input), Some(weights)) = (
+    let (Some(bias_scales), Some(input), Some(weights)) = (
         pairs.scales(bias),
         pairs.scales(input),
         pairs.scales(weight),
@@ -148,12 +148,12 @@ fn is_accumulator_bias(
     };
     let zero = pairs
         .zero_points(bias)
-        .is_some_and(|found| found.iter().all(|&z| z == 0));
+        .is_some_and(|values| values.iter().all(|&z| z == 0));
     let wanted = weights.iter().map(|weight| input[0] * weight);
     bias.element == DataType::Int32
         && zero
         && pairs.constant_shape(bias).is_some()
-        && found.iter().copied().eq(wanted)
+        && bias_scales.iter().copied().eq(wanted)
 }
 
 /// Divides and rounds integers; `None` if a result overflows int32.
