@@ -9,7 +9,8 @@ use crate::calibrate::{Method, PowerOfTwo, Range, Target};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::scale::{
-    Span, nearest_power_of_two, power_of_two, scale_and_zero_point, snapped, span,
+    IntegerBounds, anchored_scale_and_zero_point, integer_bounds, nearest_power_of_two,
+    power_of_two, scale_and_zero_point,
 };
 use crate::quantize::{BlockSettings, QuantizeError};
 
@@ -210,7 +211,7 @@ impl Representation {
 
     /// Refuses a zero point outside the type's integers.
     pub(in crate::quantize) fn check(&self, tensor: &str) -> Result<(), QuantizeError> {
-        let whole = span(self.element.data_type(), false, false);
+        let whole = integer_bounds(self.element.data_type(), false, false);
         match self.scale {
             Some((_, zero_point)) if !(whole.low..=whole.high).contains(&zero_point) => {
                 Err(QuantizeError::ZeroPoint {
@@ -230,12 +231,12 @@ impl Representation {
         &self,
         min: f32,
         max: f32,
-        used: Span,
+        used: IntegerBounds,
         symmetric: bool,
     ) -> (f32, i32) {
         let snaps = self.snap_zero && !symmetric && !self.element.is_signed();
         let (scale, zero_point) = if snaps {
-            snapped(min, max, used, self.minimum_range)
+            anchored_scale_and_zero_point(min, max, used, self.minimum_range)
         } else {
             let max = max.max(0.0).max(min.min(0.0) + self.minimum_range);
             scale_and_zero_point(min, max, used, symmetric)
@@ -265,7 +266,7 @@ impl Representation {
     /// The quantization grid of an activation.
     pub(in crate::quantize) fn target(&self) -> Target {
         let symmetric = self.is_symmetric(false);
-        let used = span(self.element.data_type(), symmetric, self.reduce_range);
+        let used = integer_bounds(self.element.data_type(), symmetric, self.reduce_range);
         Target {
             power_of_two: self.power_of_two,
             ..Target::new(used.low, used.high, symmetric)
@@ -325,7 +326,7 @@ mod tests {
     fn zero_snaps_with_any_scale() {
         let mut represented = Representation::new(ElementType::U8, None);
         represented.snap_zero = true;
-        let used = span(ElementType::U8.data_type(), false, false);
+        let used = integer_bounds(ElementType::U8.data_type(), false, false);
         for (power_of_two, below, above) in [
             (PowerOfTwo::No, 1.0 / 127.0, 1.0 / 255.0),
             (PowerOfTwo::Covering, 1.0 / 64.0, 1.0 / 128.0),
