@@ -1,7 +1,7 @@
 //! Infers types and shapes in tract's inference model, operator by operator, with numeric sizes
 //! only.
 //!
-//! Where sizes don't fit, tract continues with symbolic expressions and computes with them for
+//! If sizes don't fit, tract continues with symbolic expressions and computes with them for
 //! minutes. This inference stops at such an operator.
 
 use std::collections::BTreeSet;

@@ -22,7 +22,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         if foreign {
             node.op_type = Some(node.operator());
         }
-        // Where a node has both, tract uses `pads`, and ONNX Runtime uses `auto_pad`.
+        // A node may have both: tract uses `pads`, ONNX Runtime uses `auto_pad`.
         if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
             node.take("pads");
         }

@@ -32,7 +32,7 @@ use crate::tensor;
 /// inference.
 const SMALL: usize = 4096;
 
-/// How tract gets the weights.
+/// The form in which tract gets the weights.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
     /// With their values. Large weights of products, sums and row lookups share the model's bytes;

@@ -17,7 +17,7 @@ use crate::onnx::schema::{TensorProto, ValueInfoProto};
 use crate::prepare::prepare;
 use crate::tensor::{Tensor, Values};
 
-/// How the nodes of a part run.
+/// The execution mode of the nodes of a part.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Form {
     pub(in crate::engine) kernels: bool,
