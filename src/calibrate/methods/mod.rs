@@ -218,7 +218,7 @@ mod tests {
             let mut seen = Observation::new();
             seen.observe(values);
             seen.end_sample();
-            for name in name::EXAMPLES {
+            for &name in name::EXAMPLES {
                 let method: Method = name.parse().unwrap();
                 if let Some(layout) = method.second_pass() {
                     let mut counted = super::super::NumpyHistogram::new(layout, &seen);
