@@ -1,7 +1,7 @@
 // @ts-check
 /** The settings in the page's address, behind the `#`: a link carries them, a server never sees them. */
 
-import { canonical } from './document.js';
+import { canonical } from './settings-document.js';
 import { say } from './messages.js';
 import { effect } from './signals.js';
 import { settings } from './state.js';

@@ -3,7 +3,7 @@
 
 import { baseName } from './files.js';
 import { fail } from './messages.js';
-import { charactersOf } from './reading.js';
+import { charactersOf } from './ocr.js';
 import { signal } from './signals.js';
 import { model, opening } from './state.js';
 import { addSamples, clearSamples, open, set } from './studio.js';

@@ -4,7 +4,7 @@
  * with an `AbortError` within a fraction of a second of being stopped.
  */
 
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
 /** @import { Failure, Progress, Reply, Shared } from './types.js' */
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** One row for each node: what became of it, how what it makes is represented, and whatever was measured of it. */
 
-import { defaultMethod, get } from './document.js';
+import { defaultMethod, get } from './settings-document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
 import { done, settings, timing, tried } from './state.js';

@@ -4,16 +4,16 @@
  * itself: where one can't be measured the other is.
  */
 
-import { aside } from './aside.js';
+import { aside } from './background-task.js';
 import { errorsByNode, joined } from './layers.js';
 import { say, sentence } from './messages.js';
 import { heading, metricsOf } from './outputs.js';
-import { reading, readLines } from './reading.js';
+import { reading, readLines } from './ocr.js';
 import { inSession, replaced } from './run.js';
 import { batch } from './signals.js';
 import { chosenOutput, comparison, done, measuring, model, run, samples, timing, tried, unmeasured } from './state.js';
 import { imageSettings, start } from './studio.js';
-import { layerTimes, timesByNode } from './times.js';
+import { layerTimes, timesByNode } from './layer-times.js';
 
 /** @import { Comparison } from './types.js' */
 /** @import { Figures } from './layers.js' */

@@ -2,7 +2,7 @@
 /** The outputs of a comparison: which heads the page, and by what figure it is judged. What kind an output is, the engine says. */
 
 import { count, percent } from './format.js';
-import { rightBesideFloat } from './telling.js';
+import { rightBesideFloat } from './significance.js';
 
 /** @import { Comparison, OutputError } from './types.js' */
 

@@ -4,13 +4,13 @@
  * while the page is open, so that going back to it makes nothing anew.
  */
 
-import { stopMeasuring } from './aside.js';
-import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './document.js';
+import { stopMeasuring } from './background-task.js';
+import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf, runsAgain } from './settings-document.js';
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch, effect } from './signals.js';
 import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, tried } from './state.js';
-import { setAside } from './looking.js';
+import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
 /** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */

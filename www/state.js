@@ -5,7 +5,7 @@
  */
 
 import { detect } from './capabilities.js';
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { computed, signal } from './signals.js';
 
 /** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */

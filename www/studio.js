@@ -4,14 +4,14 @@
  * program could not.
  */
 
-import { stopMeasuring } from './aside.js';
+import { stopMeasuring } from './background-task.js';
 import { baseName, isModel } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
-import { look } from './looking.js';
+import { look } from './sample-check.js';
 import { fail, problem, say } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
-import { asChosen } from './pictures.js';
+import { asChosen } from './image-settings.js';
 import { batch } from './signals.js';
 import {
   chosenOutput, comparison, done, engine, misfits, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,

@@ -5,7 +5,7 @@
  */
 
 import { absent } from './capabilities.js';
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
 /** @import { Forecast, InputTensor, NamedFile, Progress, Request, SampleRef, Shared, QuantizeSettings, SampleSettings } from './types.js' */
 /** @typedef {typeof import('../pkg/threads/octet.js')} Wasm */

@@ -5,9 +5,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { bytes } from '../../www/format.js';
 import { heading, judged, metricsOf, telling } from '../../www/outputs.js';
-import { besideFloat, changed, rightBesideFloat, runsDiffer, sharesDiffer, timesDiffer } from '../../www/telling.js';
-import { layerTimes, timesByNode } from '../../www/times.js';
-import { changedOperators, worksOn } from '../../www/words.js';
+import { besideFloat, changed, rightBesideFloat, runsDiffer, sharesDiffer, timesDiffer } from '../../www/significance.js';
+import { layerTimes, timesByNode } from '../../www/layer-times.js';
+import { changedOperators, worksOn } from '../../www/scheme-words.js';
 
 /** @import { OutputError, OutputKind } from '../../www/types.js' */
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** What quantizing did to the answers, on the samples that are here; the layers to blame with what mends them; and to the time. */
 
-import { change } from '../changes.js';
+import { change } from '../settings-history.js';
 import { h } from '../dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { batch } from '../signals.js';
@@ -9,8 +9,8 @@ import { measureError, measureTime } from '../measure.js';
 import { sentence } from '../messages.js';
 import { decibels, kindNames } from '../outputs.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing, unmeasured } from '../state.js';
-import { get } from '../document.js';
-import { besideFloat } from '../telling.js';
+import { get } from '../settings-document.js';
+import { besideFloat } from '../significance.js';
 import { table } from './model.js';
 
 /** @import { Comparison } from '../types.js' */

@@ -1,8 +1,8 @@
 // @ts-check
 /** From what is wrong with a layer to what mends it: the same three controls in the table and in the inspector. */
 
-import { change } from '../changes.js';
-import { get } from '../document.js';
+import { change } from '../settings-history.js';
+import { get } from '../settings-document.js';
 import { h } from '../dom.js';
 import { wideType } from '../layers.js';
 import { run, settings } from '../state.js';

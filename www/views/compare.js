@@ -1,18 +1,18 @@
 // @ts-check
 /** Two results side by side, or one and the float model: what differs in size, error, time and settings, then layer by layer. */
 
-import { canonical, inWords } from '../document.js';
+import { canonical, inWords } from '../settings-document.js';
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { candidates, float, pair, sides } from '../sides.js';
+import { candidates, float, pair, sides } from '../comparison-pair.js';
 import { computed } from '../signals.js';
 import { selected, tried } from '../state.js';
 import { write } from '../yaml.js';
 import { comparable, linkedLayers } from './linked.js';
-import { runsDiffer } from '../telling.js';
-import { worksOn } from '../words.js';
+import { runsDiffer } from '../significance.js';
+import { worksOn } from '../scheme-words.js';
 import { table } from './model.js';
-import { metricNames } from './tried.js';
+import { metricNames } from './run-history.js';
 
 /** @import { Tried } from '../state.js' */
 /** @import { QuantizedTensor } from '../types.js' */

@@ -5,10 +5,10 @@ import { h } from '../dom.js';
 import { bytes, plural, real } from '../format.js';
 import { model, modelChanged, preview, run, samples } from '../state.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 import { table } from './model.js';
-import { misfitList, skippedList } from './misfits.js';
-import { pictureSettings } from './pictures.js';
+import { misfitList, skippedList } from './unusable-samples.js';
+import { pictureSettings } from './image-settings.js';
 import { computed } from '../signals.js';
 
 /** @import { Preview } from '../types.js' */

@@ -1,8 +1,8 @@
 // @ts-check
 /** How the values of a tensor lie, the range that each method would choose, and the range it has: dragged, typed or left to a method. */
 
-import { change } from '../changes.js';
-import { get } from '../document.js';
+import { change } from '../settings-history.js';
+import { get } from '../settings-document.js';
 import { h, svg } from '../dom.js';
 import { count, real } from '../format.js';
 import { sentence, say } from '../messages.js';

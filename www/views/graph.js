@@ -8,7 +8,7 @@ import { measures, rows } from '../layers.js';
 import { say } from '../messages.js';
 import { computed, signal } from '../signals.js';
 import { done, selected } from '../state.js';
-import { pane } from './pane.js';
+import { pane } from './graph-pane.js';
 
 /** @import { Row } from '../layers.js' */
 

@@ -6,12 +6,12 @@ import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { chooseOutput, measureBoth } from '../measure.js';
 import { sentence } from '../messages.js';
 import { heading, judged, kindNames, telling } from '../outputs.js';
-import { reading } from '../reading.js';
+import { reading } from '../ocr.js';
 import { chosenOutput, comparison, measuring, run, samples, timing, tried } from '../state.js';
-import { besideFloat, changed, runsDiffer, sharesDiffer } from '../telling.js';
+import { besideFloat, changed, runsDiffer, sharesDiffer } from '../significance.js';
 
 /** @import { Done, Tried } from '../state.js' */
-/** @import { Told } from '../telling.js' */
+/** @import { Told } from '../significance.js' */
 
 /** @param {Done} done */
 export function headlines(done) {

@@ -10,7 +10,7 @@ import { run, selected } from '../state.js';
 import { keepFloat, methodChoice, sixteenBits, typeChoices } from './actions.js';
 import { distributionView } from './distribution.js';
 import { fact } from './model.js';
-import { strip } from './strip.js';
+import { strip } from './channel-ranges.js';
 
 /** @import { Row } from '../layers.js' */
 /** @import { QuantizedTensor } from '../types.js' */

@@ -1,17 +1,17 @@
 // @ts-check
 /** The table of layers: sorted, filtered, grouped, its columns chosen; a click from what is wrong to what mends it. */
 
-import { redo, undo } from '../changes.js';
+import { redo, undo } from '../settings-history.js';
 import { h } from '../dom.js';
 import { bytes, count, plural, real } from '../format.js';
 import { floatGraph, needGraphs } from '../graphs.js';
 import { arranged, columns, csv, rows } from '../layers.js';
 import { batch, computed, effect, signal } from '../signals.js';
 import { done, model, redoable, run, selected, undoable } from '../state.js';
-import { worksOn } from '../words.js';
+import { worksOn } from '../scheme-words.js';
 import { keepFloat, methodChoice, sixteenBits } from './actions.js';
 import { save } from './download.js';
-import { triedPanel } from './tried.js';
+import { triedPanel } from './run-history.js';
 import { virtual } from './virtual.js';
 
 /** @import { Column, Order, Row } from '../layers.js' */

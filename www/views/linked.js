@@ -8,14 +8,14 @@ import { h, svg } from '../dom.js';
 import { count, plural, real } from '../format.js';
 import { floatGraph, needGraphs } from '../graphs.js';
 import { computed, effect, signal } from '../signals.js';
-import { differs, linked, measures, pair } from '../sides.js';
+import { differs, linked, measures, pair } from '../comparison-pair.js';
 import { model, selected } from '../state.js';
 import { barsOf, elementOf } from './distribution.js';
 import { table } from './model.js';
 import { virtual } from './virtual.js';
 
 /** @import { Row } from '../layers.js' */
-/** @import { Line, Measure } from '../sides.js' */
+/** @import { Line, Measure } from '../comparison-pair.js' */
 /** @import { Distribution } from '../types.js' */
 
 const measure = signal('bits');

@@ -5,7 +5,7 @@ import { h } from '../dom.js';
 import { bytes, count, plural } from '../format.js';
 import { model, modelChanged, run } from '../state.js';
 import { take } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 
 const busy = () => run.value !== null;
 

@@ -1,10 +1,10 @@
 // @ts-check
 /** Before a run: what will be quantized, what stays float and why, and what a person should mend first. Read off the card, the samples and the settings. */
 
-import { needsSamples } from '../document.js';
+import { needsSamples } from '../settings-document.js';
 import { h } from '../dom.js';
 import { count, plural, real } from '../format.js';
-import { asProposed, hasPictures, proposal } from '../pictures.js';
+import { asProposed, hasPictures, proposal } from '../image-settings.js';
 import { misfits, model, modelChanged, preview, randomData, samples, settings } from '../state.js';
 import { forecastView } from './forecast.js';
 

@@ -3,18 +3,18 @@
 
 import { h } from '../dom.js';
 import { bytes, count, duration, plural, real } from '../format.js';
-import { wantsRun } from '../changes.js';
+import { wantsRun } from '../settings-history.js';
 import { fail } from '../messages.js';
 import { inSession, quantize } from '../run.js';
 import { blocked, model, run, tab } from '../state.js';
-import { changedOperators, worksOn } from '../words.js';
+import { changedOperators, worksOn } from '../scheme-words.js';
 import { accuracy, latency } from './accuracy.js';
 import { download, save } from './download.js';
 import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
-import { leftOut } from './misfits.js';
+import { leftOut } from './unusable-samples.js';
 import { fact, table } from './model.js';
-import { readingView } from './reading.js';
+import { readingView } from './ocr.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */

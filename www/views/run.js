@@ -5,11 +5,11 @@ import { h } from '../dom.js';
 import { bytes, duration, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
 import { cancel, quantize, suffice } from '../run.js';
-import { inWords, needsSamples } from '../document.js';
+import { inWords, needsSamples } from '../settings-document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
-import { curve } from './curve.js';
-import { filling } from './filling.js';
+import { curve } from './memory-curve.js';
+import { filling } from './live-ranges.js';
 
 export function runPanel() {
   return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },

@@ -4,11 +4,11 @@
 import { h } from '../dom.js';
 import { abilities, capabilities, run, settings } from '../state.js';
 import { set } from '../studio.js';
-import { adopt, change } from '../changes.js';
-import { canonical, defaultMethod, get } from '../document.js';
-import { documentEditor } from './document.js';
+import { adopt, change } from '../settings-history.js';
+import { canonical, defaultMethod, get } from '../settings-document.js';
+import { documentEditor } from './settings-document.js';
 
-/** @import { Path } from '../document.js' */
+/** @import { Path } from '../settings-document.js' */
 
 /** A run that calibrates; one that only makes the result of other settings is over in a moment, and the next follows it. */
 const busy = () => run.value !== null && !run.value.quick;

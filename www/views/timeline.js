@@ -4,8 +4,8 @@
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, plural } from '../format.js';
 import { done, run } from '../state.js';
-import { curve, curveTable } from './curve.js';
-import { layerLanes } from './lanes.js';
+import { curve, curveTable } from './memory-curve.js';
+import { layerLanes } from './layer-timeline.js';
 import { fact, table } from './model.js';
 
 /** @import { Run } from '../state.js' */

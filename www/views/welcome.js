@@ -4,10 +4,10 @@
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';
 import { demos, openDemo } from '../demo.js';
-import { forget, goOn, kept } from '../kept.js';
+import { forget, goOn, kept } from '../persistence.js';
 import { capabilities, engine } from '../state.js';
 import { take } from '../studio.js';
-import { pick } from './pick.js';
+import { pick } from './file-picker.js';
 
 export function welcome() {
   return h('div', { class: 'welcome' },

@@ -2,7 +2,7 @@
 /** The fields for how pictures are read: size, the way a picture gets it, values; each as proposed until it is changed. */
 
 import { h } from '../dom.js';
-import { asChosen, asProposed, hasPictures, proposal, withoutValues } from '../pictures.js';
+import { asChosen, asProposed, hasPictures, proposal, withoutValues } from '../image-settings.js';
 import { presets, run, settings } from '../state.js';
 import { set } from '../studio.js';
 import { choice } from './settings.js';

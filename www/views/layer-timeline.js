@@ -5,11 +5,11 @@ import { h, svg } from '../dom.js';
 import { bytes, count, milliseconds, percent, plural } from '../format.js';
 import { measureTime } from '../measure.js';
 import { done, measuring, run, samples, selected, timing } from '../state.js';
-import { layerTimes } from '../times.js';
+import { layerTimes } from '../layer-times.js';
 import { table } from './model.js';
 
 /** @import { Run } from '../types.js' */
-/** @import { LayerTimes } from '../times.js' */
+/** @import { LayerTimes } from '../layer-times.js' */
 
 /** The size of the pictures before they are as wide as the page. */
 const [wide, high, deep] = [1000, 24, 44];

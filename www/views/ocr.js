@@ -3,7 +3,7 @@
 
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';
-import { reading, readLines } from '../reading.js';
+import { reading, readLines } from '../ocr.js';
 import { measuring, run, samples } from '../state.js';
 import { tensorCanvas } from './data.js';
 import { table } from './model.js';
@@ -22,7 +22,7 @@ export function readingView(done) {
   );
 }
 
-/** @param {import('../reading.js').Line[]} all */
+/** @param {import('../ocr.js').Line[]} all */
 function lines(all) {
   const same = all.filter((line) => line.float === line.quantized).length;
   return h('div', { class: 'gap reading' },

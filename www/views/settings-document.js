@@ -1,12 +1,12 @@
 // @ts-check
 /** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
 
-import { adopt, redo, undo } from '../changes.js';
-import { canonical, commandLine } from '../document.js';
+import { adopt, redo, undo } from '../settings-history.js';
+import { canonical, commandLine } from '../settings-document.js';
 import { h } from '../dom.js';
 import { say } from '../messages.js';
 import { effect, signal } from '../signals.js';
-import { chosenOf, explicitImages, wholeDocument } from '../pictures.js';
+import { chosenOf, explicitImages, wholeDocument } from '../image-settings.js';
 import { model, randomData, redoable, run, samples, settings, undoable } from '../state.js';
 import { set } from '../studio.js';
 import { parse, write, YamlError } from '../yaml.js';

@@ -7,7 +7,7 @@ import { log } from '../messages.js';
 import { cancel } from '../run.js';
 import { done, engine, measuring, opening, run } from '../state.js';
 import { cancelOpening } from '../studio.js';
-import { spark } from './curve.js';
+import { spark } from './memory-curve.js';
 
 export function foot() {
   const stage = () => {

@@ -4,14 +4,14 @@
  * have to run again, the page says so and offers the button.
  */
 
-import { canonical, needsSamples, put } from './document.js';
+import { canonical, needsSamples, put } from './settings-document.js';
 import { say } from './messages.js';
 import { held, quantize, show, stale } from './run.js';
 import { batch, effect } from './signals.js';
 import { blocked, done, redoable, run, settings, undoable } from './state.js';
 
 /** @import { QuantizeSettings } from './types.js' */
-/** @import { Path } from './document.js' */
+/** @import { Path } from './settings-document.js' */
 
 /** How many steps back are kept. */
 const steps = 100;

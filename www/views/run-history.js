@@ -1,8 +1,8 @@
 // @ts-check
 /** What was tried: a small plot of size against what else is known of each, with the table that says the same. */
 
-import { adopt } from '../changes.js';
-import { canonical, inWords } from '../document.js';
+import { adopt } from '../settings-history.js';
+import { canonical, inWords } from '../settings-document.js';
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, real } from '../format.js';
 import { done, run, settings, tried } from '../state.js';

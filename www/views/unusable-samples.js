@@ -3,8 +3,8 @@
 
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';
-import { skip } from '../looking.js';
-import { hasPictures, proposal } from '../pictures.js';
+import { skip } from '../sample-check.js';
+import { hasPictures, proposal } from '../image-settings.js';
 import { misfits, run, samples } from '../state.js';
 import { useAgain } from '../studio.js';
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** What a model that reads lines of text reads, in float and quantized: its scores to characters, as it was trained (CTC). */
 
-import { aside } from './aside.js';
+import { aside } from './background-task.js';
 import { fail, say } from './messages.js';
 import { effect, signal } from './signals.js';
 import { done, model, samples } from './state.js';
