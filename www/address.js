@@ -26,9 +26,9 @@ function read() {
   if (!given) return;
   try {
     const document = JSON.parse(given);
-    if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('it is no document');
+    if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('not a settings document');
     if (canonical(document) !== canonical(settings.peek().document)) settings.value = { ...settings.peek(), document };
   } catch {
-    say('The settings in the address could not be read and are left aside.');
+    say('The settings in the page address could not be read and were ignored.');
   }
 }

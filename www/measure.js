@@ -40,7 +40,7 @@ export async function measureError({ split = false } = {}) {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, labels } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
-  const error = await aside(split ? 'Splitting the error' : 'Comparing with the float model', async (gently, onProgress) => {
+  const error = await aside(split ? 'Splitting the error into weights and activations' : 'Comparing with the float model', async (gently, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
     const mine = await inSession();
     gently.throwIfAborted();

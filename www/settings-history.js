@@ -49,7 +49,7 @@ export function change(path, value, how) {
 export const undo = () => step(undoable, redoable, 'Undone.');
 
 /** Goes forth again to what was undone last. */
-export const redo = () => step(redoable, undoable, 'Done again.');
+export const redo = () => step(redoable, undoable, 'Redone.');
 
 /** @param {typeof undoable} from @param {typeof undoable} to @param {string} said */
 function step(from, to, said) {

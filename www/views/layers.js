@@ -44,7 +44,7 @@ export function layersView() {
     columns: () => ({ head: heading(visible.value), widths: [...visible.value.map((column) => column.width), 17.5] }),
     rows: () => (void visible.value, void selected.value, void run.value, lines.value),
     draw: (line) => ('group' in line ? groupRow(line) : layerRow(line)),
-    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer fits the filter.' : 'Reading the graph.')),
+    empty: () => h('p', { class: 'note' }, floatGraph.value.failure || (rows.value.length > 0 ? 'No layer matches the filter.' : 'Reading the graph.')),
   });
   table.element.addEventListener('keydown', (event) => walk(event, table));
   // What is chosen on the graph comes into sight here.
@@ -69,7 +69,7 @@ export function layersView() {
 function summary() {
   const result = done.value?.result.summary;
   const count_ = `${count(list.value.length)} of ${plural(rows.value.length, 'layer')}`;
-  if (!result) return `${count_}. What becomes of each is known after a run.`;
+  if (!result) return `${count_}. Types and scales are known after a run.`;
   const integers = result.nodes.filter((node) => node.quantized).length;
   return `${count_}; ${count(integers)} ${worksOn(done.value?.document ?? {}).on}; ${bytes(result.bytesAfter)}.`;
 }
