@@ -14,7 +14,7 @@
  */
 
 import { detect } from './capabilities.js';
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 

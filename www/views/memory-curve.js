@@ -19,7 +19,7 @@ export function curve(points) {
   const line = (of) => points
     .map(({ at, memory }) => `${(((at - points[0].at) / span) * width).toFixed(1)},${(height - 4 - (of(memory) / most) * (height - 10)).toFixed(1)}`)
     .join(' ');
-  const text = `Memory in use ${bytes(last.memory.live)}, at most ${bytes(last.memory.peak)}; held ${bytes(last.memory.pages)}`;
+  const text = `Live memory ${bytes(last.memory.live)}, peak ${bytes(last.memory.peak)}; WebAssembly memory ${bytes(last.memory.pages)}`;
   const picture = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'curve', role: 'img', 'aria-label': text });
   const live = line((memory) => memory.live);
   picture.append(
@@ -27,7 +27,7 @@ export function curve(points) {
     svg('polyline', { class: 'held', points: line((memory) => memory.pages) }),
     svg('polyline', { class: 'used', points: live }),
   );
-  return h('figure', { class: 'chart' }, picture, h('figcaption', {}, h('span', { class: 'key used' }, 'in use'), h('span', { class: 'key held' }, 'held by the page'), h('span', {}, text)));
+  return h('figure', { class: 'chart' }, picture, h('figcaption', {}, h('span', { class: 'key used' }, 'live'), h('span', { class: 'key held' }, 'WebAssembly memory'), h('span', {}, text)));
 }
 
 /** The same in the size of a word; what it says stands beside it in figures. @param {Point[]} points */
@@ -46,5 +46,5 @@ export function curveTable(points) {
   // One row a stage and the last: what a person would read off the picture.
   const rows = points.filter((point, index) => index === points.length - 1 || points[index + 1].stage !== point.stage || index === 0);
   return h('details', {}, h('summary', {}, 'Memory as a table'),
-    table(['After', 'Time', 'In use', 'Most in use', 'Held'], rows.map(({ at, stage, memory }) => [stage, duration(at), bytes(memory.live), bytes(memory.peak), bytes(memory.pages)]), [1, 2, 3, 4]));
+    table(['Stage', 'Time', 'Live', 'Peak', 'WebAssembly memory'], rows.map(({ at, stage, memory }) => [stage, duration(at), bytes(memory.live), bytes(memory.peak), bytes(memory.pages)]), [1, 2, 3, 4]));
 }

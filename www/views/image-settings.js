@@ -2,7 +2,7 @@
 /** The fields for how pictures are read: size, the way a picture gets it, values; each as proposed until it is changed. */
 
 import { h } from '../dom.js';
-import { asChosen, asProposed, hasPictures, proposal, withoutValues } from '../pictures.js';
+import { asChosen, asProposed, hasPictures, proposal, withoutValues } from '../image-settings.js';
 import { presets, run, settings } from '../state.js';
 import { set } from '../studio.js';
 import { choice } from './settings.js';
@@ -16,15 +16,15 @@ const names = /** @type {Record<string, string>} */ ({
   signed: '−1 to 1 (ViT, Inception)',
   clip: 'CLIP, BLIP',
   lite: 'EfficientNet-Lite',
-  caffe: 'Caffe (BGR, mean taken off)',
-  raw: '0 to 255, as it is',
+  caffe: 'Caffe (BGR, mean subtracted)',
+  raw: '0 to 255, unscaled',
 });
 
 const ways = [
-  ['shorter', 'Fill and crop the middle'], ['exact', 'Stretch to the size'], ['letterbox', 'Fit, grey around (letterbox)'], ['none', 'Leave as it is'],
+  ['shorter', 'Resize the shorter side, crop the center'], ['exact', 'Stretch'], ['letterbox', 'Letterbox (grey padding)'], ['none', 'No resizing'],
 ];
 
-const parts = /** @type {Record<Reason['of'], string>} */ ({ size: 'Size', resize: 'Fit', values: 'Values', layout: 'Layout' });
+const parts = /** @type {Record<Reason['of'], string>} */ ({ size: 'Size', resize: 'Resize', values: 'Values', layout: 'Layout' });
 const certainties = /** @type {Record<Reason['certainty'], string>} */ ({ sure: 'sure', likely: 'likely', guess: 'a guess: check it' });
 
 const busy = () => run.value !== null;
@@ -39,20 +39,20 @@ const setImage = (change) => {
 /** How images are read; shown beside the picture that it changes. */
 export function pictureSettings() {
   return h('fieldset', { disabled: busy, hidden: () => !hasPictures.value, id: 'picture-settings' },
-    h('legend', {}, 'How images are read'),
+    h('legend', {}, 'Image preprocessing'),
     size(),
-    choice('Fit', 'resize', () => image('resize') ?? 'shorter', ways, (resize) => setImage({ resize, shorterSide: undefined })),
-    h('div', { hidden: () => image('resize') !== 'letterbox' }, number('Grey around, 0 to 255', 'pad', () => image('pad'), (pad) => setImage({ pad: within(pad, 0, 255) }), { min: 0, max: 255, step: 1 })),
+    choice('Resize', 'resize', () => image('resize') ?? 'shorter', ways, (resize) => setImage({ resize, shorterSide: undefined })),
+    h('div', { hidden: () => image('resize') !== 'letterbox' }, number('Padding, 0 to 255', 'pad', () => image('pad'), (pad) => setImage({ pad: within(pad, 0, 255) }), { min: 0, max: 255, step: 1 })),
     choice('Values', 'preset', () => (presets.value, settings.value.preset), () => Object.keys(presets.value).map((key) => [key, names[key] ?? key]),
       (preset) => set({ preset, image: withoutValues(settings.peek().image) })),
     h('details', {},
-      h('summary', {}, 'Channels, mean and deviation'),
-      choice('Order of colours', 'order', () => image('order') ?? 'rgb', [['rgb', 'RGB'], ['bgr', 'BGR']], (order) => setImage({ order })),
-      choice('Layout', 'layout', () => image('layout') ?? '', [['', 'Told from the input'], ['nchw', 'NCHW'], ['nhwc', 'NHWC']], (layout) => setImage({ layout: layout || undefined })),
+      h('summary', {}, 'Channels, mean and standard deviation'),
+      choice('Channel order', 'order', () => image('order') ?? 'rgb', [['rgb', 'RGB'], ['bgr', 'BGR']], (order) => setImage({ order })),
+      choice('Layout', 'layout', () => image('layout') ?? '', [['', 'From the input’s shape'], ['nchw', 'NCHW'], ['nhwc', 'NHWC']], (layout) => setImage({ layout: layout || undefined })),
       number('Scale', 'scale', () => image('scale'), (scale) => setImage({ scale })),
       triple('Mean', 'mean'),
-      triple('Deviation', 'std'),
-      h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ deviation.'),
+      triple('Standard deviation', 'std'),
+      h('p', { class: 'note' }, 'A pixel becomes (pixel × scale − mean) ÷ standard deviation.'),
     ),
     reasons(),
   );
@@ -74,7 +74,7 @@ function size() {
   });
   const note = () => {
     if (!open()) return '';
-    if (asItIs()) return `Each picture stays as large as it is.${multiple() > 1 ? ` The model takes multiples of ${multiple()}; others may not run.` : ''}`;
+    if (asItIs()) return `Each image keeps its size.${multiple() > 1 ? ` The model needs multiples of ${multiple()}; other sizes may fail.` : ''}`;
     if (odd()) return `The model takes multiples of ${multiple()}: ${nearest(image('height'))} × ${nearest(image('width'))}, for instance.`;
     return multiple() > 1 ? `Multiples of ${multiple()}.` : '';
   };
@@ -89,7 +89,7 @@ function size() {
 function reasons() {
   return h('div', { class: 'gap', hidden: () => !proposal.value },
     h('details', { id: 'proposal' },
-      h('summary', {}, () => (asProposed.value ? 'As proposed for this model' : 'Changed; proposed for this model')),
+      h('summary', {}, () => (asProposed.value ? 'As proposed for this model' : 'Changed; the proposal for this model')),
       h('ul', {}, () => (proposal.value?.reasons ?? []).map(({ of, certainty, why }) => h('li', {}, `${parts[of]}: ${why} (${certainties[certainty]}).`)))),
     h('button', {
       type: 'button', class: 'small', id: 'as-proposed', hidden: () => asProposed.value,
@@ -97,7 +97,7 @@ function reasons() {
         const proposed = proposal.peek();
         if (proposed) set(asChosen(proposed));
       },
-    }, 'Back to what was proposed'));
+    }, 'Restore the proposal'));
 }
 
 /** @param {number} value @param {number} least @param {number} most */

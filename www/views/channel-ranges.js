@@ -35,14 +35,14 @@ function picture(weight, { min, max }) {
   const path = min.map((low, index) => `M${(index * step).toFixed(2)} ${y(max[index]).toFixed(2)}H${((index + 1) * step - (step > 3 ? 0.75 : 0)).toFixed(2)}V${Math.max(y(low), y(max[index]) + 0.75).toFixed(2)}H${(index * step).toFixed(2)}Z`).join('');
   const own = max.map((value, index) => Math.max(value, -min[index]));
   const least = own.length > 0 ? Math.min(...own.filter((value) => value > 0)) : 0;
-  const text = `${count(min.length)} channels of ${weight}; the widest reaches ${real(reach)}, the narrowest ${real(least)}`;
+  const text = `${count(min.length)} channels of ${weight}; largest absolute value per channel from ${real(least)} to ${real(reach)}`;
   const drawn = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'histogram strip', role: 'img', 'aria-label': text });
   drawn.append(svg('path', { class: 'bars', d: path }), svg('line', { class: 'axis', x1: 0, x2: width, y1: height / 2, y2: height / 2 }));
   const details = h('details', {}, h('summary', {}, 'Channels as a table'));
   details.addEventListener('toggle', () => {
-    details.append(table(['Channel', 'Least', 'Greatest'], min.slice(0, listed).map((low, index) => [String(index), real(low), real(max[index])]), [0, 1, 2]));
+    details.append(table(['Channel', 'Min', 'Max'], min.slice(0, listed).map((low, index) => [String(index), real(low), real(max[index])]), [0, 1, 2]));
     if (min.length > listed) details.append(h('p', { class: 'note' }, `The first ${listed} of ${count(min.length)}.`));
   }, { once: true });
   return h('section', { class: 'gap', 'aria-labelledby': 'strip-title' },
-    h('h3', { id: 'strip-title' }, 'Its weight, channel by channel'), drawn, h('p', { class: 'note' }, `${text}.`), details);
+    h('h3', { id: 'strip-title' }, 'Weight ranges by channel'), drawn, h('p', { class: 'note' }, `${text}.`), details);
 }

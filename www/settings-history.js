@@ -4,14 +4,14 @@
  * have to run again, the page says so and offers the button.
  */
 
-import { canonical, needsSamples, put } from './document.js';
+import { canonical, needsSamples, put } from './settings-document.js';
 import { say } from './messages.js';
 import { held, quantize, show, stale } from './run.js';
 import { batch, effect } from './signals.js';
 import { blocked, done, redoable, run, settings, undoable } from './state.js';
 
 /** @import { QuantizeSettings } from './types.js' */
-/** @import { Path } from './document.js' */
+/** @import { Path } from './settings-document.js' */
 
 /** How many steps back are kept. */
 const steps = 100;
@@ -49,7 +49,7 @@ export function change(path, value, how) {
 export const undo = () => step(undoable, redoable, 'Undone.');
 
 /** Goes forth again to what was undone last. */
-export const redo = () => step(redoable, undoable, 'Done again.');
+export const redo = () => step(redoable, undoable, 'Redone.');
 
 /** @param {typeof undoable} from @param {typeof undoable} to @param {string} said */
 function step(from, to, said) {

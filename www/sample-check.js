@@ -80,7 +80,7 @@ async function checkAll(open, still) {
   }
   if (!still()) return;
   const bad = misfits.peek();
-  if (bad.length > 0) say(`${bad.length} of ${plural(refs.length, 'sample')} can’t be used as they are read now.`);
+  if (bad.length > 0) say(`${bad.length} of ${plural(refs.length, 'sample')} can’t be used with the current preprocessing.`);
   const shown = preview.peek();
   if (shown && bad.some((one) => one.sample === shown.name) && usable().length > 0) await showFirst(open, still);
 }
@@ -125,6 +125,6 @@ export function skip(which) {
   const shown = preview.peek()?.name;
   setAside(which);
   const { refs } = samples.peek();
-  say(`${plural(which.length, 'sample')} left out; ${plural(refs.length, 'sample')} left.`);
+  say(`${plural(which.length, 'sample')} left out; ${plural(refs.length, 'sample')} remain.`);
   if (refs.length === 0 || which.some((one) => one.sample === shown)) void look();
 }

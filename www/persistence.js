@@ -52,7 +52,7 @@ let refused = false;
 function keep(key, value) {
   if (refused) return;
   ask('readwrite', (all) => /** @type {IDBRequest<any>} */ (value === null ? all.delete(key) : all.put(value, key))).catch(() => {
-    if (!refused) say('This browser keeps nothing for the next visit; downloads are not affected.');
+    if (!refused) say('This browser cannot store data for the next visit; downloads are not affected.');
     refused = true;
   });
 }
@@ -120,7 +120,7 @@ export async function goOn() {
     const { scheme = rest.document.scheme ?? 'static', fileName = rest.name.replace(/(\.onnx)?$/i, '_int8.onnx'), advice = [] } = summary;
     done.value = { ...rest, result: { file: bytes, report, summary: { ...summary, scheme, fileName, advice } } };
   }
-  say(`${file.name} is back as it was left.`);
+  say(`${file.name} is restored from the last visit.`);
 }
 
 /** Forgets all of it, at once; what is open stays open until the page is closed. */
@@ -133,5 +133,5 @@ export async function forget() {
     // Where nothing can be kept there is nothing to forget.
   }
   kept.value = null;
-  say('Everything this page kept in your browser is forgotten.');
+  say('All data this page stored in your browser is deleted.');
 }

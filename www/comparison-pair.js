@@ -62,13 +62,13 @@ const figure = (/** @type {string} */ key) => (/** @type {Row} */ row) => row.me
 
 /** What two results are compared by. @type {Record<string, Measure>} */
 export const measures = {
-  bits: { title: 'Bits of the output', of: bits },
-  width: { title: 'Width of the range', of: (row) => (row.tensor ? row.tensor.max - row.tensor.min : null) },
-  step: { title: 'Step (scale)', of: (row) => row.tensor?.scale ?? null },
-  sqnr: { title: 'SQNR of what it adds, dB', of: figure('sqnr'), moreIsBetter: true },
-  reached: { title: 'SQNR up to it, dB', of: figure('reached'), moreIsBetter: true },
+  bits: { title: 'Output bits', of: bits },
+  width: { title: 'Range width', of: (row) => (row.tensor ? row.tensor.max - row.tensor.min : null) },
+  step: { title: 'Scale', of: (row) => row.tensor?.scale ?? null },
+  sqnr: { title: 'Own SQNR, dB', of: figure('sqnr'), moreIsBetter: true },
+  reached: { title: 'SQNR reached, dB', of: figure('reached'), moreIsBetter: true },
   maxDifference: { title: 'Max difference', of: figure('maxDifference') },
-  harm: { title: 'Share of all error, %', of: figure('harm') },
+  harm: { title: 'Share of error, %', of: figure('harm') },
   clipped: { title: 'Clipped, %', of: figure('clipped') },
   // Mean times: they add up.
   ms: { title: 'Time, ms', of: (row) => (row.measured.floatMs !== undefined && row.state === 'float' && row.reason === 'the float model' ? row.measured.floatMs : row.measured.intMs ?? null) },

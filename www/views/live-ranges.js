@@ -24,7 +24,7 @@ export function filling() {
     () => ranges.value.length > 0 && picture(ranges.value),
     h('details', { ontoggle: (/** @type {Event} */ event) => (open.value = /** @type {HTMLDetailsElement} */ (event.currentTarget).open) },
       h('summary', {}, 'Ranges as a table'),
-      () => open.value && table(['Tensor', 'From', 'To'], ranges.value.slice(0, most).map(([name, min, max]) => [name, real(min), real(max)]), [1, 2]),
+      () => open.value && table(['Tensor', 'Min', 'Max'], ranges.value.slice(0, most).map(([name, min, max]) => [name, real(min), real(max)]), [1, 2]),
       () => ranges.value.length > most && h('p', { class: 'note' }, `The first ${most} of ${count(ranges.value.length)}.`)),
   );
 }

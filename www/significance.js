@@ -45,23 +45,23 @@ export const signed = (by, text) => `${by > 0 ? '+' : '−'}${text(Math.abs(by))
  */
 export function changed(is, was, { text, moreIsBetter, differ = true, least = 0 }) {
   const by = is - was;
-  if (Math.abs(by) <= least) return { text: 'as before', kind: '' };
-  if (!differ) return { text: 'no difference to the one before that can be told', kind: '' };
+  if (Math.abs(by) <= least) return { text: 'unchanged', kind: '' };
+  if (!differ) return { text: 'no significant difference from the previous result', kind: '' };
   const better = by > 0 === moreIsBetter;
-  return { text: `${signed(by, text)} against the one before, ${better ? 'better' : 'worse'}`, kind: better ? 'good' : 'bad' };
+  return { text: `${signed(by, text)} compared to the previous result, ${better ? 'better' : 'worse'}`, kind: better ? 'good' : 'bad' };
 }
 
 /** The time of a quantized model beside the float one's. @param {Band} quantized @param {Band} float @returns {Told & { ratio: number }} */
 export function besideFloat(quantized, float) {
   const ratio = quantized.median / float.median;
-  if (!timesDiffer(quantized, float)) return { ratio, text: 'no difference that can be told', kind: '' };
-  return { ratio, text: `${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} of its time`, kind: ratio > 1 ? 'bad' : 'good' };
+  if (!timesDiffer(quantized, float)) return { ratio, text: 'no significant difference', kind: '' };
+  return { ratio, text: `${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} × the float time`, kind: ratio > 1 ? 'bad' : 'good' };
 }
 
 /** Shares of answers that are right, float and quantized. @param {number} float @param {number} quantized @param {number} samples @returns {Told} */
 export function rightBesideFloat(float, quantized, samples) {
-  const text = `right; ${percent(float)} in float`;
+  const text = `accuracy; ${percent(float)} in float`;
   if (quantized === float) return { text, kind: '' };
-  if (!sharesDiffer(float, quantized, samples)) return { text: `${text}: too few samples to tell them apart`, kind: '' };
+  if (!sharesDiffer(float, quantized, samples)) return { text: `${text}: too few samples to tell a difference`, kind: '' };
   return { text, kind: quantized < float ? 'bad' : 'good' };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 /** What a model that reads lines of text reads, in float and quantized: its scores to characters, as it was trained (CTC). */
 
-import { aside } from './aside.js';
+import { aside } from './background-task.js';
 import { fail, say } from './messages.js';
 import { effect, signal } from './signals.js';
 import { done, model, samples } from './state.js';
@@ -46,7 +46,7 @@ export async function readLines() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, characters } = samples.peek();
   if (!open || !shown || characters.length === 0) return;
-  const error = await aside('Reading with both models', async (gently, onProgress) => {
+  const error = await aside('Reading text with both models', async (gently, onProgress) => {
     const options = { samples: { image: imageSettings() }, runs: 1, warmUp: 0, gently };
     const octet = await start();
     const quantized = await octet.open(shown.result.file);
@@ -59,14 +59,14 @@ export async function readLines() {
         const decoded = await open.preview(sample, options.samples);
         const [right, now] = [await open.run(sample, options), await quantized.run(sample, options)];
         lines.push({ name, decoded, float: spelt(right.outputs[0], characters), quantized: spelt(now.outputs[0], characters) });
-        onProgress({ stage: 'Reading with both models', done: lines.length, of: refs.length, unit: 'samples' });
+        onProgress({ stage: 'Reading text with both models', done: lines.length, of: refs.length, unit: 'samples' });
       }
     } finally {
       await quantized.close().catch(() => {});
     }
     gently.throwIfAborted();
     reading.value = { id: shown.id, lines };
-    say(`${lines.filter((line) => line.float === line.quantized).length} of ${lines.length} lines are read alike.`);
+    say(`${lines.filter((line) => line.float === line.quantized).length} of ${lines.length} lines are read the same by both models.`);
   });
-  if (error) fail('The lines could not be read', error, 'The result is kept and can be downloaded.');
+  if (error) fail('The text could not be read', error, 'The result is kept and can be downloaded.');
 }

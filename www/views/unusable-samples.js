@@ -3,8 +3,8 @@
 
 import { h } from '../dom.js';
 import { count, plural } from '../format.js';
-import { skip } from '../looking.js';
-import { hasPictures, proposal } from '../pictures.js';
+import { skip } from '../sample-check.js';
+import { hasPictures, proposal } from '../image-settings.js';
 import { misfits, run, samples } from '../state.js';
 import { useAgain } from '../studio.js';
 
@@ -21,14 +21,14 @@ export function misfitList() {
   const all = bad.length === samples.value.refs.length;
   const sized = bad.some((one) => one.asksForSize) && hasPictures.value;
   return h('div', { class: 'callout bad gap', id: 'misfits' },
-    h('p', {}, h('strong', {}, all ? (bad.length === 1 ? 'This sample can’t be used' : `None of the ${count(bad.length)} samples can be used`) : `${count(bad.length)} of ${plural(samples.value.refs.length, 'sample')} can’t be used`), ' as they are read now',
-      all ? '.' : '. A run leaves out what can’t be used, and says so.'),
+    h('p', {}, h('strong', {}, all ? (bad.length === 1 ? 'This sample can’t be used' : `None of the ${count(bad.length)} samples can be used`) : `${count(bad.length)} of ${plural(samples.value.refs.length, 'sample')} can’t be used`), ' with the current preprocessing',
+      all ? '.' : '. The run leaves them out and reports it.'),
     h('ul', { class: 'misfits', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
       h('button', { type: 'button', class: 'small', 'aria-label': `Skip this one: ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
     bad.length > shown && h('p', { class: 'note' }, `and ${count(bad.length - shown)} more`),
     h('div', { class: 'row' },
-      sized && h('button', { type: 'button', class: 'small', id: 'choose-size', disabled: busy, onclick: chooseSize }, 'Change how images are read'),
+      sized && h('button', { type: 'button', class: 'small', id: 'choose-size', disabled: busy, onclick: chooseSize }, 'Change the preprocessing'),
       !all && bad.length > 1 && h('button', { type: 'button', class: 'small', id: 'skip-all', disabled: busy, onclick: () => skip(bad) }, `Skip all ${count(bad.length)}`)));
 }
 

@@ -4,11 +4,11 @@
 import { h, svg } from '../dom.js';
 import { count } from '../format.js';
 import { aborted, say } from '../messages.js';
-import { boxHeight, drawing, laidOut } from '../picture.js';
+import { boxHeight, drawing, laidOut } from '../graph-drawing.js';
 import { effect, signal, untracked } from '../signals.js';
 import { selected } from '../state.js';
 
-/** @import { Box, Drawing } from '../picture.js' */
+/** @import { Box, Drawing } from '../graph-drawing.js' */
 /** @import { Known } from '../graphs.js' */
 /** @import { LayoutResult } from '../types.js' */
 

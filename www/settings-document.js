@@ -69,8 +69,8 @@ export function inWords(document) {
   if (document.format && document.format !== 'qdq') words.push(document.format);
   if (document.activations?.type && document.activations.type !== 'u8') words.push(`activations ${document.activations.type}`);
   if (document.weights?.type && document.weights.type !== 'i8') words.push(`weights ${document.weights.type}`);
-  if (document.weights?.per_channel === false) words.push('one scale a weight');
-  if (document.guard === false) words.push('no guard');
+  if (document.weights?.per_channel === false) words.push('per-tensor weights');
+  if (document.guard === false) words.push('no mixed precision');
   if (scheme === 'blocks') words.push(`${document.blocks?.bits ?? 4} bits`);
   if (needsMoments(document)) words.push('gptq');
   if (equalizes(document)) words.push('equalized');
@@ -80,7 +80,7 @@ export function inWords(document) {
   const wide = nodes.filter((node) => /16/.test(node.activations?.type ?? '')).length;
   if (wide > 0) words.push(`${wide} with 16 bits`);
   const tensors = Object.keys(document.tensors ?? {}).length;
-  if (tensors > 0) words.push(`${tensors} ${tensors === 1 ? 'tensor' : 'tensors'} set`);
+  if (tensors > 0) words.push(`${tensors} ${tensors === 1 ? 'tensor' : 'tensors'} with own settings`);
   for (const key of /** @type {const} */ (['by_operator', 'by_name'])) {
     const count = Object.keys(document[key] ?? {}).length;
     if (count > 0) words.push(`${count} ${key.replace('_', ' ')}`);

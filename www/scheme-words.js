@@ -14,7 +14,7 @@ import { count, plural } from './format.js';
 export function worksOn({ scheme = 'static' }) {
   if (scheme === 'float16') return { title: 'In half precision', on: 'in half precision', chip: 'half', unlike: 'in float32' };
   if (scheme === 'weights' || scheme === 'blocks') return { title: 'With integer weights', on: 'with integer weights', chip: 'int. weights', unlike: 'with float weights' };
-  return { title: 'On integers', on: 'on integers', chip: 'integers', unlike: 'in float' };
+  return { title: 'In integer arithmetic', on: 'in integer arithmetic', chip: 'integers', unlike: 'in float' };
 }
 
 /**
@@ -25,5 +25,5 @@ export function worksOn({ scheme = 'static' }) {
  */
 export function changedOperators({ nodes }, { operators }) {
   const [changed, before] = [nodes.filter((node) => node.quantized).length, operators.reduce((sum, [, times]) => sum + times, 0)];
-  return { said: `${count(changed)} of ${plural(nodes.length, 'operator')}`, more: before === nodes.length || before === 0 ? '' : `The file has ${count(before)}; the others are folded into these.` };
+  return { said: `${count(changed)} of ${plural(nodes.length, 'operator')}`, more: before === nodes.length || before === 0 ? '' : `The file has ${count(before)}; the others were folded into these.` };
 }

@@ -1,12 +1,12 @@
 // @ts-check
 /** The settings as a document: seen, edited, pasted, downloaded, and as a command line. What is wrong with it is said in words. */
 
-import { adopt, redo, undo } from '../changes.js';
-import { canonical, commandLine } from '../document.js';
+import { adopt, redo, undo } from '../settings-history.js';
+import { canonical, commandLine } from '../settings-document.js';
 import { h } from '../dom.js';
 import { say } from '../messages.js';
 import { effect, signal } from '../signals.js';
-import { chosenOf, explicitImages, wholeDocument } from '../pictures.js';
+import { chosenOf, explicitImages, wholeDocument } from '../image-settings.js';
 import { model, randomData, redoable, run, samples, settings, undoable } from '../state.js';
 import { set } from '../studio.js';
 import { parse, write, YamlError } from '../yaml.js';
@@ -15,7 +15,7 @@ import { save } from './download.js';
 const busy = () => run.value !== null && !run.value.quick;
 
 /** @param {any} document */
-const yaml = (document) => write(document) || '# everything as it is where nothing is said\n';
+const yaml = (document) => write(document) || '# all defaults\n';
 
 export function documentEditor() {
   const failure = signal('');
@@ -35,11 +35,11 @@ export function documentEditor() {
       if (images && typeof images === 'object' && !Array.isArray(images)) set(chosenOf(images));
       else if (images) throw new YamlError(1, '`images` must be keys with values');
       failure.value = '';
-      if (canonical(document) === canonical(settings.peek().document)) say('The settings are the same.');
-      else say('The settings are taken over.');
+      if (canonical(document) === canonical(settings.peek().document)) say('The settings are unchanged.');
+      else say('The settings are applied.');
       adopt(document, { now: true });
     } catch (error) {
-      failure.value = `This can’t be read, ${/** @type {Error} */ (error).message}.`;
+      failure.value = `This can’t be read: ${/** @type {Error} */ (error).message}.`;
       say(failure.value);
     }
   };
@@ -68,11 +68,11 @@ export function documentEditor() {
       h('summary', {}, 'All settings as a document'),
       h('label', { class: 'field' }, h('span', {}, 'YAML or JSON'), text),
       h('p', { class: 'callout bad', role: 'alert', hidden: () => !failure.value }, () => failure.value),
-      h('p', { class: 'note', id: 'document-note' }, 'By operator, by name, by node and by tensor too; docs/settings.md has every key. A key nobody knows is refused when it is used.'),
+      h('p', { class: 'note', id: 'document-note' }, 'Settings can also be given by operator, name, node or tensor; docs/settings.md lists every key. Unknown keys are refused when the model is quantized.'),
       h('div', { class: 'row' },
-        h('button', { type: 'button', class: 'small', id: 'apply-document', disabled: busy, onclick: apply }, 'Use this'),
+        h('button', { type: 'button', class: 'small', id: 'apply-document', disabled: busy, onclick: apply }, 'Apply'),
         h('button', { type: 'button', class: 'small', onclick: () => save(yaml(wholeDocument()), 'text/yaml', `${stem()}.settings.yaml`) }, 'Download YAML'),
-        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(wholeDocument(), null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'JSON'),
+        h('button', { type: 'button', class: 'small', onclick: () => save(`${JSON.stringify(wholeDocument(), null, 2)}\n`, 'application/json', `${stem()}.settings.json`) }, 'Download JSON'),
       ),
       h('code', { class: 'command', id: 'command-line' }, command),
     ),

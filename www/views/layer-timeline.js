@@ -5,11 +5,11 @@ import { h, svg } from '../dom.js';
 import { bytes, count, milliseconds, percent, plural } from '../format.js';
 import { measureTime } from '../measure.js';
 import { done, measuring, run, samples, selected, timing } from '../state.js';
-import { layerTimes } from '../times.js';
+import { layerTimes } from '../layer-times.js';
 import { table } from './model.js';
 
 /** @import { Run } from '../types.js' */
-/** @import { LayerTimes } from '../times.js' */
+/** @import { LayerTimes } from '../layer-times.js' */
 
 /** The size of the pictures before they are as wide as the page. */
 const [wide, high, deep] = [1000, 24, 44];
@@ -41,7 +41,7 @@ function pictures(float, quantized) {
   return [
     picture('Float model', both[0], float.totals, span, peak),
     picture('Quantized model', both[1], quantized.totals, span, peak),
-    h('p', { class: 'note' }, `The median of ${plural(float.totals.runs, 'run')}, as on the overview: a bar is as wide as its layer’s part of it; grey ones only change the form of numbers. Below, what is live behind each, beside file, weights and plan.`),
+    h('p', { class: 'note' }, `Median of ${plural(float.totals.runs, 'run')}, as on the overview. The width of a bar is the layer’s share of the time; grey layers only convert number formats. Below: live memory after each layer, without file, weights and plan.`),
   ];
 }
 
@@ -55,13 +55,13 @@ function picture(name, { layers, outside, total }, totals, span, peak) {
     const [from, to] = [at, at + layer.took].map((ms) => (ms / span) * wide);
     at += layer.took;
     bars.append(svg('rect', { x: from.toFixed(2), y: 0, width: Math.max(to - from, 0.2).toFixed(2), height: high, class: layer.conversion ? 'conversion' : null, 'data-layer': layer.name },
-      svg('title', {}, `${layer.name}: ${layer.operator}, ${milliseconds(layer.took)}, ${bytes(layer.liveBytes)} live behind it`)));
+      svg('title', {}, `${layer.name}: ${layer.operator}, ${milliseconds(layer.took)}, ${bytes(layer.liveBytes)} live after it`)));
     const y = (high + 6 + deep - (layer.liveBytes / peak) * deep).toFixed(1);
     live.push(`${from.toFixed(1)},${y}`, `${to.toFixed(1)},${y}`);
   }
   const end = ((at / span) * wide).toFixed(1);
   const base = high + 6 + deep;
-  const said = `${name}: ${milliseconds(total)} a run: ${plural(layers.length, 'layer')}, and ${milliseconds(outside)} between them; at most ${bytes(totals.peakBytes)} live${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
+  const said = `${name}: ${milliseconds(total)} a run: ${plural(layers.length, 'layer')}, ${milliseconds(outside)} between them; peak live memory ${bytes(totals.peakBytes)}${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
   const drawn = svg('svg', { viewBox: `0 0 ${wide} ${base}`, preserveAspectRatio: 'none', class: 'layer-lane', role: 'img', 'aria-label': `${said}; the table below has them one by one` },
     bars, svg('polygon', { class: 'area', points: `0,${base} ${live.join(' ')} ${end},${base}` }), svg('polyline', { class: 'used', points: live.join(' ') }));
   drawn.addEventListener('click', (event) => {
@@ -75,7 +75,7 @@ function picture(name, { layers, outside, total }, totals, span, peak) {
 function asTable(name, layers) {
   const shown = layers.slice(0, most);
   return h('details', {}, h('summary', {}, `${name}, layer by layer`),
-    table(['#', 'Layer', 'Operator', 'Kernel', 'Time', 'Share', 'Makes', 'Live behind it'], shown.map((layer, index) => [
+    table(['#', 'Layer', 'Operator', 'Kernel', 'Time', 'Share', 'Output', 'Live after it'], shown.map((layer, index) => [
       count(index + 1), layer.name, layer.operator, layer.kernel, milliseconds(layer.took), percent(layer.share), bytes(layer.ownBytes), bytes(layer.liveBytes),
     ]), [0, 4, 5, 6, 7]),
     layers.length > most && h('p', { class: 'note' }, `The first ${most} of ${count(layers.length)}; the report has all.`));

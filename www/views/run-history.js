@@ -1,8 +1,8 @@
 // @ts-check
 /** What was tried: a small plot of size against what else is known of each, with the table that says the same. */
 
-import { adopt } from '../changes.js';
-import { canonical, inWords } from '../document.js';
+import { adopt } from '../settings-history.js';
+import { canonical, inWords } from '../settings-document.js';
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, real } from '../format.js';
 import { done, run, settings, tried } from '../state.js';
@@ -10,7 +10,7 @@ import { done, run, settings, tried } from '../state.js';
 /** @import { Tried } from '../state.js' */
 
 /** What is shown of a result, and how it is called; what is measured of the float model is the same for all. @type {Record<string, string>} */
-export const metricNames = { sqnr: 'SQNR, dB', top1: 'Same answer', cosine: 'Cosine', boxes: 'Boxes found', accuracy: 'Right', ms: 'Run, ms' };
+export const metricNames = { sqnr: 'SQNR, dB', top1: 'Top-1 agreement', cosine: 'Cosine', boxes: 'Boxes matched', accuracy: 'Accuracy', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 66, right: 14, top: 10, bottom: 30 }];
 
 /** @typedef {{ name: string, up: boolean, of: (one: Tried) => number }} Axis `up`: whether more is better */
@@ -36,9 +36,9 @@ export function triedPanel() {
     if (all.length < 2) return null;
     const by = axis(all);
     return h('details', { open: true },
-      h('summary', {}, `What was tried (${count(all.length)})`),
+      h('summary', {}, `Run history (${count(all.length)})`),
       h('div', { class: 'tried-body' },
-        h('figure', {}, plot(all, by), h('figcaption', {}, `${by.up ? 'Up' : 'Down'} and left is better; filled: nothing tried is better in both. ${by.name.charAt(0).toUpperCase()}${by.name.slice(1)} upwards. The axes are cut (//): they don’t begin at zero.`)),
+        h('figure', {}, plot(all, by), h('figcaption', {}, `${by.up ? 'Up' : 'Down'} and left is better. Filled: no other result is better in both. Vertical axis: ${by.name}. The axes do not start at zero (//).`)),
         list(all, by)),
     );
   });
@@ -83,15 +83,15 @@ function plot(all, by) {
 function list(all, by) {
   const metrics = Object.keys(metricNames).filter((key) => all.some((one) => key in one.metrics));
   const floats = (/** @type {Tried} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
-  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'What was tried' },
+  return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Run history' },
     h('table', {},
-      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => metricNames[key]), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Again'))))),
+      h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => metricNames[key]), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Use again'))))),
       h('tbody', {}, ...all.map((one, index) => h('tr', { class: one.id === done.value?.id ? 'chosen' : null },
         h('td', { class: 'figure' }, index + 1), h('td', {}, inWords(one.document), best(one, all, by) && h('span', { class: 'unseen' }, ', among the best')),
         h('td', { class: 'figure' }, bytes(one.summary.bytesAfter)), h('td', { class: 'figure' }, floats(one)), h('td', { class: 'figure' }, duration(one.took)),
         ...metrics.map((key) => h('td', { class: 'figure' }, Number.isFinite(one.metrics[key]) ? real(one.metrics[key]) : '')),
         h('td', {}, canonical(one.document) === canonical(settings.value.document)
-          ? h('span', { class: 'note' }, 'these')
+          ? h('span', { class: 'note' }, 'current')
           : h('button', { type: 'button', class: 'small', disabled: run.value !== null && !run.value.quick, onclick: () => adopt(one.document, { now: true }) }, 'Use again')),
       ))),
     ));

@@ -7,7 +7,7 @@ import { log } from '../messages.js';
 import { cancel } from '../run.js';
 import { done, engine, measuring, opening, run } from '../state.js';
 import { cancelOpening } from '../studio.js';
-import { spark } from './curve.js';
+import { spark } from './memory-curve.js';
 
 export function foot() {
   const stage = () => {
@@ -29,19 +29,19 @@ export function foot() {
   const memory = () => run.value?.progress.memory ?? done.value?.memory ?? null;
   return h('div', { class: 'foot', role: 'group', 'aria-label': 'Progress' },
     h('span', { class: 'foot-stage' }, stage),
-    h('progress', { max: 1, value: part, hidden: () => !busy(), 'aria-label': 'Progress of the whole' }),
+    h('progress', { max: 1, value: part, hidden: () => !busy(), 'aria-label': 'Overall progress' }),
     h('span', { class: 'foot-memory' }, () => {
       const points = run.value?.curve ?? done.value?.curve ?? [];
       return points.length > 1 ? spark(points) : null;
     }, () => {
       const used = memory();
-      return used ? `${bytes(used.live)} in use, ${bytes(used.pages)} held` : '';
+      return used ? `${bytes(used.live)} live, ${bytes(used.pages)} allocated` : '';
     }),
     h('button', { type: 'button', class: 'small', hidden: () => !busy(), onclick: () => (run.peek() || measuring.peek() ? cancel() : cancelOpening()) }, 'Cancel'),
     h('details', { class: 'menu log' },
       h('summary', {}, () => `Log, ${plural(log.value.length, 'line')}`),
       h('div', { class: 'sheet up' },
-        h('ol', { class: 'log-lines', tabindex: 0, 'aria-label': 'What was said so far' },
+        h('ol', { class: 'log-lines', tabindex: 0, 'aria-label': 'Messages so far' },
           () => log.value.map(({ at, text }) => h('li', {}, h('time', { class: 'note' }, new Date(at).toLocaleTimeString()), ' ', text)))),
     ),
   );

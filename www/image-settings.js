@@ -1,7 +1,7 @@
 // @ts-check
 /** How pictures are read: what is proposed for the model, what the person changed of it, and both as the document has them. */
 
-import { needsSamples } from './document.js';
+import { needsSamples } from './settings-document.js';
 import { isPicture } from './files.js';
 import { computed } from './signals.js';
 import { model, modelChanged, presets, samples, settings } from './state.js';
