@@ -13,7 +13,7 @@ use super::plan::{Bias, Plan};
 use super::qdq::Integers;
 use super::ranges::Ranges;
 use super::scale::QuantizationParameters;
-use crate::calibrate::{Channels, Observations};
+use crate::calibrate::{ChannelMeans, Observations};
 use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
@@ -68,7 +68,7 @@ fn correction(
         form(node),
         constants.get(&planned.weight),
         constants.get(&planned.name),
-        seen.and_then(|seen| seen.channels()),
+        seen.and_then(|seen| seen.channel_means()),
     ) else {
         return Ok(Vec::new());
     };
@@ -145,7 +145,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &Channels) -> Option<Layout> {
+    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &ChannelMeans) -> Option<Layout> {
         let joins = Joins::of(node, shape)?;
         let factor = match form {
             Form::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),

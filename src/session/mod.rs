@@ -49,7 +49,7 @@ pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
-use crate::calibrate::run::Calibration;
+use crate::calibrate::run::CalibrationRun;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
@@ -83,7 +83,7 @@ pub struct Session {
     prepared: Option<Ready>,
     /// The engine that a calibration runs, from a forecast or the calibration's begin to its end.
     planned: Option<forecast::Planned>,
-    calibration: Option<Calibration>,
+    calibration: Option<CalibrationRun>,
     /// By how much calibrations make channels alike that begin from here on, if they do.
     equalize: Option<f32>,
     /// The model of the calibration under way, once its channels were made alike.
