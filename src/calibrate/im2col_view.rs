@@ -90,7 +90,7 @@ impl Im2colOffsets {
                     slides.iter().zip(extents).zip(&along).rev()
                 {
                     let own = (tap % slide.taps as usize) as i64;
-                    let value = slide.met((place % places) as i64, own, before);
+                    let value = slide.value_index((place % places) as i64, own, before);
                     let inside = usize::try_from(value).ok().filter(|&value| value < extent);
                     at = match inside {
                         Some(value) if at != OUTSIDE => at + value * stride,

@@ -32,14 +32,14 @@ const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power
 pub enum MethodError {
     #[error("there is no calibration method \"{0}\": choose {NAMES}")]
     Unknown(String),
-    #[error("the calibration method \"{given}\" is not understood: write it as {form}")]
-    Parameter { given: String, form: &'static str },
+    #[error("the calibration method \"{text}\" is not understood: write it as {form}")]
+    Parameter { text: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
+        "the calibration method \"{text}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
          use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
     )]
     FewBins {
-        given: String,
+        text: String,
         bins: usize,
         levels: usize,
     },
@@ -58,7 +58,7 @@ impl FromStr for Method {
             None => (lower.as_str(), None),
         };
         let wrong = |form| MethodError::Parameter {
-            given: text.into(),
+            text: text.into(),
             form,
         };
         let plain = |method, form| match parameter {
@@ -94,7 +94,7 @@ impl FromStr for Method {
                 match bins >= levels {
                     true => Ok(Method::OrtEntropy { bins, levels }),
                     false => Err(MethodError::FewBins {
-                        given: text.into(),
+                        text: text.into(),
                         bins,
                         levels,
                     }),
@@ -107,14 +107,14 @@ impl FromStr for Method {
 
 /// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
 /// allowed here, nor in the settings' schema.
-fn is_of(signs: &str, text: &str) -> bool {
-    text.chars().all(|sign| signs.contains(sign))
+fn has_only(characters: &str, text: &str) -> bool {
+    text.chars().all(|character| characters.contains(character))
 }
 
 fn percent(parameter: Option<&str>) -> Option<f64> {
     let percent = match parameter {
         None => PERCENT,
-        Some(number) if is_of("0123456789.", number) => number.parse().ok()?,
+        Some(number) if has_only("0123456789.", number) => number.parse().ok()?,
         Some(_) => return None,
     };
     (percent > 0.0 && percent <= 100.0).then_some(percent)
@@ -126,7 +126,7 @@ fn bins_and_levels(parameter: Option<&str>) -> Option<(usize, usize)> {
     };
     let (bins, levels) = pair
         .split_once('/')
-        .filter(|_| is_of("0123456789/", pair))?;
+        .filter(|_| has_only("0123456789/", pair))?;
     let number = |text: &str| text.parse().ok().filter(|n| (2..=65536).contains(n));
     Some((number(bins)?, number(levels)?))
 }

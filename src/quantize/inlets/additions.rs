@@ -120,7 +120,7 @@ fn share(
     let mut sums = vec![[0.0; 2]; joins.outputs];
     for (window, weights) in tensor.to_f32()?.chunks_exact(joins.taps).enumerate() {
         let (input, output) = joins.of_window(window);
-        let place = [joins.place(window, 0), joins.place(window, 1)];
+        let place = [joins.index(window, 0), joins.index(window, 1)];
         for &weight in weights {
             let square = f64::from(weight).powi(2);
             sums[output][0] += noise(place, square) * channels[input][0];
