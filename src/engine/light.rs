@@ -36,7 +36,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
             *output = copy;
         }
     }
-    let (settled, telling) = (graph.settled(), parts::telling(graph.nodes.iter()));
+    let (settled, telling) = (graph.shape_determined(), parts::telling(graph.nodes.iter()));
     let mut observers = Vec::new();
     for (slot, Watched { value, beside }) in watched.iter().enumerate() {
         let made = uses.producer(value);

@@ -152,10 +152,9 @@ impl Checked<'_> {
                 self.shape(0),
                 wanted,
             )?;
-            let (before, room) = slide.room(size);
-            let reach = slide.reach();
-            // ONNX Runtime pools to an empty output if the window exceeds the input by less than a
-            // stride.
+            let (before, room) = slide.travel(size);
+            let reach = slide.span();
+            // ONNX Runtime pools to nothing where the window is too large by less than a stride.
             let least = if pools { -slide.stride } else { 0 };
             if room < least && size > 0 {
                 let wanted = format!(
@@ -187,17 +186,17 @@ impl Checked<'_> {
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < LARGEST) else {
                 continue;
             };
-            let (_, made) = slide.made(size, more);
+            let (_, made) = slide.output(size, more);
             match shape.map(|shape| shape[axis]) {
                 None => ensure(
                     made > 0 || size == 0,
                     "pads",
-                    format_args!("more than the {} it makes", slide.spread(size, more)),
+                    format_args!("more than the {} it makes", slide.full_output(size, more)),
                     "to leave something of it",
                 )?,
                 // A size larger by a stride would need a larger input.
                 Some(wanted) => {
-                    let most = slide.spread(size, more) + slide.stride - 1;
+                    let most = slide.full_output(size, more) + slide.stride - 1;
                     let most_in_words = format!("{most} at most, which its input is enough for");
                     ensure(wanted <= most, "output_shape", wanted, most_in_words)?;
                 }

@@ -60,7 +60,7 @@ pub(super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWei
     }
     model.graph.nodes = nodes;
     if !found.is_empty() {
-        model.graph.sweep_around(watched);
+        model.graph.remove_unused_except(watched);
     }
     found
 }

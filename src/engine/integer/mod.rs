@@ -214,10 +214,10 @@ fn finished(
             ..NodeProto::default()
         });
     }
-    model.graph.sweep_around(watched);
+    model.graph.remove_unused_except(watched);
     constants::fold(&mut model, watched);
-    model.graph.sweep_around(watched);
-    // `from_proto` sorts the nodes topologically.
+    model.graph.remove_unused_except(watched);
+    // In an order in which each node follows what it reads.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
         detail: format!("the integer regions don't fit the graph: {error}"),
     })?;

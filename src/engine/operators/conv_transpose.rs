@@ -87,11 +87,11 @@ impl ConvTranspose {
         let extra = extra.map_or(0, |&extra| extra as i64);
         let told = self.told.as_ref().and_then(|told| told.get(axis));
         let (before, made) = match told {
-            Some(&told) => slide.made_to(told as i64, size as i64, extra),
-            None => slide.made(size as i64, extra),
+            Some(&told) => slide.output_of_size(told as i64, size as i64, extra),
+            None => slide.output(size as i64, extra),
         };
-        let spread = slide.spread(size as i64, extra);
-        // With an explicit output size, positions beyond the result hold only the bias.
+        let spread = slide.full_output(size as i64, extra);
+        // Of a size that is told, what lies behind all that is made gets the bias only.
         let after = spread - before - made;
         let number = |value: i64| {
             usize::try_from(value).with_context(|| {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, Session, Watch};
-use crate::calibrate::{Channels, Method, Observation, Spread};
+use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -199,8 +199,8 @@ impl Session {
                 .unwrap_or(0)
         };
         let by_channel = |name: &String| {
-            channels(&means, name) * Channels::BYTES_EACH
-                + channels(&spreads, name) * Spread::BYTES_EACH
+            channels(&means, name) * ChannelMeans::BYTES_EACH
+                + channels(&spreads, name) * ChannelVariance::BYTES_EACH
         };
         let seen = seen.iter().zip(&watched);
         let bytes: Vec<u64> = seen

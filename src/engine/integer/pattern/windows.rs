@@ -57,7 +57,7 @@ fn of(
         let zeros = match transposed {
             true => cut_off(node, slide, axis, [from, to])?,
             false => {
-                let reached = (to.max(1) as i64 - 1) * slide.stride + slide.reach();
+                let reached = (to.max(1) as i64 - 1) * slide.stride + slide.span();
                 slide.zeros(reached - from as i64)
             }
         };
@@ -98,10 +98,10 @@ fn cut_off(
     }
     let extent = from.max(1) as i64;
     let (before, made) = match along("output_shape") {
-        Some(_) => slide.made_to(to as i64, extent, more),
-        None => slide.made(extent, more),
+        Some(_) => slide.output_of_size(to as i64, extent, more),
+        None => slide.output(extent, more),
     };
-    let behind = slide.spread(extent, more) - before - made;
+    let behind = slide.full_output(extent, more) - before - made;
     match made == to as i64 && behind >= 0 {
         true => Ok([before, behind]),
         false => Err(format!(

@@ -41,7 +41,7 @@ impl Windows {
         let (mut found, mut step) = (0, 1);
         for axis in (0..self.kernel.len()).rev() {
             let (at, by) = (place % places[axis], tap % self.kernel[axis]);
-            let met = self.slides[axis].met(at as i64, by as i64, self.before[axis]);
+            let met = self.slides[axis].value_index(at as i64, by as i64, self.before[axis]);
             let met = usize::try_from(met).ok();
             found += step * met.filter(|&met| met < self.extent[axis])?;
             step *= self.extent[axis];
@@ -155,7 +155,11 @@ pub(super) fn deform(call: &Call, made: &mut [f32]) -> TractResult<()> {
             let (group, tap) = (tap / taps, tap % taps);
             let [y, x] = [(place / columns, tap / wide), (place % columns, tap % wide)];
             let met = |axis: usize, (place, tap): (usize, usize)| {
-                let met = windows.slides[axis].met(place as i64, tap as i64, windows.before[axis]);
+                let met = windows.slides[axis].value_index(
+                    place as i64,
+                    tap as i64,
+                    windows.before[axis],
+                );
                 met as f32 + move_of(axis)
             };
             let around = around(met(0, y), met(1, x), height, width);

@@ -35,7 +35,7 @@ impl Slide {
         let count = kernel.len();
         let list = |name: &str, usual: i64, length: usize| match node.ints(name) {
             None => Some(vec![usual; length]),
-            Some(given) => (given.len() == length).then(|| given.to_vec()),
+            Some(list) => (list.len() == length).then(|| list.to_vec()),
         };
         let (strides, dilations) = (list("strides", 1, count)?, list("dilations", 1, count)?);
         let pads = list("pads", 0, 2 * count)?;
@@ -58,16 +58,16 @@ impl Slide {
                 Around::Fixed(before, after) => [before, after].iter().all(fits),
                 _ => true,
             };
-            let sound = [slide.taps, slide.stride, slide.dilation]
+            let valid = [slide.taps, slide.stride, slide.dilation]
                 .into_iter()
                 .all(whole);
-            (sound && pads_fit).then_some(slide)
+            (valid && pads_fit).then_some(slide)
         };
         kernel.iter().enumerate().map(along).collect()
     }
 
     /// Extent of a dilated window.
-    pub fn reach(&self) -> i64 {
+    pub fn span(&self) -> i64 {
         self.dilation * (self.taps - 1) + 1
     }
 
@@ -83,53 +83,53 @@ impl Slide {
     }
 
     /// Zeros before the values, and the distance over which the window can move.
-    pub fn room(&self, extent: i64) -> (i64, i64) {
-        let over = (extent - 1) / self.stride * self.stride + self.reach() - extent;
+    pub fn travel(&self, extent: i64) -> (i64, i64) {
+        let over = (extent - 1) / self.stride * self.stride + self.span() - extent;
         let [before, after] = self.zeros(over);
-        (before, extent + before + after - self.reach())
+        (before, extent + before + after - self.span())
     }
 
     /// Zeros before the values, and the number of window positions.
     pub fn places(&self, extent: i64) -> (i64, i64) {
-        let (before, room) = self.room(extent);
-        (before, (room.div_euclid(self.stride) + 1).max(0))
+        let (before, travel) = self.travel(extent);
+        (before, (travel.div_euclid(self.stride) + 1).max(0))
     }
 
     /// Outputs of a transposed convolution before cropping. `more` is the output padding.
-    pub fn spread(&self, extent: i64, more: i64) -> i64 {
-        (extent - 1) * self.stride + self.reach() + more
+    pub fn full_output(&self, extent: i64, more: i64) -> i64 {
+        (extent - 1) * self.stride + self.span() + more
     }
 
     /// Outputs that a transposed convolution crops at the start, and outputs left. `more` is the
     /// output padding.
-    pub fn made(&self, extent: i64, more: i64) -> (i64, i64) {
-        let whole = self.spread(extent, more);
+    pub fn output(&self, extent: i64, more: i64) -> (i64, i64) {
+        let whole = self.full_output(extent, more);
         match self.around {
             Around::Fixed(before, after) => (before, whole - before - after),
             // ONNX Runtime adds no zeros to reach the extent times the stride. A kernel smaller
             // than the stride gives fewer outputs.
             _ => {
-                let made = whole.min(extent * self.stride);
-                let [before, _] = self.zeros(whole - made);
-                (before, made)
+                let outputs = whole.min(extent * self.stride);
+                let [before, _] = self.zeros(whole - outputs);
+                (before, outputs)
             }
         }
     }
 
     /// Cropping of a transposed convolution whose output size is given. Of an odd amount ONNX
     /// Runtime crops the greater half at the start, unless the padding is `Upper`.
-    pub fn made_to(&self, told: i64, extent: i64, more: i64) -> (i64, i64) {
+    pub fn output_of_size(&self, size: i64, extent: i64, more: i64) -> (i64, i64) {
         let around = match self.around {
             Around::Fixed(..) => Around::Lower,
             around => around,
         };
-        let over = self.spread(extent, more) - told;
+        let over = self.full_output(extent, more) - size;
         let [before, _] = Slide { around, ..*self }.zeros(over);
-        (before, told)
+        (before, size)
     }
 
     /// Index of the value under a tap. An index outside of the values means a padding zero.
-    pub fn met(&self, place: i64, tap: i64, before: i64) -> i64 {
+    pub fn value_index(&self, place: i64, tap: i64, before: i64) -> i64 {
         place * self.stride + tap * self.dilation - before
     }
 }
@@ -185,7 +185,7 @@ mod tests {
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 2, (0, 12)),
         ] {
             let found = slide(kernel, attributes, pad).unwrap();
-            assert_eq!(found.made(4, more), made, "{attributes:?} {pad:?}");
+            assert_eq!(found.output(4, more), made, "{attributes:?} {pad:?}");
         }
     }
 

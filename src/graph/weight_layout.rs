@@ -4,7 +4,7 @@ use crate::onnx::schema::NodeProto;
 
 /// Layouts of weights, by operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum LayoutKind {
     /// `[outputs, inputs of a group, …]`.
     Conv,
     /// `[inputs, outputs of a group, …]`.
@@ -19,7 +19,7 @@ enum Form {
 /// a kernel window, consecutive in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joins {
-    form: Form,
+    kind: LayoutKind,
     /// Second extent of the weight.
     second: usize,
     groups: usize,
@@ -36,32 +36,32 @@ impl Joins {
     pub fn of(node: &NodeProto, shape: &[usize]) -> Option<Joins> {
         let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
         let mut groups = 1;
-        let form = if node.is("Conv") || node.is("ConvTranspose") {
+        let kind = if node.is("Conv") || node.is("ConvTranspose") {
             groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
             match (kernel, node.is("Conv")) {
                 ([], _) => return None,
-                (_, true) => Form::Conv,
-                (_, false) => Form::ConvTranspose,
+                (_, true) => LayoutKind::Conv,
+                (_, false) => LayoutKind::ConvTranspose,
             }
         } else if node.is("Gemm") || node.is("MatMul") {
             match (kernel, node.int("transB").unwrap_or(0)) {
-                ([], 0) => Form::Product,
-                ([], _) => Form::TurnedProduct,
+                ([], 0) => LayoutKind::Product,
+                ([], _) => LayoutKind::TurnedProduct,
                 _ => return None,
             }
         } else {
             return None;
         };
-        let (inputs, outputs) = match form {
-            Form::Conv => (second.checked_mul(groups)?, first),
-            Form::ConvTranspose => (first, second.checked_mul(groups)?),
-            Form::Product => (first, second),
-            Form::TurnedProduct => (second, first),
+        let (inputs, outputs) = match kind {
+            LayoutKind::Conv => (second.checked_mul(groups)?, first),
+            LayoutKind::ConvTranspose => (first, second.checked_mul(groups)?),
+            LayoutKind::Product => (first, second),
+            LayoutKind::TurnedProduct => (second, first),
         };
         let fits = groups > 0 && inputs > 0 && outputs > 0;
         let whole = fits && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
         whole.then(|| Joins {
-            form,
+            kind,
             second,
             groups,
             inputs,
@@ -72,31 +72,31 @@ impl Joins {
 
     /// Input and output channel of a window. Windows are numbered in memory order.
     pub fn of_window(&self, window: usize) -> (usize, usize) {
-        let (first, second) = (self.place(window, 0), self.place(window, 1));
-        match self.form {
-            Form::Conv => {
+        let (first, second) = (self.index(window, 0), self.index(window, 1));
+        match self.kind {
+            LayoutKind::Conv => {
                 let group = first / (self.outputs / self.groups);
                 (group * self.second + second, first)
             }
-            Form::ConvTranspose => {
+            LayoutKind::ConvTranspose => {
                 let group = first / (self.inputs / self.groups);
                 (first, group * self.second + second)
             }
-            Form::Product => (first, second),
-            Form::TurnedProduct => (second, first),
+            LayoutKind::Product => (first, second),
+            LayoutKind::TurnedProduct => (second, first),
         }
     }
 
     /// Number of windows from this one on that belong to one output and consecutive inputs.
     pub fn along_inputs(&self, window: usize) -> usize {
-        match self.form {
-            Form::Conv | Form::TurnedProduct => self.second - self.place(window, 1),
-            Form::ConvTranspose | Form::Product => 1,
+        match self.kind {
+            LayoutKind::Conv | LayoutKind::TurnedProduct => self.second - self.index(window, 1),
+            LayoutKind::ConvTranspose | LayoutKind::Product => 1,
         }
     }
 
     /// Index of a window along one of the first two axes.
-    pub fn place(&self, window: usize, axis: usize) -> usize {
+    pub fn index(&self, window: usize, axis: usize) -> usize {
         match axis {
             0 => window / self.second,
             _ => window % self.second,

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 /// Greatest finite magnitude of each channel of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct ChannelAbsMax {
     greatest: Vec<f32>,
     /// True after samples with different numbers of channels.
     uneven: bool,
 }
 
-impl Reach {
+impl ChannelAbsMax {
     /// Adds the values of one run; channels lie along `axis`.
     pub(super) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let Some(&channels) = shape.get(axis) else {
@@ -22,14 +22,14 @@ impl Reach {
         let mut greatest = vec![0.0; channels];
         let inner = shape[axis + 1..].iter().product();
         octet_kernels::raise_magnitudes(&mut greatest, values, inner);
-        self.merge(&Reach {
+        self.merge(&ChannelAbsMax {
             greatest,
             uneven: false,
         });
     }
 
     /// Merges the statistics of `other`.
-    pub(super) fn merge(&mut self, other: &Reach) {
+    pub(super) fn merge(&mut self, other: &ChannelAbsMax) {
         let (own, others) = (self.greatest.len(), other.greatest.len());
         if other.uneven || self.uneven || (own > 0 && others > 0 && own != others) {
             return self.give_up();
@@ -60,30 +60,33 @@ mod tests {
     use super::super::merging::check_merging;
     use super::*;
 
-    fn of(values: &[f32], shape: &[usize], axis: usize) -> Reach {
-        let mut seen = Reach::default();
-        seen.observe(values, shape, axis);
-        seen
+    fn observed(values: &[f32], shape: &[usize], axis: usize) -> ChannelAbsMax {
+        let mut stats = ChannelAbsMax::default();
+        stats.observe(values, shape, axis);
+        stats
     }
 
     #[test]
     fn each_channel_reaches_as_far_as_its_greatest_magnitude() {
         let values = [1.0, -3.0, 10.0, 20.0, 5.0, 2.0, -30.0, f32::INFINITY];
-        assert_eq!(of(&values, &[2, 2, 2], 1).greatest(), [5.0, 30.0]);
-        assert_eq!(of(&values, &[4, 2], 1).greatest(), [30.0, 20.0]);
-        assert_eq!(of(&[f32::NAN, 0.0], &[1, 2], 1).greatest(), [0.0, 0.0]);
+        assert_eq!(observed(&values, &[2, 2, 2], 1).greatest(), [5.0, 30.0]);
+        assert_eq!(observed(&values, &[4, 2], 1).greatest(), [30.0, 20.0]);
+        assert_eq!(
+            observed(&[f32::NAN, 0.0], &[1, 2], 1).greatest(),
+            [0.0, 0.0]
+        );
     }
 
     #[test]
     fn the_order_leaves_no_trace() {
         let parts = [
-            of(&[1.0, -2.0], &[1, 2], 1),
-            of(&[-3.0, 1.0], &[1, 2], 1),
-            of(&[1.0, 2.0, 3.0], &[1, 3], 1),
-            of(&[1.0], &[], 1),
-            Reach::default(),
+            observed(&[1.0, -2.0], &[1, 2], 1),
+            observed(&[-3.0, 1.0], &[1, 2], 1),
+            observed(&[1.0, 2.0, 3.0], &[1, 3], 1),
+            observed(&[1.0], &[], 1),
+            ChannelAbsMax::default(),
         ];
-        check_merging(&parts, Reach::merge);
+        check_merging(&parts, ChannelAbsMax::merge);
         let mut both = parts[0].clone();
         both.merge(&parts[1]);
         assert_eq!(both.greatest(), [3.0, 2.0]);

@@ -5,7 +5,7 @@ use super::{PowerOfTwo, Range};
 /// The integers that a tensor will use. Most methods weigh the cost of clipping against that of
 /// coarser steps, so they need the number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct IntegerRange {
     /// Least integer in use.
     pub low: i32,
     /// Greatest integer in use.
@@ -16,26 +16,26 @@ pub struct Target {
     pub power_of_two: PowerOfTwo,
 }
 
-impl Default for Target {
+impl Default for IntegerRange {
     /// 0 to 255, as in ONNX Runtime.
-    fn default() -> Target {
-        Target::new(0, 255, false)
+    fn default() -> IntegerRange {
+        IntegerRange::new(0, 255, false)
     }
 }
 
 /// The reals that the integers represent: `scale·k` for each integer `k` from `lowest` to
 /// `highest`. Zero is always one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct QuantizationGrid {
     pub(super) scale: f64,
     pub(super) lowest: f64,
     pub(super) highest: f64,
 }
 
-impl Target {
+impl IntegerRange {
     /// The integers from `low` to `high`, with any scale.
-    pub fn new(low: i32, high: i32, symmetric: bool) -> Target {
-        Target {
+    pub fn new(low: i32, high: i32, symmetric: bool) -> IntegerRange {
+        IntegerRange {
             low,
             high,
             symmetric,
@@ -51,7 +51,7 @@ impl Target {
     /// The reals that the integers represent for a tensor of this range, or `None` for the range
     /// [0, 0]. This follows the quantizer's rule for scale and zero point, as far as the expected
     /// error needs it.
-    pub(super) fn grid(&self, range: Range) -> Option<Grid> {
+    pub(super) fn grid(&self, range: Range) -> Option<QuantizationGrid> {
         let (min, max) = self.covered(range);
         let scale = (max - min) / self.steps();
         if scale < f64::from(f32::MIN_POSITIVE) {
@@ -62,7 +62,7 @@ impl Target {
             true => ((low + high) / 2.0).round_ties_even(),
             false => (low - min / scale).round_ties_even(),
         };
-        Some(Grid {
+        Some(QuantizationGrid {
             scale,
             lowest: low - zero_point,
             highest: high - zero_point,
@@ -128,7 +128,7 @@ pub(super) fn power_of_two(exponent: i32) -> f64 {
 mod tests {
     use super::*;
 
-    const U8: Target = Target {
+    const U8: IntegerRange = IntegerRange {
         low: 0,
         high: 255,
         symmetric: false,
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!((grid.lowest, grid.highest), (-85.0, 170.0));
         assert_eq!(U8.grid(Range::new(0.5, 2.0)).unwrap().lowest, 0.0);
         assert_eq!(U8.grid(Range::new(0.0, 0.0)), None);
-        let mirrored = Target::new(-127, 127, true)
+        let mirrored = IntegerRange::new(-127, 127, true)
             .grid(Range::new(-1.0, 2.0))
             .unwrap();
         assert_eq!((mirrored.lowest, mirrored.highest), (-127.0, 127.0));
@@ -154,11 +154,19 @@ mod tests {
             (U8, Range::new(0.0, 255.0), 1.0),
             (U8, Range::new(0.0, 256.0), 2.0),
             (U8, Range::new(-1.0, 0.9), 1.0 / 128.0),
-            (Target::new(-127, 127, true), Range::new(-3.0, 127.0), 1.0),
-            (Target::new(-127, 127, true), Range::new(-128.0, 1.0), 2.0),
+            (
+                IntegerRange::new(-127, 127, true),
+                Range::new(-3.0, 127.0),
+                1.0,
+            ),
+            (
+                IntegerRange::new(-127, 127, true),
+                Range::new(-128.0, 1.0),
+                2.0,
+            ),
             // Half a step beyond the last integer still rounds to it.
             (
-                Target::new(0, 255, true),
+                IntegerRange::new(0, 255, true),
                 Range::new(-1.0, 1.0),
                 1.0 / 128.0,
             ),

@@ -2,27 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Channels;
+use super::ChannelMeans;
 
 /// Mean and mean square of each channel of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    means: Channels,
-    squares: Channels,
+pub struct ChannelVariance {
+    means: ChannelMeans,
+    squares: ChannelMeans,
 }
 
 /// Moments of one channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moment {
+pub struct ChannelMoments {
     /// Mean square.
     pub square: f64,
     /// Variance.
     pub variance: f64,
 }
 
-impl Spread {
+impl ChannelVariance {
     /// Bytes held per channel.
-    pub const BYTES_EACH: u64 = 2 * Channels::BYTES_EACH;
+    pub const BYTES_EACH: u64 = 2 * ChannelMeans::BYTES_EACH;
 
     /// Adds the values of one run; channels lie along `axis`.
     pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
@@ -41,21 +41,22 @@ impl Spread {
         }
         let each = (values.len() / channels) as f64;
         let mean = |of: usize| found.iter().map(move |both| both[of] / each);
-        self.means.merge(&Channels::of_means(mean(0), shape));
-        self.squares.merge(&Channels::of_means(mean(1), shape));
+        self.means.merge(&ChannelMeans::from_means(mean(0), shape));
+        self.squares
+            .merge(&ChannelMeans::from_means(mean(1), shape));
     }
 
     /// Merges the statistics of `other`.
-    pub(super) fn merge(&mut self, other: &Spread) {
+    pub(super) fn merge(&mut self, other: &ChannelVariance) {
         self.means.merge(&other.means);
         self.squares.merge(&other.squares);
     }
 
     /// Moments of each channel; empty if there are no channels or no means.
-    pub fn moments(&self) -> Vec<Moment> {
+    pub fn moments(&self) -> Vec<ChannelMoments> {
         let (means, squares) = (self.means.means(), self.squares.means());
         let both = means.iter().flatten().zip(squares.iter().flatten());
-        let moment = |(mean, &square): (&f64, &f64)| Moment {
+        let moment = |(mean, &square): (&f64, &f64)| ChannelMoments {
             square,
             variance: (square - mean * mean).max(0.0),
         };
@@ -73,34 +74,34 @@ mod tests {
     use super::super::merging::check_merging;
     use super::*;
 
-    fn of(values: &[f32], shape: &[usize], axis: usize) -> Spread {
-        let mut seen = Spread::default();
-        seen.observe(values, shape, axis);
-        seen
+    fn observed(values: &[f32], shape: &[usize], axis: usize) -> ChannelVariance {
+        let mut stats = ChannelVariance::default();
+        stats.observe(values, shape, axis);
+        stats
     }
 
     #[test]
     fn each_channel_has_its_moments_whichever_axis_it_lies_on() {
-        let moment = |square, variance| Moment { square, variance };
+        let moment = |square, variance| ChannelMoments { square, variance };
         let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
-        let middle = of(&values, &[2, 2, 2], 1).moments();
+        let middle = observed(&values, &[2, 2, 2], 1).moments();
         assert_eq!(middle, [moment(21.0, 5.0), moment(1250.0, 350.0)]);
-        let last = of(&values[..4], &[2, 2], 1).moments();
+        let last = observed(&values[..4], &[2, 2], 1).moments();
         assert_eq!(last, [moment(50.5, 20.25), moment(204.5, 72.25)]);
     }
 
     #[test]
     fn each_sample_counts_once_and_the_order_leaves_no_trace() {
         let parts = [
-            of(&[1.0, -2.0], &[1, 2], 1),
-            of(&[3.0, 1.0, 3.0, 1.0, 3.0, 1.0], &[3, 2], 1),
-            of(&[1.0, 2.0, 3.0], &[1, 3], 1),
-            of(&[f32::INFINITY, 2.0], &[1, 2], 1),
-            of(&[1e9, 2.0], &[1, 2], 1),
-            of(&[1.0], &[], 1),
-            Spread::default(),
+            observed(&[1.0, -2.0], &[1, 2], 1),
+            observed(&[3.0, 1.0, 3.0, 1.0, 3.0, 1.0], &[3, 2], 1),
+            observed(&[1.0, 2.0, 3.0], &[1, 3], 1),
+            observed(&[f32::INFINITY, 2.0], &[1, 2], 1),
+            observed(&[1e9, 2.0], &[1, 2], 1),
+            observed(&[1.0], &[], 1),
+            ChannelVariance::default(),
         ];
-        check_merging(&parts, Spread::merge);
+        check_merging(&parts, ChannelVariance::merge);
         let mut both = parts[0].clone();
         both.merge(&parts[1]);
         let known = both.moments();

@@ -7,11 +7,11 @@
 //! large values dominate it.
 
 use super::Observation;
-use super::distribution::{Bin, Distribution};
+use super::distribution::{Bin, ValueDistribution};
 
 /// The narrowest interval that holds half of the values, point masses excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Bulk {
+pub(crate) struct ShortestHalf {
     /// Width of the interval, at least the width of one bin of the histogram.
     pub(crate) width: f64,
     /// True if the interval spans more than a few bins. Otherwise its true width may be smaller.
@@ -26,8 +26,8 @@ const RESOLVED: usize = 2;
 impl Observation {
     /// Returns the shortest half of the values, or `None` if too few values differ. Zeros and the
     /// values at the ends of a Clip are excluded, because one integer holds all of them.
-    pub(crate) fn bulk(&self) -> Option<Bulk> {
-        let distribution = Distribution::of(self)?;
+    pub(crate) fn shortest_half(&self) -> Option<ShortestHalf> {
+        let distribution = ValueDistribution::from_statistics(self)?;
         let bins: Vec<&Bin> = distribution
             .bins
             .iter()
@@ -37,7 +37,7 @@ impl Observation {
         if total < FEWEST || total < 0.01 * distribution.total {
             return None;
         }
-        let mut best: Option<Bulk> = None;
+        let mut best: Option<ShortestHalf> = None;
         let (mut first, mut held) = (0, 0.0);
         for last in 0..bins.len() {
             held += bins[last].count;
@@ -48,7 +48,7 @@ impl Observation {
             let width = bins[last].upper - bins[first].lower;
             if held >= 0.5 * total && best.is_none_or(|found| width < found.width) {
                 let resolved = last - first >= RESOLVED;
-                best = Some(Bulk { width, resolved });
+                best = Some(ShortestHalf { width, resolved });
             }
         }
         best
@@ -59,8 +59,8 @@ impl Observation {
 mod tests {
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = f32>) -> Observation {
-        Observation::of(&Vec::from_iter(values))
+    fn observed(values: impl IntoIterator<Item = f32>) -> Observation {
+        Observation::from_values(&Vec::from_iter(values))
     }
 
     fn even(count: usize, low: f32, high: f32) -> impl Iterator<Item = f32> {
@@ -69,18 +69,18 @@ mod tests {
 
     #[test]
     fn it_is_half_of_what_lies_evenly() {
-        let bulk = of(even(10_000, -1.0, 3.0)).bulk().unwrap();
-        assert!((bulk.width - 2.0).abs() < 0.01 && bulk.resolved, "{bulk:?}");
+        let half = observed(even(10_000, -1.0, 3.0)).shortest_half().unwrap();
+        assert!((half.width - 2.0).abs() < 0.01 && half.resolved, "{half:?}");
     }
 
     #[test]
     fn what_lies_far_off_does_not_move_it() {
         let far = even(1000, 0.0, 1.0).chain(even(400, 900.0, 1000.0));
-        let bulk = of(far).bulk().unwrap();
-        assert!(bulk.width <= 1.0 && !bulk.resolved, "{bulk:?}");
+        let half = observed(far).shortest_half().unwrap();
+        assert!(half.width <= 1.0 && !half.resolved, "{half:?}");
         // Nearly half of the values are a mask beside scores, and the width does not grow.
         let mask = even(1000, -5.0, 5.0).chain(std::iter::repeat_n(-10_000.0, 900));
-        assert!(of(mask).bulk().unwrap().width < 40.0);
+        assert!(observed(mask).shortest_half().unwrap().width < 40.0);
     }
 
     #[test]
@@ -88,9 +88,12 @@ mod tests {
         let clipped = even(1000, 0.0, 6.0)
             .chain(std::iter::repeat_n(0.0, 5000))
             .chain(std::iter::repeat_n(6.0, 3000));
-        let bulk = of(clipped).bulk().unwrap();
-        assert!((bulk.width - 3.0).abs() < 0.02, "{bulk:?}");
-        assert_eq!(of(std::iter::repeat_n(0.0, 500)).bulk(), None);
-        assert_eq!(of(even(20, 0.0, 1.0)).bulk(), None);
+        let half = observed(clipped).shortest_half().unwrap();
+        assert!((half.width - 3.0).abs() < 0.02, "{half:?}");
+        assert_eq!(
+            observed(std::iter::repeat_n(0.0, 500)).shortest_half(),
+            None
+        );
+        assert_eq!(observed(even(20, 0.0, 1.0)).shortest_half(), None);
     }
 }

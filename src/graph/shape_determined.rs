@@ -15,9 +15,9 @@ impl NodeProto {
             .any(|start| operator.starts_with(start))
     }
 
-    /// Returns true if the node's output follows from shapes and from values in `settled`.
-    pub(crate) fn is_settled(&self, settled: &HashSet<&str>) -> bool {
-        let known = |name: &String| name.is_empty() || settled.contains(name.as_str());
+    /// Returns true if the node's output follows from shapes and from values in `shape_determined`.
+    pub(crate) fn is_shape_determined(&self, shape_determined: &HashSet<&str>) -> bool {
+        let known = |name: &String| name.is_empty() || shape_determined.contains(name.as_str());
         let of_shapes = ["Shape", "Size"].iter().any(|one| self.is(one));
         let computes = !self.is_random() && self.subgraphs().next().is_none();
         of_shapes || computes && self.input.iter().all(known)
@@ -26,14 +26,14 @@ impl NodeProto {
 
 impl Graph {
     /// Names of the shape-determined values, including constants.
-    pub(crate) fn settled(&self) -> HashSet<&str> {
+    pub(crate) fn shape_determined(&self) -> HashSet<&str> {
         let constants = self.initializers.iter();
-        let mut settled: HashSet<&str> = constants.map(|tensor| tensor.title()).collect();
+        let mut shape_determined: HashSet<&str> = constants.map(|tensor| tensor.title()).collect();
         for node in &self.nodes {
-            if node.is_settled(&settled) {
-                settled.extend(node.output.iter().map(String::as_str));
+            if node.is_shape_determined(&shape_determined) {
+                shape_determined.extend(node.output.iter().map(String::as_str));
             }
         }
-        settled
+        shape_determined
     }
 }

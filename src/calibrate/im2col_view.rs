@@ -10,7 +10,7 @@ const POSITIONS: usize = LONGEST / 2;
 
 /// The layout in which a layer reads a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Meeting {
+pub enum Im2colView {
     /// All numbers along the last axis: a matrix product.
     Rows,
     /// The channels of a group within a sliding window: a convolution.
@@ -22,18 +22,18 @@ pub enum Meeting {
     },
 }
 
-impl Meeting {
+impl Im2colView {
     /// Number of groups.
     pub fn groups(&self) -> usize {
         match self {
-            Meeting::Rows => 1,
-            Meeting::Windows { groups, .. } => *groups,
+            Im2colView::Rows => 1,
+            Im2colView::Windows { groups, .. } => *groups,
         }
     }
 }
 
 /// Offsets of a layer's inputs in a value of one shape.
-pub(super) struct View {
+pub(super) struct Im2colOffsets {
     /// Inputs per output.
     pub(super) inputs: usize,
     /// Offset of the first input of each position.
@@ -45,24 +45,26 @@ pub(super) struct View {
 
 const OUTSIDE: usize = usize::MAX;
 
-impl View {
+impl Im2colOffsets {
     /// Returns `None` if the layer cannot read a value of this shape.
-    pub(super) fn of(meeting: &Meeting, shape: &[usize]) -> Option<View> {
-        match meeting {
-            Meeting::Rows => {
+    pub(super) fn new(view: &Im2colView, shape: &[usize]) -> Option<Im2colOffsets> {
+        match view {
+            Im2colView::Rows => {
                 let (&inputs, before) = shape.split_last()?;
                 let positions = chosen(before.iter().product());
-                Some(View {
+                Some(Im2colOffsets {
                     inputs,
                     positions: positions.into_iter().map(|row| row * inputs).collect(),
                     windows: None,
                 })
             }
-            Meeting::Windows { groups, slides } => View::of_windows(*groups, slides, shape),
+            Im2colView::Windows { groups, slides } => {
+                Im2colOffsets::from_windows(*groups, slides, shape)
+            }
         }
     }
 
-    fn of_windows(groups: usize, slides: &[Slide], shape: &[usize]) -> Option<View> {
+    fn from_windows(groups: usize, slides: &[Slide], shape: &[usize]) -> Option<Im2colOffsets> {
         let (&[images, channels], extents) = shape.split_first_chunk()?;
         if extents.len() != slides.len() || groups == 0 || !channels.is_multiple_of(groups) {
             return None;
@@ -79,7 +81,7 @@ impl View {
         let places: usize = along.iter().map(|&(_, places)| places).product();
         let positions = chosen(images * places);
         let taps: usize = slides.iter().map(|slide| slide.taps as usize).product();
-        let mut met = Vec::with_capacity(taps * positions.len());
+        let mut offsets = Vec::with_capacity(taps * positions.len());
         for tap in 0..taps {
             for position in &positions {
                 // From the last axis to the first.
@@ -88,7 +90,7 @@ impl View {
                     slides.iter().zip(extents).zip(&along).rev()
                 {
                     let own = (tap % slide.taps as usize) as i64;
-                    let value = slide.met((place % places) as i64, own, before);
+                    let value = slide.value_index((place % places) as i64, own, before);
                     let inside = usize::try_from(value).ok().filter(|&value| value < extent);
                     at = match inside {
                         Some(value) if at != OUTSIDE => at + value * stride,
@@ -97,14 +99,14 @@ impl View {
                     (place, tap, stride) =
                         (place / places, tap / slide.taps as usize, stride * extent);
                 }
-                met.push(at);
+                offsets.push(at);
             }
         }
         let begin = |position: usize| position / places * channels * plane;
-        Some(View {
+        Some(Im2colOffsets {
             inputs: channels / groups * taps,
             positions: positions.into_iter().map(begin).collect(),
-            windows: Some((plane, taps, met)),
+            windows: Some((plane, taps, offsets)),
         })
     }
 
@@ -122,11 +124,11 @@ impl View {
                     each(place, values[begin + input]);
                 }
             }
-            Some((plane, taps, met)) => {
+            Some((plane, taps, offsets)) => {
                 let count = self.positions.len();
                 let channel = (group * self.inputs + input) / taps * plane;
-                let met = &met[input % taps * count..][..count];
-                for (place, (&begin, &at)) in self.positions.iter().zip(met).enumerate() {
+                let offsets = &offsets[input % taps * count..][..count];
+                for (place, (&begin, &at)) in self.positions.iter().zip(offsets).enumerate() {
                     if at != OUTSIDE {
                         each(place, values[begin + channel + at]);
                     }

@@ -3,7 +3,7 @@
 
 /// A file format other than ONNX, and advice on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Format {
+pub(super) struct FileFormat {
     pub name: &'static str,
     pub advice: &'static str,
 }
@@ -125,11 +125,11 @@ const FORMATS: [Magic; 28] = [
 ];
 
 /// Number of bytes that decide whether a file is text.
-const LOOKED_AT: usize = 1024;
+const TEXT_BYTES: usize = 1024;
 
 /// Detects the format of a file that is not an ONNX model, by its first bytes.
-pub(super) fn other(bytes: &[u8]) -> Option<Format> {
-    let known = |name, advice| Some(Format { name, advice });
+pub(super) fn detect(bytes: &[u8]) -> Option<FileFormat> {
+    let known = |name, advice| Some(FileFormat { name, advice });
     let at = |offset: usize, magic: &[u8]| {
         bytes
             .get(offset..)
@@ -138,8 +138,8 @@ pub(super) fn other(bytes: &[u8]) -> Option<Format> {
     if at(0, b"PK\x03\x04") {
         return Some(zip(bytes));
     }
-    if let Some(found) = FORMATS.iter().find(|one| at(one.offset, one.bytes)) {
-        return known(found.name, found.advice);
+    if let Some(format) = FORMATS.iter().find(|one| at(one.offset, one.bytes)) {
+        return known(format.name, format.advice);
     }
     // The header's length precedes it, in eight bytes.
     if at(8, b"{\"") {
@@ -149,7 +149,7 @@ pub(super) fn other(bytes: &[u8]) -> Option<Format> {
 }
 
 /// Zip archives, by the name of their first file.
-fn zip(bytes: &[u8]) -> Format {
+fn zip(bytes: &[u8]) -> FileFormat {
     let length = bytes
         .get(26..28)
         .map_or(0, |two| usize::from(u16::from_le_bytes([two[0], two[1]])));
@@ -163,29 +163,29 @@ fn zip(bytes: &[u8]) -> Format {
     } else {
         ("a zip archive", UNPACK)
     };
-    Format { name, advice }
+    FileFormat { name, advice }
 }
 
 /// Any text: the first bytes of a model always include some that no text has.
-fn text(bytes: &[u8]) -> Option<Format> {
-    let known = |name, advice| Some(Format { name, advice });
-    let begun = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let begun = begun.trim_ascii_start();
-    if begun.starts_with(b"<") {
+fn text(bytes: &[u8]) -> Option<FileFormat> {
+    let known = |name, advice| Some(FileFormat { name, advice });
+    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let start = start.trim_ascii_start();
+    if start.starts_with(b"<") {
         return known(
             "a web page (HTML or XML)",
             "download the model itself, not the page that shows it",
         );
     }
-    if begun.starts_with(b"{") {
+    if start.starts_with(b"{") {
         return known("a JSON text", "choose the .onnx file");
     }
-    let first = &bytes[..bytes.len().min(LOOKED_AT)];
+    let first = &bytes[..bytes.len().min(TEXT_BYTES)];
     let printed = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
     // The last character may be cut off.
     let letters = match std::str::from_utf8(first) {
         Ok(_) => true,
-        Err(error) => error.error_len().is_none() && first.len() == LOOKED_AT,
+        Err(error) => error.error_len().is_none() && first.len() == TEXT_BYTES,
     };
     match letters && first.iter().all(printed) {
         true => known("a text", "choose the .onnx file"),
@@ -262,9 +262,9 @@ mod tests {
             ),
         ];
         for (bytes, name, advice) in cases {
-            let found = other(&bytes).unwrap_or_else(|| panic!("{name} is not told"));
-            assert!(found.name.contains(name), "{name}: {found:?}");
-            assert!(found.advice.contains(advice), "{name}: {found:?}");
+            let format = detect(&bytes).unwrap_or_else(|| panic!("{name} is not told"));
+            assert!(format.name.contains(name), "{name}: {format:?}");
+            assert!(format.advice.contains(advice), "{name}: {format:?}");
         }
     }
 
@@ -277,9 +277,9 @@ mod tests {
             b"\x12\x07pytorch\x08\x0a",
             b":\x04\x12\x02ab",
         ] {
-            assert_eq!(other(bytes), None, "{bytes:?}");
+            assert_eq!(detect(bytes), None, "{bytes:?}");
         }
-        assert_eq!(other(&[0xff; 300]), None);
-        assert_eq!(other(b"B\x02\x10\x0d"), None);
+        assert_eq!(detect(&[0xff; 300]), None);
+        assert_eq!(detect(b"B\x02\x10\x0d"), None);
     }
 }

@@ -13,7 +13,7 @@ const STEPS: f64 = (1u64 << 48) as f64;
 
 /// Channel means of one value over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Channels {
+pub struct ChannelMeans {
     /// Sum of the means of each channel, in steps. It holds 2^31 samples.
     sums: Vec<i128>,
     /// Sum of the extents of each axis.
@@ -24,16 +24,16 @@ pub struct Channels {
     uneven: bool,
 }
 
-impl Channels {
+impl ChannelMeans {
     /// Bytes held per channel.
     pub const BYTES_EACH: u64 = size_of::<i128>() as u64;
 
     /// Adds the values of one run, whose channels lie along `axis`.
     pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let Some(&channels) = shape.get(axis) else {
-            return self.merge(&Channels {
+            return self.merge(&ChannelMeans {
                 uneven: true,
-                ..Channels::default()
+                ..ChannelMeans::default()
             });
         };
         if values.is_empty() || channels == 0 {
@@ -42,17 +42,17 @@ impl Channels {
         let sums = sums(values, channels, shape[axis + 1..].iter().product());
         let each = (values.len() / channels) as f64;
         let means = sums.into_iter().map(|sum| sum / each);
-        let seen = Channels::of_means(means, shape);
+        let stats = ChannelMeans::from_means(means, shape);
         // Usually a sample is one run, so its means need no copy.
-        match *self == Channels::default() && !seen.uneven {
-            true => *self = seen,
-            false => self.merge(&seen),
+        match *self == ChannelMeans::default() && !stats.uneven {
+            true => *self = stats,
+            false => self.merge(&stats),
         }
     }
 
     /// The statistics of one run whose channels have these means.
-    pub(super) fn of_means(means: impl Iterator<Item = f64>, shape: &[usize]) -> Channels {
-        let mut seen = Channels {
+    pub(super) fn from_means(means: impl Iterator<Item = f64>, shape: &[usize]) -> ChannelMeans {
+        let mut stats = ChannelMeans {
             sums: Vec::with_capacity(means.size_hint().0),
             extents: shape.iter().map(|&extent| extent as u64).collect(),
             runs: 1,
@@ -60,14 +60,14 @@ impl Channels {
         };
         for mean in means {
             // This also detects NaN.
-            seen.uneven |= mean.is_nan() || mean.abs() >= STEPS;
-            seen.sums.push((mean * STEPS).round_ties_even() as i128);
+            stats.uneven |= mean.is_nan() || mean.abs() >= STEPS;
+            stats.sums.push((mean * STEPS).round_ties_even() as i128);
         }
-        seen
+        stats
     }
 
     /// Merges the statistics of `other`.
-    pub(super) fn merge(&mut self, other: &Channels) {
+    pub(super) fn merge(&mut self, other: &ChannelMeans) {
         let alike =
             self.sums.len() == other.sums.len() && self.extents.len() == other.extents.len();
         self.uneven |= other.uneven || (self.runs > 0 && other.runs > 0 && !alike);
@@ -133,46 +133,52 @@ mod tests {
     use super::super::merging::check_merging;
     use super::*;
 
-    fn of(values: &[f32], shape: &[usize], axis: usize) -> Channels {
-        let mut seen = Channels::default();
-        seen.observe(values, shape, axis);
-        seen
+    fn observed(values: &[f32], shape: &[usize], axis: usize) -> ChannelMeans {
+        let mut stats = ChannelMeans::default();
+        stats.observe(values, shape, axis);
+        stats
     }
 
     #[test]
     fn each_channel_has_its_mean_whichever_axis_it_lies_on() {
         let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
-        assert_eq!(of(&values, &[2, 2, 2], 1).means(), Some(vec![4.0, 30.0]));
-        assert_eq!(of(&values, &[4, 2], 1).means(), Some(vec![11.5, 22.5]));
         assert_eq!(
-            of(&values, &[8], 0).means().map(|means| means.len()),
+            observed(&values, &[2, 2, 2], 1).means(),
+            Some(vec![4.0, 30.0])
+        );
+        assert_eq!(
+            observed(&values, &[4, 2], 1).means(),
+            Some(vec![11.5, 22.5])
+        );
+        assert_eq!(
+            observed(&values, &[8], 0).means().map(|means| means.len()),
             Some(8)
         );
     }
 
     #[test]
     fn each_sample_counts_once_whatever_its_size() {
-        let mut seen = of(&[1.0, 1.0, 1.0, 1.0], &[1, 1, 4], 1);
-        seen.merge(&of(&[4.0, 4.0], &[1, 1, 2], 1));
-        assert_eq!(seen.means(), Some(vec![2.5]));
-        assert_eq!(seen.extents(), [1, 1, 3]);
+        let mut stats = observed(&[1.0, 1.0, 1.0, 1.0], &[1, 1, 4], 1);
+        stats.merge(&observed(&[4.0, 4.0], &[1, 1, 2], 1));
+        assert_eq!(stats.means(), Some(vec![2.5]));
+        assert_eq!(stats.extents(), [1, 1, 3]);
     }
 
     #[test]
     fn what_has_no_mean_is_not_told_and_the_order_leaves_no_trace() {
         let parts = [
-            of(&[1.0, 2.0], &[1, 2, 1], 1),
-            of(&[1.0, 2.0, 3.0], &[1, 3, 1], 1),
-            of(&[f32::NAN, 2.0], &[1, 2, 1], 1),
-            of(&[1.0, 2.5], &[1, 2], 1),
-            Channels::default(),
-            of(&[1.0], &[], 1),
+            observed(&[1.0, 2.0], &[1, 2, 1], 1),
+            observed(&[1.0, 2.0, 3.0], &[1, 3, 1], 1),
+            observed(&[f32::NAN, 2.0], &[1, 2, 1], 1),
+            observed(&[1.0, 2.5], &[1, 2], 1),
+            ChannelMeans::default(),
+            observed(&[1.0], &[], 1),
         ];
-        check_merging(&parts, Channels::merge);
+        check_merging(&parts, ChannelMeans::merge);
         let mut mixed = parts[0].clone();
         mixed.merge(&parts[1]);
         assert_eq!(mixed.means(), None);
         assert_eq!(parts[2].means(), None);
-        assert_eq!(of(&[1.0], &[], 1).means(), None);
+        assert_eq!(observed(&[1.0], &[], 1).means(), None);
     }
 }

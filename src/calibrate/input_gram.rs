@@ -12,15 +12,15 @@ use std::ops::Range;
 use octet_kernels::{LARGEST, add_products, nearest_whole};
 use serde::{Deserialize, Serialize};
 
-use super::meeting::{Meeting, View};
+use super::im2col_view::{Im2colOffsets, Im2colView};
 
 /// Maximum size of a diagonal block.
 const TOGETHER: usize = 512;
 
 /// Gram matrix of the inputs that a layer's weights multiply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moments {
-    meeting: Meeting,
+pub struct InputGram {
+    view: Im2colView,
     /// The real number that one step represents.
     step: f64,
     /// Inputs per output in each group; 0 before the first sample.
@@ -34,12 +34,12 @@ pub struct Moments {
     uneven: bool,
 }
 
-impl Moments {
+impl InputGram {
     /// An empty matrix for values of at most this magnitude.
-    pub fn new(meeting: Meeting, magnitude: f32) -> Moments {
+    pub fn new(view: Im2colView, magnitude: f32) -> InputGram {
         let step = f64::from(magnitude) / f64::from(LARGEST);
-        Moments {
-            meeting,
+        InputGram {
+            view,
             step: if step.is_finite() { step } else { 0.0 },
             inputs: 0,
             positions: 0,
@@ -50,14 +50,14 @@ impl Moments {
     }
 
     /// The layout in which the layer reads the value.
-    pub fn meeting(&self) -> &Meeting {
-        &self.meeting
+    pub fn view(&self) -> &Im2colView {
+        &self.view
     }
 
     /// Number of groups and inputs per output, or `None` if nothing is known.
     pub fn extents(&self) -> Option<(usize, usize)> {
         let known = !self.uneven && self.positions > 0;
-        known.then_some((self.meeting.groups(), self.inputs))
+        known.then_some((self.view.groups(), self.inputs))
     }
 
     /// Number of positions that were added.
@@ -100,26 +100,26 @@ impl Moments {
 
     /// Adds the values of one run.
     pub fn observe(&mut self, values: &[f32], shape: &[usize]) {
-        let Some(view) = View::of(&self.meeting, shape) else {
+        let Some(offsets) = Im2colOffsets::new(&self.view, shape) else {
             self.uneven = true;
             return;
         };
-        if view.positions.is_empty() || view.inputs == 0 || self.uneven {
+        if offsets.positions.is_empty() || offsets.inputs == 0 || self.uneven {
             return;
         }
-        let (groups, blocks) = (self.meeting.groups(), blocks(view.inputs));
+        let (groups, blocks) = (self.view.groups(), blocks(offsets.inputs));
         if self.inputs == 0 {
-            self.inputs = view.inputs;
-            self.sums = vec![0; groups * view.inputs];
+            self.inputs = offsets.inputs;
+            self.sums = vec![0; groups * offsets.inputs];
             let triangles: usize = blocks.iter().map(|block| triangle(block.len())).sum();
             self.products = vec![0; groups * triangles];
         }
-        if self.inputs != view.inputs {
+        if self.inputs != offsets.inputs {
             self.uneven = true;
             return;
         }
         // Rounds up to whole vectors; the zeros behind the positions add nothing.
-        let length = view.positions.len().next_multiple_of(16);
+        let length = offsets.positions.len().next_multiple_of(16);
         let inverse = if self.step > 0.0 {
             (1.0 / self.step) as f32
         } else {
@@ -133,20 +133,20 @@ impl Moments {
                 rows.clear();
                 rows.resize(block.len() * length, 0);
                 for (row, input) in rows.chunks_exact_mut(length).zip(block.clone()) {
-                    view.read(values, group, input, |place, value| {
+                    offsets.read(values, group, input, |place, value| {
                         // NaN becomes 0.
                         let steps = (value * inverse).clamp(-largest, largest);
                         row[place] = nearest_whole(steps) as i16;
                     });
                     let sum: i64 = row.iter().map(|&steps| i64::from(steps)).sum();
-                    self.sums[group * view.inputs + input] += sum;
+                    self.sums[group * offsets.inputs + input] += sum;
                 }
                 let (here, rest) = products.split_at_mut(triangle(block.len()));
                 add_products(&rows, length, here);
                 products = rest;
             }
         }
-        self.positions += view.positions.len() as u64;
+        self.positions += offsets.positions.len() as u64;
     }
 }
 
@@ -171,12 +171,12 @@ mod tests {
         rows.iter().map(|row| row[a] * row[b]).sum::<f64>() / rows.len() as f64
     }
 
-    /// Checks that `seen` has the means and products of these input rows, up to one step.
-    fn check(seen: &Moments, group: usize, rows: &[Vec<f64>], magnitude: f64) {
+    /// Checks that `stats` has the means and products of these input rows, up to one step.
+    fn check(stats: &InputGram, group: usize, rows: &[Vec<f64>], magnitude: f64) {
         let step = magnitude / 2047.0;
-        let means = seen.means(group);
-        for (index, block) in seen.blocks().into_iter().enumerate() {
-            let mut products = seen.products(group, index).into_iter();
+        let means = stats.means(group);
+        for (index, block) in stats.blocks().into_iter().enumerate() {
+            let mut products = stats.products(group, index).into_iter();
             for a in block.clone() {
                 let mean = rows.iter().map(|row| row[a]).sum::<f64>() / rows.len() as f64;
                 assert!((means[a] - mean).abs() <= step, "mean {a}");
@@ -200,16 +200,16 @@ mod tests {
     fn rows_have_their_means_and_products() {
         for inputs in [3, 700] {
             let values = values(6 * inputs);
-            let mut seen = Moments::new(Meeting::Rows, 1.3);
-            seen.observe(&values[..2 * inputs], &[1, 2, inputs]);
-            seen.observe(&values[2 * inputs..], &[4, inputs]);
+            let mut stats = InputGram::new(Im2colView::Rows, 1.3);
+            stats.observe(&values[..2 * inputs], &[1, 2, inputs]);
+            stats.observe(&values[2 * inputs..], &[4, inputs]);
             let rows: Vec<Vec<f64>> = values
                 .chunks(inputs)
                 .map(|row| row.iter().map(|&v| f64::from(v)).collect())
                 .collect();
-            assert_eq!(seen.extents(), Some((1, inputs)));
-            assert_eq!(seen.blocks().len(), inputs.div_ceil(TOGETHER));
-            check(&seen, 0, &rows, 1.3);
+            assert_eq!(stats.extents(), Some((1, inputs)));
+            assert_eq!(stats.blocks().len(), inputs.div_ceil(TOGETHER));
+            check(&stats, 0, &rows, 1.3);
         }
     }
 
@@ -230,13 +230,13 @@ mod tests {
             let slides = vec![slide(3, 2, 1, rows_around), slide(2, 1, 2, columns_around)];
             let (images, channels, height, width) = (2, 4, 4i64, 5i64);
             let values = values(images * channels * 20);
-            let meeting = Meeting::Windows {
+            let view = Im2colView::Windows {
                 groups: 2,
                 slides: slides.clone(),
             };
-            let mut seen = Moments::new(meeting, 1.3);
-            seen.observe(&values, &[images, channels, 4, 5]);
-            assert_eq!(seen.extents(), Some((2, 12)));
+            let mut stats = InputGram::new(view, 1.3);
+            stats.observe(&values, &[images, channels, 4, 5]);
+            assert_eq!(stats.extents(), Some((2, 12)));
             let (top, down) = slides[0].places(height);
             let (left, across) = slides[1].places(width);
             for group in 0..2 {
@@ -263,31 +263,31 @@ mod tests {
                         }
                     }
                 }
-                check(&seen, group, &rows, 1.3);
+                check(&stats, group, &rows, 1.3);
             }
         }
     }
 
     #[test]
     fn what_can_not_be_met_is_not_told() {
-        let mut seen = Moments::new(Meeting::Rows, 1.0);
-        assert_eq!(seen.extents(), None);
-        seen.observe(&values(6), &[2, 3]);
-        assert!(seen.extents().is_some());
-        seen.observe(&values(6), &[3, 2]);
-        assert_eq!(seen.extents(), None);
-        let mut seen = Moments::new(
-            Meeting::Windows {
+        let mut stats = InputGram::new(Im2colView::Rows, 1.0);
+        assert_eq!(stats.extents(), None);
+        stats.observe(&values(6), &[2, 3]);
+        assert!(stats.extents().is_some());
+        stats.observe(&values(6), &[3, 2]);
+        assert_eq!(stats.extents(), None);
+        let mut stats = InputGram::new(
+            Im2colView::Windows {
                 groups: 3,
                 slides: vec![],
             },
             1.0,
         );
-        seen.observe(&values(4), &[1, 4]);
-        assert_eq!(seen.extents(), None);
+        stats.observe(&values(4), &[1, 4]);
+        assert_eq!(stats.extents(), None);
         // NaN counts as zero, and so does every value if the magnitude is unknown.
-        let mut seen = Moments::new(Meeting::Rows, f32::INFINITY);
-        seen.observe(&[f32::NAN, f32::INFINITY], &[1, 2]);
-        assert_eq!(seen.means(0), [0.0, 0.0]);
+        let mut stats = InputGram::new(Im2colView::Rows, f32::INFINITY);
+        stats.observe(&[f32::NAN, f32::INFINITY], &[1, 2]);
+        assert_eq!(stats.means(0), [0.0, 0.0]);
     }
 }
