@@ -5,38 +5,38 @@
 //! activation after its last use. [`infer_types`] infers types and shapes without a run and without
 //! a copy of the weights.
 
-mod analysis;
 mod attribution;
-mod checks;
 mod control;
+mod cost_estimate;
+mod dedup_im2col;
 mod execute;
 mod float;
 mod indices;
+mod inference;
 mod integer;
-mod light;
 mod load;
 mod observe;
 mod operators;
-mod outline;
 mod panics;
-mod parts;
-mod pixels;
+mod partition;
 mod plan;
+mod resize_geometry;
 mod run;
-mod share;
 mod steps;
+mod tract_graph;
 mod typed;
 mod types;
+mod validate;
 mod values;
 mod weights;
 
-pub use checks::check_unrun;
+pub use cost_estimate::CostEstimate;
 pub use float::FloatKernels;
 pub use integer::FusedNode;
-pub use outline::Outline;
 pub use run::{Engine, Probe, StepClock};
-pub use steps::{Step, StepValue, Steps, Timing};
+pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
 pub use types::{infer_types, infer_types_of};
+pub use validate::validate_unrun;
 
 /// A value that a run reports to the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub enum EngineError {
     },
     /// Loops that ran up to the limit of iterations.
     #[error(
-        "{operator} (node `{node}`): all loops of the model have made {turns} turns in one run, and it is not at its end; check its \
+        "{operator} (node `{node}`): all loops of the model have made {iterations} iterations in one run, and it is not at its end; check its \
          condition and its trip count, and that the samples are what the model is made for"
     )]
     Endless {
@@ -103,7 +103,7 @@ pub enum EngineError {
         /// The name of the node as people see it.
         node: String,
         /// The limit.
-        turns: usize,
+        iterations: usize,
     },
     /// Shapes or types that contradict each other, or a use of an operator that tract doesn't
     /// support.

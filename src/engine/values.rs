@@ -9,7 +9,7 @@ use tract_onnx::tract_hir::internal as tract;
 use crate::tensor::{Tensor, Values};
 
 /// Converts a sample. An owned tensor is freed as soon as it is converted.
-pub(super) fn fed(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
+pub(super) fn inputs_to_tract(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
     let one = |tensor: &Tensor| Ok(tract::IntoTValue::into_tvalue(to_tract(tensor)?));
     match sample {
         Cow::Borrowed(tensors) => tensors.iter().map(one).collect(),

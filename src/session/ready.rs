@@ -40,7 +40,7 @@ impl Ready {
         // tract knows the types of more operators than our own rules, but takes half as long as for a plan.
         let types = match model.graph.is_typed() {
             true => {
-                engine::check_unrun(&model)?;
+                engine::validate_unrun(&model)?;
                 Some(BTreeMap::new())
             }
             false => typed_by_engine(&model)?,

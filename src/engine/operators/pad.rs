@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Built, axis_of, integers};
+use super::{BuildResult, axis_of, integers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
@@ -24,7 +24,7 @@ struct Pad {
     axes: Option<usize>,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mode = match node.get_attr_opt::<&str>("mode")? {
         None | Some("constant") => Mode::Constant,
         Some("reflect") => Mode::Reflect,
