@@ -19,12 +19,16 @@ pub(super) struct SizeMismatch {
     /// The name of the node in tract's model.
     pub(super) node: String,
     /// The shapes of its inputs.
-    pub(super) found: String,
+    pub(super) input_shapes: String,
 }
 
 impl fmt::Display for SizeMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node `{}`: sizes of {} don't fit", self.node, self.found)
+        write!(
+            f,
+            "node `{}`: sizes of {} don't fit",
+            self.node, self.input_shapes
+        )
     }
 }
 
@@ -86,7 +90,7 @@ fn infer_node(model: &mut InferenceModel, id: usize) -> TractResult<Vec<ChangedF
     let node = &model.nodes[id];
     ensure!(
         node.op.nboutputs()? == node.outputs.len(),
-        "it makes another number of values than are named"
+        "it has another number of outputs than the model names"
     );
     let inputs = node.inputs.clone();
     let read: TVec<InferenceFact> = inputs
@@ -170,10 +174,10 @@ fn size_mismatch(model: &InferenceModel, id: usize) -> TractError {
         let fact = model.outlet_fact(input);
         fact.map_or_else(|_| "?".to_owned(), |fact| format!("{:?}", fact.shape))
     });
-    let found = shapes.collect::<Vec<_>>().join(" and ");
+    let input_shapes = shapes.collect::<Vec<_>>().join(" and ");
     TractError::new(SizeMismatch {
         node: node.name.clone(),
-        found,
+        input_shapes,
     })
 }
 

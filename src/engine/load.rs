@@ -130,7 +130,7 @@ pub(super) fn load(
             .initializers
             .get(name)
             .ok_or_else(|| EngineError::Plan {
-                detail: format!("the value `{name}` is used but nothing makes it"),
+                detail: format!("the value `{name}` is used, but no node computes it"),
             })?;
         if let WeightMode::Values { kernels } = weights
             && let Some(weight) = shared(model, &uses, tensor, kernels)
@@ -302,7 +302,7 @@ pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
             .saturating_mul(datum.size_of());
         if raw.len() != wanted {
             return Err(named(format!(
-                "it holds {} bytes where its shape needs {wanted}",
+                "it has {} bytes, but its shape needs {wanted}",
                 raw.len()
             )));
         }

@@ -156,7 +156,7 @@ impl Engine {
 /// The reason why tract can't plan a model: the operator whose shapes don't fit, or tract's own
 /// chain of errors.
 fn refused(model: &Model, error: &TractError) -> EngineError {
-    let Some(SizeMismatch { node, found }) = error.root_cause().downcast_ref() else {
+    let Some(SizeMismatch { node, input_shapes }) = error.root_cause().downcast_ref() else {
         return EngineError::Plan {
             detail: chain(error),
         };
@@ -168,7 +168,7 @@ fn refused(model: &Model, error: &TractError) -> EngineError {
         operator: known.map_or_else(|| "an operator".to_owned(), NodeProto::operator),
         node: known.map_or(node.as_str(), NodeProto::title).to_owned(),
         what: "the shape of its inputs".to_owned(),
-        found: found.clone(),
-        wanted: "such as fit each other and follow from the shapes of the samples".to_owned(),
+        actual: input_shapes.clone(),
+        expected: "compatible and determined by the shapes of the samples".to_owned(),
     }
 }

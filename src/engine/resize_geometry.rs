@@ -22,14 +22,18 @@ impl ResizeSampling {
             "pytorch_half_pixel" => Coordinates::PytorchHalfPixel,
             "align_corners" => Coordinates::AlignCorners,
             "asymmetric" => Coordinates::Asymmetric,
-            other => return Err(format!("its coordinates {other} have no form here")),
+            other => {
+                return Err(format!(
+                    "its coordinate_transformation_mode {other} is not supported"
+                ));
+            }
         };
         let rounding = match rounding.unwrap_or("round_prefer_floor") {
             "round_prefer_floor" => Nearest::RoundPreferFloor,
             "round_prefer_ceil" => Nearest::RoundPreferCeil,
             "floor" => Nearest::Floor,
             "ceil" => Nearest::Ceil,
-            other => return Err(format!("its rounding {other} is not known here")),
+            other => return Err(format!("its nearest_mode {other} is not supported")),
         };
         Ok(ResizeSampling {
             coordinates,
@@ -74,7 +78,7 @@ impl ResizeTarget {
         let sound = |(&size, &scale): (&usize, &f32)| size > 0 && scale.is_normal() && scale > 0.0;
         match shape.iter().zip(&scales).all(sound) {
             true => Ok(scales),
-            false => Err("it has scales that are no positive numbers".into()),
+            false => Err("its scales must be positive numbers".into()),
         }
     }
 
@@ -86,7 +90,8 @@ impl ResizeTarget {
         }
         let rank = shape.len();
         let axis = |&axis: &i64| {
-            position(axis, rank).ok_or_else(|| format!("the axis {axis} is none of {rank}"))
+            position(axis, rank)
+                .ok_or_else(|| format!("axis {axis} is outside a tensor of {rank} axes"))
         };
         let axes: Vec<usize> = match &self.axes {
             Some(named) => named.iter().map(axis).collect::<Result<_, _>>()?,
@@ -95,7 +100,10 @@ impl ResizeTarget {
         let mut scales = vec![1.0; rank];
         if !self.scales.is_empty() {
             if self.scales.len() != axes.len() {
-                return Err(format!("it has {} scales for {axes:?}", self.scales.len()));
+                return Err(format!(
+                    "it has {} scales for the axes {axes:?}",
+                    self.scales.len()
+                ));
             }
             for (&axis, &scale) in axes.iter().zip(&self.scales) {
                 scales[axis] = scale;
@@ -109,7 +117,11 @@ impl ResizeTarget {
             None | Some("stretch") => None,
             Some("not_larger") => Some(f32::min),
             Some("not_smaller") => Some(f32::max),
-            Some(other) => return Err(format!("its policy {other} is not known here")),
+            Some(other) => {
+                return Err(format!(
+                    "its keep_aspect_ratio_policy {other} is not supported"
+                ));
+            }
         };
         let Some(one) = one else {
             for axis in axes {
@@ -119,7 +131,7 @@ impl ResizeTarget {
         };
         let sizes = self.sizes.as_ref();
         let sizes = sizes.filter(|sizes| sizes.len() == axes.len());
-        let sizes = sizes.ok_or("it keeps the aspect ratio, and its sizes are no constant")?;
+        let sizes = sizes.ok_or("it keeps the aspect ratio, and its sizes are not constant")?;
         let ratios = sizes.iter().zip(&axes);
         let ratios = ratios.map(|(&size, &axis)| ratio(usize::try_from(size).unwrap_or(0), axis));
         let scale = ratios.reduce(one).ok_or("it has no sizes")?;

@@ -32,8 +32,8 @@ impl BodyGraph {
         let (inputs, outputs) = (graph.input.clone(), graph.output.clone());
         let mut names: Vec<String> = inputs.iter().filter_map(|v| v.name.clone()).collect();
         if names.len() != inputs.len() || outputs.iter().any(|output| output.name.is_none()) {
-            let wanted = "a name for each input and output";
-            return Err(label.error(attribute, "a graph without some names", wanted));
+            let expected = "a name for each input and output";
+            return Err(label.error(attribute, "a graph without some names", expected));
         }
         let mut whole = GraphProto {
             // Types of inputs are known only at a run.
@@ -80,12 +80,12 @@ impl BodyGraph {
         inputs: usize,
         outputs: usize,
     ) -> Result<(), EngineError> {
-        let found = (self.inputs.len(), self.outputs.len());
-        match found == (inputs, outputs) {
+        let actual = (self.inputs.len(), self.outputs.len());
+        match actual == (inputs, outputs) {
             true => Ok(()),
             false => {
                 let words = |(inputs, outputs)| format!("of {inputs} inputs and {outputs} outputs");
-                Err(label.error("the graph it holds", words(found), words((inputs, outputs))))
+                Err(label.error("its graph", words(actual), words((inputs, outputs))))
             }
         }
     }

@@ -23,7 +23,7 @@ impl IfNode {
     ) -> Result<IfNode, EngineError> {
         let label = NodeLabel::new(node);
         let Some(condition) = node.input_at(0) else {
-            return Err(label.error("its condition", "absent", "there"));
+            return Err(label.error("its condition", "missing", "given"));
         };
         let then = BodyGraph::new(model, node, "then_branch", mode)?;
         let other = BodyGraph::new(model, node, "else_branch", mode)?;

@@ -30,12 +30,12 @@ impl LoopNode {
         let body = BodyGraph::new(model, node, "body", mode)?;
         let carried: Vec<String> = node.input.iter().skip(2).cloned().collect();
         if let Some(place) = carried.iter().position(String::is_empty) {
-            return Err(label.error(&format!("its input {}", place + 2), "absent", "there"));
+            return Err(label.error(&format!("its input {}", place + 2), "missing", "given"));
         }
         body.fits(&label, carried.len() + 2, node.output.len() + 1)?;
         if carried.len() > node.output.len() {
-            let wanted = format!("{} at least", carried.len());
-            return Err(label.error("the number of its outputs", node.output.len(), wanted));
+            let expected = format!("{} at least", carried.len());
+            return Err(label.error("the number of its outputs", node.output.len(), expected));
         }
         Ok(LoopNode {
             iterations: node.input_at(0).map(str::to_owned),
@@ -76,11 +76,11 @@ impl LoopNode {
             let mut made = self.body.run(label, fed, live, run)?.into_iter();
             condition = made.next();
             if let Some(condition) = &condition {
-                going = label.boolean("the condition that its graph makes", condition)?;
+                going = label.boolean("the condition that its graph returns", condition)?;
             }
             values.extend(made.by_ref().take(self.carried.len()));
             let carried = values.iter().map(|value| value.values().len()).sum();
-            label.check_size("what a iteration carries into the next", carried)?;
+            label.check_size("the state that it carries to the next iteration", carried)?;
             for (stack, one) in stacks.iter_mut().zip(made) {
                 keep(label, stack, one)?;
             }
@@ -96,7 +96,7 @@ impl LoopNode {
     fn scalar(&self, input: usize, value: Values) -> Option<Tensor> {
         let declared = self.body.inputs.get(input).and_then(tensor_type_of);
         let axes = declared
-            .and_then(|found| found.shape)
+            .and_then(|actual| actual.shape)
             .map_or(0, |shape| shape.len());
         Tensor::new(vec![1; axes.min(1)], value)
     }
@@ -105,10 +105,10 @@ impl LoopNode {
         match tensor.values() {
             Values::I64(one) if one.len() == 1 => Ok(one[0]),
             _ => {
-                let found = describe(tensor);
+                let actual = describe(tensor);
                 Err(self
                     .label
-                    .error("its trip count", found, "one integer of 64 bits"))
+                    .error("its trip count", actual, "one integer of 64 bits"))
             }
         }
     }
@@ -121,7 +121,7 @@ pub(super) fn keep(
     one: Tensor,
 ) -> Result<(), EngineError> {
     let elements = one.values().len().saturating_mul(stack.len() + 1);
-    label.check_size("what it keeps of its turns", elements)?;
+    label.check_size("the results that it collects", elements)?;
     stack.push(one);
     Ok(())
 }
@@ -136,7 +136,7 @@ pub(super) fn stacked(
 ) -> Result<Tensor, EngineError> {
     let what = || {
         format!(
-            "what it keeps of `{}`",
+            "the results that it collects for `{}`",
             port.name.as_deref().unwrap_or_default()
         )
     };
@@ -146,7 +146,7 @@ pub(super) fn stacked(
             label.error(
                 &what(),
                 shapes.join(", "),
-                "of one type and shape in all turns",
+                "of one type and shape in all iterations",
             )
         });
     }
@@ -163,7 +163,7 @@ pub(super) fn stacked(
     made.ok_or_else(|| {
         label.error(
             &what(),
-            "nothing, for it makes no turn",
+            "empty, because there is no iteration,",
             "of a declared shape",
         )
     })

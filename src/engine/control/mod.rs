@@ -63,8 +63,8 @@ impl ControlNode {
     ) -> Result<ControlNode, EngineError> {
         let label = NodeLabel::new(node);
         if mode.depth == MAX_DEPTH {
-            let found = "deeper";
-            return Err(label.error("its place in other graphs", found, "16 graphs deep at most"));
+            let actual = "deeper";
+            return Err(label.error("its nesting", actual, "at most 16 graphs deep"));
         }
         let mode = ExecutionMode {
             depth: mode.depth + 1,
@@ -106,19 +106,19 @@ impl NodeLabel {
         }
     }
 
-    fn error(&self, what: &str, found: impl ToString, wanted: impl ToString) -> EngineError {
+    fn error(&self, what: &str, actual: impl ToString, expected: impl ToString) -> EngineError {
         EngineError::Node {
             operator: self.operator.clone(),
             node: self.node.clone(),
             what: what.to_owned(),
-            found: found.to_string(),
-            wanted: wanted.to_string(),
+            actual: actual.to_string(),
+            expected: expected.to_string(),
         }
     }
 
     fn input<'a>(&self, live: &'a LiveValues, name: &str) -> Result<&'a Tensor, EngineError> {
         live.get(name)
-            .ok_or_else(|| self.error(&format!("its input `{name}`"), "absent", "there"))
+            .ok_or_else(|| self.error(&format!("its input `{name}`"), "missing", "given"))
     }
 
     /// The single boolean of a tensor.
@@ -148,8 +148,8 @@ impl NodeLabel {
     fn check_size(&self, what: &str, elements: usize) -> Result<(), EngineError> {
         match elements > MAX_ELEMENTS {
             true => {
-                let found = format!("of {elements} elements");
-                Err(self.error(what, found, format!("of {MAX_ELEMENTS} at most")))
+                let actual = format!("of {elements} elements");
+                Err(self.error(what, actual, format!("of {MAX_ELEMENTS} at most")))
             }
             false => Ok(()),
         }

@@ -39,12 +39,13 @@ impl ScanNode {
         let states = match inputs.checked_sub(reads) {
             Some(states) if reads > 0 && states <= node.output.len() => states,
             _ => {
-                let wanted = format!("1 to {inputs}, and an output for each of its other inputs");
-                return Err(label.error("num_scan_inputs", reads, wanted));
+                let expected =
+                    format!("from 1 to {inputs}, with an output for each of its other inputs");
+                return Err(label.error("num_scan_inputs", reads, expected));
             }
         };
         if node.input.iter().any(String::is_empty) {
-            return Err(label.error("one of its inputs", "absent", "there"));
+            return Err(label.error("one of its inputs", "missing", "given"));
         }
         body.fits(&label, inputs, node.output.len())?;
         let scan_axes = |which: &str, count: usize| -> Result<Vec<ScanAxis>, EngineError> {
@@ -83,9 +84,9 @@ impl ScanNode {
             .map_or(0, |(tensor, axis, _)| tensor.shape()[*axis]);
         for (tensor, axis, _) in &read {
             if tensor.shape()[*axis] != iterations {
-                let wanted =
-                    format!("{iterations} long on axis {axis}, as the first that it reads");
-                return Err(label.error("what it reads", describe(tensor), wanted));
+                let expected =
+                    format!("of size {iterations} on axis {axis}, as its first scanned input");
+                return Err(label.error("a scanned input", describe(tensor), expected));
             }
         }
         let values = self.states.iter();
@@ -125,7 +126,7 @@ impl ScanNode {
 
     fn axis(&self, scan_axis: &ScanAxis, axes: usize, name: &str) -> Result<usize, EngineError> {
         position(scan_axis.axis, axes).ok_or_else(|| {
-            let what = format!("the axis that it goes along of `{name}`");
+            let what = format!("the scan axis of `{name}`");
             self.label
                 .error(&what, scan_axis.axis, format!("one of {axes}"))
         })

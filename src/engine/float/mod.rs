@@ -43,7 +43,7 @@ impl std::str::FromStr for FloatKernels {
         let found = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kernels)| *kernels).ok_or_else(|| {
             let names = FloatKernels::ALL.map(|(known, _)| known).join(" or ");
-            format!("there are no float kernels called `{name}`: choose {names}")
+            format!("unknown float kernels `{name}`; use {names}")
         })
     }
 }

@@ -12,7 +12,11 @@ pub(super) fn build(context: &ParsingContext, node: &NodeProto) -> BuildResult {
         Some(value) => context.load_tensor(value)?,
         None => tensor0(0f32),
     };
-    ensure!(value.len() == 1, "it fills with {} values", value.len());
+    ensure!(
+        value.len() == 1,
+        "its value has {} elements and must have one",
+        value.len()
+    );
     value.set_shape(&[])?;
     let filled = ConstantOfShape::new(value.into_arc_tensor());
     Ok((expand(filled), vec![]))

@@ -99,7 +99,7 @@ impl ConvTranspose {
         let number = |value: i64| {
             usize::try_from(value).with_context(|| {
                 format!(
-                    "of {size} values {spread} are made, of which none would be left on axis {axis}"
+                    "the output has {spread} elements on axis {axis} for an input of {size}, and its padding would remove all of them"
                 )
             })
         };
@@ -166,11 +166,10 @@ impl Expansion for ConvTranspose {
     ) -> TractResult<TVec<OutletId>> {
         let fact = model.outlet_fact(inputs[0])?.clone();
         let sizes = fact.shape.as_concrete();
-        let sizes = sizes.context("the shape of its input is only known when the model has run")?;
+        let sizes = sizes.context("the shape of its input depends on values of the run")?;
         let weight = model.outlet_fact(inputs[1])?.shape.clone();
         let weight = weight.as_concrete();
-        let weight =
-            weight.context("the shape of its weight is only known when the model has run")?;
+        let weight = weight.context("the shape of its weight depends on values of the run")?;
         let kernel = &weight[2..];
         let cuts = sizes[2..].iter().enumerate();
         let cuts = cuts.map(|(axis, &size)| self.cut(kernel, axis, size));

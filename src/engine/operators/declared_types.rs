@@ -89,7 +89,10 @@ impl InferenceRulesOp for DeclaredTypes {
         _target: &mut TypedModel,
         _mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<TVec<OutletId>> {
-        bail!("{} is run by itself, not in a plan", node.name)
+        bail!(
+            "{} is a control flow node and can't be part of a plan",
+            node.name
+        )
     }
 
     as_op!();

@@ -46,7 +46,7 @@ impl Expansion for MatMulInteger {
         solver.given_2(shapes.0, shapes.1, move |solver, left, right| {
             ensure!(
                 !left.is_empty() && !right.is_empty(),
-                "its factors {left:?} and {right:?} are no matrices that fit"
+                "its inputs of shapes {left:?} and {right:?} can't be multiplied"
             );
             let (_, _, _, made) = compute_shapes(left, right, false, false, false)?;
             solver.equals(&outputs[0].shape, made)

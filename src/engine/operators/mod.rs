@@ -53,7 +53,7 @@ fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
 
 /// An axis counted from the front.
 fn axis_of(axis: i64, rank: usize) -> TractResult<usize> {
-    position(axis, rank).with_context(|| format!("the axis {axis} is none of {rank}"))
+    position(axis, rank).with_context(|| format!("axis {axis} is outside a tensor of {rank} axes"))
 }
 
 #[cfg(test)]

@@ -207,7 +207,7 @@ impl EvalOp for PixelSelection {
             DatumType::U8 => self.select_pixels::<u8>(input),
             DatumType::I8 => self.select_pixels::<i8>(input),
             DatumType::I32 => self.select_pixels::<i32>(input),
-            other => bail!("a nearest NearestResize of {other:?} is not known here"),
+            other => bail!("a nearest Resize of {other:?} is not supported"),
         };
         Ok(tvec!(made?.into_tvalue()))
     }

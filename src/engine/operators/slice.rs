@@ -68,7 +68,7 @@ impl ClampedSlice {
             "{} starts, but {lengths:?} ends, axes and steps",
             starts.len()
         );
-        ensure!(!steps.contains(&0), "a step of 0 never comes to an end");
+        ensure!(!steps.contains(&0), "a step is 0");
         let one = |place: usize| -> TractResult<AxisSlice> {
             Ok(AxisSlice {
                 place,

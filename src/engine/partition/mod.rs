@@ -24,7 +24,7 @@ pub(super) use cut_points::shape_values;
 pub(super) use partitioner::partition;
 
 /// Reason in the list of nodes why a control flow node doesn't run on integers.
-const REASON: &str = "it holds graphs of its own, which are computed by themselves";
+const REASON: &str = "it is a control flow node; its graphs run separately";
 
 pub(super) struct Partition {
     parts: Vec<GraphPart>,
@@ -79,7 +79,7 @@ impl Partition {
         outputs
             .collect::<Option<_>>()
             .ok_or_else(|| EngineError::Run {
-                detail: "an output of the model was not made".to_owned(),
+                detail: "an output of the model has no value".to_owned(),
             })
     }
 
@@ -187,7 +187,7 @@ impl GraphPart {
                 false => live.get(name).cloned(),
             };
             found.ok_or_else(|| EngineError::Run {
-                detail: format!("the value `{name}` was not made"),
+                detail: format!("the value `{name}` is missing"),
             })
         });
         inputs.collect()

@@ -26,8 +26,8 @@ impl NodeValidator<'_> {
                 let [time, batch] = [("time_axis", 0), ("batch_axis", 1)];
                 let axis = |(key, usual)| self.node.int(key).unwrap_or(usual);
                 let axes = [axis(time), axis(batch)];
-                let wanted = "0 and 1, or 1 and 0";
-                ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, wanted)
+                let expected = "0 and 1, or 1 and 0";
+                ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, expected)
             }
             // Flatten may also split behind the last axis.
             "Flatten" => {
@@ -62,18 +62,18 @@ impl NodeValidator<'_> {
             return Ok(());
         };
         let rank = rank as i64;
-        let wanted = format!("from {} to {}", -rank, rank - 1);
+        let expected = format!("from {} to {}", -rank, rank - 1);
         let inside = axes.iter().all(|axis| (-rank..rank).contains(axis))
             || rank == 0
                 && !self.node.is("Squeeze")
                 && axes.iter().all(|axis| matches!(axis, -1 | 0));
-        ensure(inside, "axes", &axes, wanted)?;
+        ensure(inside, "axes", &axes, expected)?;
         if self.node.is("Squeeze") {
             for &axis in &axes {
                 let along = if axis < 0 { axis + rank } else { axis };
                 if let Some(size) = self.size(0, along as usize) {
-                    let wanted = format!("of axes of 1, and axis {axis} is of {size}");
-                    ensure(size == 1, "axes", &axes, wanted)?;
+                    let expected = format!("axes of size 1, but axis {axis} has size {size}");
+                    ensure(size == 1, "axes", &axes, expected)?;
                 }
             }
         }
@@ -93,6 +93,6 @@ fn permutation(order: &[i64], rank: usize) -> Validation {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
     let whole = sorted.iter().copied().eq(0..rank as i64);
-    let wanted = format!("an order of 0 to {}", rank as i64 - 1);
-    ensure(whole, "perm", order, wanted)
+    let expected = format!("a permutation of 0 to {}", rank as i64 - 1);
+    ensure(whole, "perm", order, expected)
 }

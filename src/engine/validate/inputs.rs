@@ -79,8 +79,8 @@ impl NodeValidator<'_> {
         for &(of, attribute, since) in MOVED_ATTRIBUTES {
             let moved = self.opset >= since && operator.starts_with(of);
             if moved && self.node.attribute(attribute).is_some() {
-                let wanted = format!("an input, as in every operator set since {since}");
-                return refuse(attribute, "an attribute", wanted);
+                let expected = format!("an input, as in every opset since {since}");
+                return refuse(attribute, "an attribute", expected);
             }
         }
         let (numbers, axes): (&[usize], &[(usize, usize)]) = match operator {
@@ -106,14 +106,14 @@ impl NodeValidator<'_> {
         for &slot in numbers {
             if let Some(sizes) = self.input(slot).and_then(Known::sizes) {
                 let what = format!("the shape of its input {slot}");
-                ensure(count(&sizes) == 1, &what, &sizes, "that of one number")?;
+                ensure(count(&sizes) == 1, &what, &sizes, "that of a scalar")?;
             }
         }
         for &(slot, least) in axes {
             if let Some(shape) = self.shape(slot) {
                 let what = format!("the shape of its input {slot}");
-                let wanted = format!("of at least {least} axes");
-                ensure(shape.len() >= least, &what, shape, wanted)?;
+                let expected = format!("of at least {least} axes");
+                ensure(shape.len() >= least, &what, shape, expected)?;
             }
         }
         if matches!(
@@ -128,12 +128,12 @@ impl NodeValidator<'_> {
         let divisors = self.input(1).and_then(|known| known.integers.as_ref());
         let by_zero = divisors.is_some_and(|divisors| divisors.contains(&Some(0)));
         if matches!(operator, "Div" | "Mod") && by_zero {
-            return refuse("its divisor", 0, "no whole number that is 0");
+            return refuse("its divisor", 0, "not 0");
         }
         for (_, most) in MAX_INPUTS.into_iter().filter(|(of, _)| *of == operator) {
             let given = self.node.input.len();
-            let wanted = format!("{most} at most");
-            ensure(given <= most, "the number of its inputs", given, wanted)?;
+            let expected = format!("{most} at most");
+            ensure(given <= most, "the number of its inputs", given, expected)?;
         }
         self.lookups(operator)
     }
@@ -153,31 +153,31 @@ impl NodeValidator<'_> {
                 for (other, &size) in sizes.iter().flatten().enumerate() {
                     let most = self.size(0, other).filter(|_| other != axis);
                     let most = most.unwrap_or(i64::MAX);
-                    let wanted = format!("no more than {most} along axis {other}");
+                    let expected = format!("no more than {most} along axis {other}");
                     ensure(
                         size as i64 <= most,
                         "the shape of its indices",
                         &sizes,
-                        wanted,
+                        expected,
                     )?;
                 }
                 all.iter().try_for_each(|&i| self.inside(i, axis, true))
             }
             ("GatherND", _) => {
                 let batch = self.node.int("batch_dims").unwrap_or(0);
-                let wanted = format!("from 0 to {}", rank - 1);
+                let expected = format!("from 0 to {}", rank - 1);
                 ensure(
                     (0..rank as i64).contains(&batch),
                     "batch_dims",
                     batch,
-                    wanted,
+                    expected,
                 )?;
                 let axes = rank - batch as usize;
                 let depth = sizes.and_then(|sizes| sizes.last().copied());
                 let depth = depth.unwrap_or(axes);
-                let wanted = format!("from 1 to {axes}");
+                let expected = format!("from 1 to {axes}");
                 let what = "the last axis of its indices";
-                ensure((1..=axes).contains(&depth), what, depth, wanted)?;
+                ensure((1..=axes).contains(&depth), what, depth, expected)?;
                 let place = |(at, &index): (usize, &i64)| {
                     self.inside(index, batch as usize + at % depth, false)
                 };
@@ -193,8 +193,8 @@ impl NodeValidator<'_> {
             return Ok(());
         };
         let least = if from_the_end { -size } else { 0 };
-        let wanted = format!("from {least} to {}, the places of axis {axis}", size - 1);
-        ensure((least..size).contains(&index), "an index", index, wanted)
+        let expected = format!("from {least} to {}, the indices of axis {axis}", size - 1);
+        ensure((least..size).contains(&index), "an index", index, expected)
     }
 }
 

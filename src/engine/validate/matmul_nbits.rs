@@ -11,15 +11,15 @@ impl NodeValidator<'_> {
         ensure(matches!(bits, 2 | 4 | 8), "bits", bits, "2, 4 or 8")?;
         let block = self.positive("block_size", None)?;
         let sound = block >= 16 && (block as u64).is_power_of_two();
-        ensure(sound, "block_size", block, "a power of two from 16 on")?;
+        ensure(sound, "block_size", block, "a power of two of at least 16")?;
         // K and N have 31 bits each, so their product fits.
         let all = depth.saturating_mul(columns);
-        let wanted = format!("of {MAX_ELEMENTS} numbers at most");
+        let expected = format!("of at most {MAX_ELEMENTS} elements");
         ensure(
             all as u64 <= MAX_ELEMENTS as u64,
             "its matrix",
             [depth, columns],
-            wanted,
+            expected,
         )?;
         let blocks = (depth as u64).div_ceil(block as u64);
         let bytes = |bits: u64| columns as u64 * bits.div_ceil(8);
@@ -33,22 +33,27 @@ impl NodeValidator<'_> {
         };
         self.holds(3, "its zero points", zero_points)?;
         let last = self.shape(0).and_then(|shape| shape.len().checked_sub(1));
-        if let Some(found) = last.and_then(|last| self.size(0, last)) {
-            let wanted = format!("its K, {depth}");
-            ensure(found == depth, "the last size of its input", found, wanted)?;
+        if let Some(actual) = last.and_then(|last| self.size(0, last)) {
+            let expected = format!("its K, {depth}");
+            ensure(
+                actual == depth,
+                "the last size of its input",
+                actual,
+                expected,
+            )?;
         }
         Ok(())
     }
 
-    /// Fails if an input of known shape doesn't have `wanted` elements.
-    fn holds(&self, slot: usize, what: &str, wanted: u64) -> Result<(), InvalidNode> {
-        let found = self.input(slot).and_then(Known::sizes);
-        let found = found.map(|sizes| count(&sizes) as u64);
+    /// Fails if an input of known shape doesn't have `expected` elements.
+    fn holds(&self, slot: usize, what: &str, expected: u64) -> Result<(), InvalidNode> {
+        let actual = self.input(slot).and_then(Known::sizes);
+        let actual = actual.map(|sizes| count(&sizes) as u64);
         ensure(
-            found.is_none_or(|found| found == wanted),
+            actual.is_none_or(|actual| actual == expected),
             what,
-            format_args!("{} elements", found.unwrap_or_default()),
-            format!("{wanted}, as its K, N, bits and block_size say"),
+            format_args!("{} elements", actual.unwrap_or_default()),
+            format!("{expected}, as its K, N, bits and block_size say"),
         )
     }
 }

@@ -51,13 +51,13 @@ fn each(model: &Model, types: &Types, runs: bool) -> Result<(), EngineError> {
             opset: model.opset(),
         };
         let sizes = || if runs { validator.outputs() } else { Ok(()) };
-        let found = validator.validate().and_then(|()| sizes());
-        found.map_err(|refusal| EngineError::Node {
+        let actual = validator.validate().and_then(|()| sizes());
+        actual.map_err(|refusal| EngineError::Node {
             operator: node.operator(),
             node: node.title().to_owned(),
             what: refusal.what,
-            found: refusal.found,
-            wanted: refusal.wanted,
+            actual: refusal.actual,
+            expected: refusal.expected,
         })?;
     }
     Ok(())
@@ -67,25 +67,25 @@ fn each(model: &Model, types: &Types, runs: bool) -> Result<(), EngineError> {
 struct InvalidNode {
     /// The attribute or input.
     what: String,
-    found: String,
-    wanted: String,
+    actual: String,
+    expected: String,
 }
 
 type Validation = Result<(), InvalidNode>;
 
-fn refuse(what: &str, found: impl Debug, wanted: impl Display) -> Validation {
+fn refuse(what: &str, actual: impl Debug, expected: impl Display) -> Validation {
     Err(InvalidNode {
         what: what.to_owned(),
-        found: format!("{found:?}"),
-        wanted: wanted.to_string(),
+        actual: format!("{actual:?}"),
+        expected: expected.to_string(),
     })
 }
 
 /// Fails unless `holds` is true.
-fn ensure(holds: bool, what: &str, found: impl Debug, wanted: impl Display) -> Validation {
+fn ensure(holds: bool, what: &str, actual: impl Debug, expected: impl Display) -> Validation {
     match holds {
         true => Ok(()),
-        false => refuse(what, found, wanted),
+        false => refuse(what, actual, expected),
     }
 }
 
@@ -123,8 +123,12 @@ impl<'a> NodeValidator<'a> {
         for name in &self.node.output {
             let sizes = self.types.get(name).and_then(Known::sizes);
             if let Some(sizes) = sizes.filter(|sizes| count(sizes) > MAX_ELEMENTS) {
-                let wanted = format!("of {MAX_ELEMENTS} elements at most");
-                return refuse(&format!("the shape of its output `{name}`"), sizes, wanted);
+                let expected = format!("of at most {MAX_ELEMENTS} elements");
+                return refuse(
+                    &format!("the shape of its output `{name}`"),
+                    sizes,
+                    expected,
+                );
             }
         }
         Ok(())
@@ -158,12 +162,12 @@ impl<'a> NodeValidator<'a> {
     fn positive(&self, key: &str, usual: Option<i64>) -> Result<i64, InvalidNode> {
         match self.node.int(key).or(usual) {
             Some(value) if (1..MAX_SIZE).contains(&value) => Ok(value),
-            found => {
-                let found = found.map_or("missing".to_owned(), |found| found.to_string());
+            actual => {
+                let actual = actual.map_or("missing".to_owned(), |actual| actual.to_string());
                 Err(InvalidNode {
                     what: key.to_owned(),
-                    found,
-                    wanted: "at least 1 and no more than fits in 31 bits".to_owned(),
+                    actual,
+                    expected: "at least 1 and of at most 31 bits".to_owned(),
                 })
             }
         }

@@ -34,7 +34,7 @@ const ELEMENTWISE: [&str; 26] = [
     "Expand",
 ];
 
-const BROADCAST: &str = "the same from the last axis on, or 1 where they differ";
+const BROADCAST: &str = "equal from the last axis on, or 1 where they differ";
 
 impl NodeValidator<'_> {
     pub(super) fn shapes(&self, operator: &str) -> Validation {
@@ -46,7 +46,7 @@ impl NodeValidator<'_> {
                 };
                 let told = told.iter().map(|&size| Dim::Known(size.max(0) as usize));
                 broadcast(
-                    "the shape of its input and the one that it is given",
+                    "the shape of its input and the requested one",
                     &[own, &told.collect::<Vec<_>>()],
                 )
             }
@@ -59,8 +59,13 @@ impl NodeValidator<'_> {
                 match (operator, self.shape(0), self.shape(1)) {
                     // PRelu broadcasts only the slope.
                     ("PRelu", Some(values), Some(slopes)) => {
-                        let wanted = "a second of no more axes than the first";
-                        ensure(slopes.len() <= values.len(), what, [values, slopes], wanted)
+                        let expected = "of no more axes in the second than in the first";
+                        ensure(
+                            slopes.len() <= values.len(),
+                            what,
+                            [values, slopes],
+                            expected,
+                        )
                     }
                     _ => Ok(()),
                 }
@@ -83,12 +88,12 @@ impl NodeValidator<'_> {
         };
         let depth = [left.last(), right.get(right.len().saturating_sub(2))];
         if let [Some(Dim::Known(first)), Some(Dim::Known(second))] = depth {
-            let wanted = "as many columns in the first as rows in the second";
+            let expected = "as many columns in the first as rows in the second";
             ensure(
                 first == second,
                 "the shape of its inputs",
                 [left, right],
-                wanted,
+                expected,
             )?;
         }
         let stacks = [left, right].map(|shape| &shape[..shape.len().saturating_sub(2)]);
@@ -99,19 +104,19 @@ impl NodeValidator<'_> {
         let (Some(left), Some(right)) = (self.shape(0), self.shape(1)) else {
             return Ok(());
         };
-        let wanted = "two matrices";
+        let expected = "two matrices";
         let two = left.len() == 2 && right.len() == 2;
-        ensure(two, "the shape of its inputs", [left, right], wanted)?;
+        ensure(two, "the shape of its inputs", [left, right], expected)?;
         let turned = |key: &str| usize::from(self.node.int(key).unwrap_or(0) != 0);
         let (a, b) = (turned("transA"), turned("transB"));
         if let (Dim::Known(first), Dim::Known(second)) = (&left[1 - a], &right[b]) {
-            let wanted =
+            let expected =
                 "as many columns in the first as rows in the second, as transA and transB say";
             ensure(
                 first == second,
                 "the shape of its inputs",
                 [left, right],
-                wanted,
+                expected,
             )?;
         }
         let Some(added) = self.shape(2) else {
@@ -127,8 +132,8 @@ impl NodeValidator<'_> {
                     (Dim::Known(own), Dim::Known(size)) => own == size || *own == 1,
                     _ => true,
                 });
-        let wanted = format!("one that is broadcast over {made:?}");
-        ensure(fits, "the shape of its input 2", added, wanted)
+        let expected = format!("one that is broadcast over {made:?}");
+        ensure(fits, "the shape of its input 2", added, expected)
     }
 
     fn concat(&self) -> Validation {
@@ -148,8 +153,8 @@ impl NodeValidator<'_> {
                             _ => true,
                         }
                 });
-            let wanted = "the same but for the axis along which they are joined";
-            ensure(alike, "the shape of its inputs", &shapes, wanted)?;
+            let expected = "equal except along the concatenated axis";
+            ensure(alike, "the shape of its inputs", &shapes, expected)?;
         }
         Ok(())
     }
@@ -162,16 +167,16 @@ impl NodeValidator<'_> {
         let Some(told) = told else { return Ok(()) };
         let sound = told.iter().all(|&size| size >= -1)
             && told.iter().filter(|&&size| size == -1).count() <= 1;
-        let wanted = "sizes of at least 0, and -1 once at most";
-        ensure(sound, "the shape that it is given", &told, wanted)?;
+        let expected = "sizes of at least 0, with -1 at most once";
+        ensure(sound, "its requested shape", &told, expected)?;
         let Some(own) = self.shape(0) else {
             return Ok(());
         };
         let keeps = self.node.int("allowzero").unwrap_or(0) == 0;
         let zeros = told.iter().enumerate().filter(|&(_, &size)| size == 0);
         if keeps && zeros.clone().any(|(axis, _)| axis >= own.len()) {
-            let wanted = format!("no 0 beyond the {} axes of its input", own.len());
-            return refuse("the shape that it is given", &told, wanted);
+            let expected = format!("without a 0 beyond the {} axes of its input", own.len());
+            return refuse("its requested shape", &told, expected);
         }
         let Some(sizes) = self.input(0).and_then(Known::sizes) else {
             return Ok(());
@@ -187,8 +192,8 @@ impl NodeValidator<'_> {
             true => given > 0 && all.is_multiple_of(given) || all == 0 && given == 0,
             false => all == given,
         };
-        let wanted = format!("one for the {all} elements of its input of shape {sizes:?}");
-        ensure(fits, "the shape that it is given", &told, wanted)
+        let expected = format!("a shape for the {all} elements of its input of shape {sizes:?}");
+        ensure(fits, "its requested shape", &told, expected)
     }
 
     /// Fails if an input doesn't have one element per channel.
@@ -203,8 +208,8 @@ impl NodeValidator<'_> {
                 _ => false,
             };
             let what = format!("the shape of its input {slot}");
-            let wanted = format!("one number for each of {channels} channels");
-            ensure(fits, &what, shape, wanted)?;
+            let expected = format!("one element for each of {channels} channels");
+            ensure(fits, &what, shape, expected)?;
         }
         Ok(())
     }
@@ -227,8 +232,8 @@ impl NodeValidator<'_> {
                         _ => true,
                     });
             let what = format!("the shape of its input {slot}");
-            let wanted = format!("one that is broadcast over its input of shape {shape:?}");
-            ensure(fits, &what, own, wanted)?;
+            let expected = format!("one that is broadcast over its input of shape {shape:?}");
+            ensure(fits, &what, own, expected)?;
         }
         Ok(())
     }
@@ -266,8 +271,8 @@ mod tests {
         for operator in ["Add", "Max", "Where", "PRelu", "Equal"] {
             let twice = [Floats(&[5], &five), Floats(&[5], &five)];
             let error = refused(node(operator), PICTURE, &twice);
-            let wanted = "the shape of its inputs is [[1, 4, 6, 6], [5]";
-            assert!(error.contains(wanted), "{error}");
+            let expected = "the shape of its inputs is [[1, 4, 6, 6], [5]";
+            assert!(error.contains(expected), "{error}");
         }
         taken(node("Add"), PICTURE, &[Floats(&[4, 1, 6], &[0.0; 24])]);
         taken(node("Mul"), PICTURE, &[Floats(&[3, 1, 1, 1], &[0.0; 3])]);

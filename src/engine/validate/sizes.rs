@@ -42,8 +42,8 @@ impl NodeValidator<'_> {
         let (Some(shape), Some(axes)) = (self.shape(0), self.list("axes", slot)) else {
             return Ok(());
         };
-        let wanted = format!("axes of the {} of its input", shape.len());
-        ensure(self.axes_or_all(slot).is_some(), "axes", axes, wanted)
+        let expected = format!("among the {} axes of its input", shape.len());
+        ensure(self.axes_or_all(slot).is_some(), "axes", axes, expected)
     }
 
     fn pad(&self) -> Validation {
@@ -60,12 +60,17 @@ impl NodeValidator<'_> {
             return Ok(());
         };
         let fits = |pad: &i64| (-MAX_SIZE..MAX_SIZE).contains(pad);
-        ensure(pads.iter().all(fits), "pads", &pads, "numbers of 31 bits")?;
+        ensure(
+            pads.iter().all(fits),
+            "pads",
+            &pads,
+            "numbers of at most 31 bits",
+        )?;
         let Some(axes) = self.axes_or_all(3) else {
             return Ok(());
         };
-        let wanted = format!("two numbers for each of {} axes", axes.len());
-        ensure(pads.len() == 2 * axes.len(), "pads", &pads, wanted)?;
+        let expected = format!("two numbers for each of its {} axes", axes.len());
+        ensure(pads.len() == 2 * axes.len(), "pads", &pads, expected)?;
         for (place, &axis) in axes.iter().enumerate() {
             let Some(size) = self.size(0, axis).filter(|&size| size < MAX_SIZE) else {
                 continue;
@@ -73,15 +78,15 @@ impl NodeValidator<'_> {
             let [before, after] = [pads[place], pads[place + axes.len()]];
             let along = format!("the {size} of axis {axis}");
             let kept = size + before.min(0) + after.min(0);
-            let wanted = format!("to cut off no more than {along}");
-            ensure(kept >= 0, "pads", [before, after], wanted)?;
+            let expected = format!("such that they remove no more than {along}");
+            ensure(kept >= 0, "pads", [before, after], expected)?;
             let most = before.max(after);
-            let (room, wanted) = match mode {
-                "reflect" => (kept - 1, format!("less than {along}, which they reflect")),
-                "edge" | "wrap" if kept == 0 => (0, format!("0, for {along} have no values")),
+            let (room, expected) = match mode {
+                "reflect" => (kept - 1, format!("less than {along} that they reflect")),
+                "edge" | "wrap" if kept == 0 => (0, format!("0, because the axis is empty")),
                 _ => (MAX_SIZE, String::new()),
             };
-            ensure(most <= 0 || most <= room, "pads", [before, after], wanted)?;
+            ensure(most <= 0 || most <= room, "pads", [before, after], expected)?;
         }
         Ok(())
     }
@@ -96,8 +101,8 @@ impl NodeValidator<'_> {
         let steps = steps.unwrap_or_default();
         ensure(!steps.contains(&0), "steps", &steps, "no zeros")?;
         if let (Some(starts), Some(ends)) = (self.list("starts", 1), self.list("ends", 2)) {
-            let wanted = format!("as many as its starts {starts:?}");
-            ensure(starts.len() == ends.len(), "ends", &ends, wanted)?;
+            let expected = format!("as many numbers as its starts {starts:?}");
+            ensure(starts.len() == ends.len(), "ends", &ends, expected)?;
         }
         Ok(())
     }
@@ -111,9 +116,9 @@ impl NodeValidator<'_> {
         };
         for axis in axes {
             if let Some(size) = self.size(0, axis) {
-                let wanted = format!("{divisor} to divide the {size} of axis {axis}");
+                let expected = format!("{divisor} divides the size {size} of axis {axis}");
                 let whole = size % divisor == 0;
-                ensure(whole, "blocksize", block, format!("such as lets {wanted}"))?;
+                ensure(whole, "blocksize", block, format!("such that {expected}"))?;
             }
         }
         Ok(())
@@ -123,8 +128,8 @@ impl NodeValidator<'_> {
         // ONNX Runtime accepts an empty input only for an empty output; tract divides by its size.
         let shape = self.shape(0).unwrap_or_default();
         let empty = shape.iter().skip(2).any(|size| *size == Dim::Known(0));
-        let wanted = "something to be brought to another size";
-        ensure(!empty, "the shape of its input", shape, wanted)?;
+        let expected = "without empty spatial axes";
+        ensure(!empty, "the shape of its input", shape, expected)?;
         let slot = if self.node.input.len() <= 2 { 1 } else { 2 };
         let scales = match self.node.attribute("scales") {
             Some(attribute) => Some(attribute.floats.clone()),
@@ -133,19 +138,19 @@ impl NodeValidator<'_> {
         let scales = scales.unwrap_or_default();
         let none = self.input(slot).and_then(Known::sizes) == Some(vec![0]);
         let given = !none || slot == 1 || self.node.input_at(3).is_some();
-        ensure(given, "scales", &scales, "given, or sizes in their place")?;
+        ensure(given, "scales", &scales, "given, unless there are sizes")?;
         let sound = |scale: &f32| scale.is_finite() && *scale > 0.0 && *scale < MAX_SIZE as f32;
-        let wanted = "positive numbers of at most 31 bits";
-        ensure(scales.iter().all(sound), "scales", &scales, wanted)?;
+        let expected = "positive numbers of at most 31 bits";
+        ensure(scales.iter().all(sound), "scales", &scales, expected)?;
         let sizes = self.input(3).and_then(|sizes| sizes.all_integers());
         let sizes = sizes.unwrap_or_default();
         let sound = |size: &i64| (1..MAX_SIZE).contains(size);
-        ensure(sizes.iter().all(sound), "sizes", &sizes, wanted)?;
+        ensure(sizes.iter().all(sound), "sizes", &sizes, expected)?;
         // A node has scales or sizes, never both.
         if let (false, Some(shape)) = (sizes.is_empty(), self.shape(0)) {
             let count = self.node.ints("axes").map_or(shape.len(), <[i64]>::len);
-            let wanted = format!("{count} numbers");
-            ensure(sizes.len() == count, "sizes", &sizes, wanted)?;
+            let expected = format!("{count} numbers");
+            ensure(sizes.len() == count, "sizes", &sizes, expected)?;
         }
         Ok(())
     }
@@ -164,8 +169,9 @@ impl NodeValidator<'_> {
         let size = axis.and_then(|axis| self.size(0, position(axis, shape.len())?));
         let length = self.list("dft_length", 1);
         let whole = length.is_some() && length == size.map(|size| vec![size]);
-        let wanted = "a constant, and all of the axis that is dft: nothing else is run here";
-        ensure(whole, "dft_length", length, wanted)
+        let expected =
+            "a constant equal to the size of the transformed axis; other lengths are not supported";
+        ensure(whole, "dft_length", length, expected)
     }
 
     fn range(&self) -> Validation {
@@ -176,7 +182,7 @@ impl NodeValidator<'_> {
             return Ok(());
         };
         let count = (i128::from(limit) - i128::from(start)) / i128::from(delta);
-        let wanted = format!("over {MAX_ELEMENTS} numbers at most");
+        let expected = format!("at most {MAX_ELEMENTS} numbers");
         ensure(
             count <= MAX_ELEMENTS as i128
                 && [start, limit, delta]
@@ -184,7 +190,7 @@ impl NodeValidator<'_> {
                     .all(|n| (-MAX_DIFFERENCE..MAX_DIFFERENCE).contains(n)),
             "its way",
             format_args!("from {start} to {limit} by {delta}"),
-            wanted,
+            expected,
         )
     }
 
@@ -198,8 +204,8 @@ impl NodeValidator<'_> {
         let rank = self.shape(0).map_or(0, <[Dim]>::len);
         let size = position(axis, rank).and_then(|axis| self.size(0, axis));
         let most = size.unwrap_or(MAX_SIZE);
-        let wanted = format!("from 0 to {most}");
-        ensure((0..=most).contains(&k), "its k", k, wanted)
+        let expected = format!("from 0 to {most}");
+        ensure((0..=most).contains(&k), "its k", k, expected)
     }
 
     /// Checks an input that holds sizes.
@@ -209,9 +215,9 @@ impl NodeValidator<'_> {
         let sound = sizes.iter().all(|size| (0..MAX_SIZE).contains(size));
         ensure(
             sound,
-            "the sizes it is given",
+            "its sizes",
             &sizes,
-            "at least 0 and in 31 bits",
+            "at least 0 and of at most 31 bits",
         )
     }
 
@@ -222,8 +228,8 @@ impl NodeValidator<'_> {
         let sound = parts.iter().all(|part| (0..MAX_SIZE).contains(part));
         ensure(sound, "split", &parts, "sizes of at least 0")?;
         let outputs = self.node.output.len();
-        let wanted = format!("one for each of its {outputs} outputs");
-        ensure(parts.len() == outputs, "split", &parts, wanted)?;
+        let expected = format!("one size for each of its {outputs} outputs");
+        ensure(parts.len() == outputs, "split", &parts, expected)?;
         let Some(shape) = self.shape(0) else {
             return Ok(());
         };
@@ -234,7 +240,7 @@ impl NodeValidator<'_> {
             Dim::Known(size) if parts.iter().sum::<i64>() != *size as i64 => refuse(
                 "split",
                 &parts,
-                format!("parts of the {size} of axis {axis}"),
+                format!("sizes whose sum is the {size} of axis {axis}"),
             ),
             _ => Ok(()),
         }

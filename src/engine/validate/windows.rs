@@ -25,7 +25,7 @@ impl NodeValidator<'_> {
                     weight.len() > 2,
                     "the shape of its weight",
                     weight,
-                    "channels in and out and sizes of a window",
+                    "input channels, output channels and at least one kernel size",
                 )?;
                 Some(weight[2..].iter().map(|&size| size as i64).collect())
             }
@@ -37,19 +37,19 @@ impl NodeValidator<'_> {
             return Ok(());
         };
         if let Some(rank) = rank {
-            let wanted = format!("of {} sizes, for a window of {spatial}", spatial + 2);
+            let expected = format!("of {} axes, for a kernel of {spatial}", spatial + 2);
             ensure(
                 rank == spatial + 2,
                 "the shape of its input",
                 self.shape(0).unwrap_or_default(),
-                wanted,
+                expected,
             )?;
         }
         if let Some(given) = given {
             self.sizes_list("kernel_shape", spatial, 1)?;
             if let (Some(kernel), true) = (&kernel, weight.is_some()) {
-                let wanted = format!("{kernel:?} as the shape of its weight says");
-                ensure(given == kernel, "kernel_shape", given, wanted)?;
+                let expected = format!("{kernel:?}, as the shape of its weight");
+                ensure(given == kernel, "kernel_shape", given, expected)?;
             }
         }
         self.sizes_list("strides", spatial, 1)?;
@@ -59,8 +59,8 @@ impl NodeValidator<'_> {
         self.sizes_list("output_shape", spatial, 1)?;
         if let Some(pad) = self.node.text("auto_pad") {
             let known = ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"];
-            let wanted = format!("one of {known:?}");
-            ensure(known.contains(&pad), "auto_pad", pad, wanted)?;
+            let expected = format!("one of {known:?}");
+            ensure(known.contains(&pad), "auto_pad", pad, expected)?;
             // ONNX allows one of the two. ONNX Runtime rejects a convolution with both, even with
             // pads of 0, and uses `auto_pad` for a pooling.
             if let Some(pads) = self
@@ -68,8 +68,8 @@ impl NodeValidator<'_> {
                 .ints("pads")
                 .filter(|_| convolves && pad != "NOTSET")
             {
-                let wanted = format!("left out, or auto_pad: {pad} pads by itself");
-                refuse("pads", pads, wanted)?;
+                let expected = format!("absent, because auto_pad is {pad}");
+                refuse("pads", pads, expected)?;
             }
         }
         if let Some(weight) = &weight {
@@ -83,7 +83,7 @@ impl NodeValidator<'_> {
             kernel.iter().all(|&size| size > 0) && count(&kernel) <= MAX_TAPS,
             "its kernel",
             &kernel,
-            format!("of 1 to {MAX_TAPS} places"),
+            format!("of 1 to {MAX_TAPS} elements"),
         )?;
         let Some(slides) = Slide::of(self.node, &kernel) else {
             return Ok(());
@@ -99,35 +99,35 @@ impl NodeValidator<'_> {
         let Some(given) = self.node.ints(key) else {
             return Ok(());
         };
-        let wanted = format!("{length} numbers, one for each side of the window");
-        ensure(given.len() == length, key, given, wanted)?;
+        let expected = format!("{length} numbers");
+        ensure(given.len() == length, key, given, expected)?;
         let sound = given.iter().all(|size| (least..MAX_SIZE).contains(size));
         ensure(
             sound,
             key,
             given,
-            format!("at least {least} and in 31 bits"),
+            format!("at least {least} and of at most 31 bits"),
         )
     }
 
     fn groups(&self, operator: &str, weight: &[usize]) -> Validation {
         let group = self.positive("group", Some(1))?;
         let [first, second] = [weight[0] as i64, weight[1] as i64];
-        let wanted = format!("a divisor of the {first} channels that its weight is for");
-        ensure(first % group == 0, "group", group, wanted)?;
+        let expected = format!("a divisor of the {first} channels of its weight");
+        ensure(first % group == 0, "group", group, expected)?;
         let channels = match operator {
             "ConvTranspose" => first,
             _ => second.saturating_mul(group),
         };
-        let Some(found) = self.size(0, 1) else {
+        let Some(actual) = self.size(0, 1) else {
             return Ok(());
         };
-        let wanted = format!("{channels} as its weight {weight:?} and group {group} say");
+        let expected = format!("{channels}, for its weight {weight:?} and group {group}");
         ensure(
-            found == channels,
+            actual == channels,
             "the channels of its input",
-            found,
-            wanted,
+            actual,
+            expected,
         )
     }
 
@@ -137,20 +137,20 @@ impl NodeValidator<'_> {
         let mut padded = Vec::new();
         for (axis, slide) in slides.iter().enumerate() {
             if let (Around::Fixed(before, after), true) = (slide.around, pools) {
-                let wanted = format!("less than its kernel of {}", slide.taps);
+                let expected = format!("less than its kernel size {}", slide.taps);
                 let fits = before.max(after) < slide.taps;
-                ensure(fits, "pads", [before, after], wanted)?;
+                ensure(fits, "pads", [before, after], expected)?;
             }
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < MAX_SIZE) else {
                 continue;
             };
             // The maximum and the mean of nothing are undefined.
-            let wanted = "something to pool along each side of its window";
+            let expected = "of at least 1 on each pooled axis";
             ensure(
                 size > 0 || !pools,
                 "the shape of its input",
                 self.shape(0),
-                wanted,
+                expected,
             )?;
             let (before, room) = slide.room(size);
             let reach = slide.reach();
@@ -158,11 +158,8 @@ impl NodeValidator<'_> {
             // stride.
             let least = if pools { -slide.stride } else { 0 };
             if room < least && size > 0 {
-                let wanted = format!(
-                    "to reach over {} at most, which its input has",
-                    room + reach
-                );
-                return refuse("its kernel", format_args!("reaching over {reach}"), wanted);
+                let expected = format!("at most {}, the padded size of its input", room + reach);
+                return refuse("its kernel", format_args!("{reach} wide"), expected);
             }
             let behind = (room + reach - size - before).max(0);
             let all = size + before.max(0) + behind;
@@ -171,12 +168,12 @@ impl NodeValidator<'_> {
         let rest = [self.size(0, 0), self.size(0, 1)];
         let rest = rest.iter().flatten().map(|&size| size as usize);
         let all: Vec<usize> = rest.chain(padded).collect();
-        let wanted = format!("of {MAX_ELEMENTS} elements at most");
+        let expected = format!("of at most {MAX_ELEMENTS} elements");
         ensure(
             count(&all) <= MAX_ELEMENTS,
-            "its input with its pads",
+            "its padded input",
             &all,
-            wanted,
+            expected,
         )
     }
 
@@ -187,8 +184,8 @@ impl NodeValidator<'_> {
         for (axis, slide) in slides.iter().enumerate() {
             let more = extra.map_or(0, |extra| extra[axis]);
             let least = slide.stride.max(slide.dilation);
-            let wanted = format!("less than its stride or dilation, {least}");
-            ensure(more < least, "output_padding", more, wanted)?;
+            let expected = format!("less than its stride or dilation, {least}");
+            ensure(more < least, "output_padding", more, expected)?;
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < MAX_SIZE) else {
                 continue;
             };
@@ -197,14 +194,14 @@ impl NodeValidator<'_> {
                 None => ensure(
                     made > 0 || size == 0,
                     "pads",
-                    format_args!("more than the {} it makes", slide.spread(size, more)),
-                    "to leave something of it",
+                    format_args!("larger than its output of {}", slide.spread(size, more)),
+                    "such that some output remains",
                 )?,
                 // A size larger by a stride would need a larger input.
-                Some(wanted) => {
+                Some(expected) => {
                     let most = slide.spread(size, more) + slide.stride - 1;
-                    let most_in_words = format!("{most} at most, which its input is enough for");
-                    ensure(wanted <= most, "output_shape", wanted, most_in_words)?;
+                    let most_in_words = format!("at most {most} for the size of its input");
+                    ensure(expected <= most, "output_shape", expected, most_in_words)?;
                 }
             }
         }

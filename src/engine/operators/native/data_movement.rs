@@ -14,7 +14,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let batch = call.node.int("batch_axis").unwrap_or(1) as usize;
     ensure!(
         shape.len() > 1 && time < 2 && batch < 2 && time != batch,
-        "its time axis {time} and its batch axis {batch} are not 0 and 1 of {shape:?}"
+        "its time axis {time} and batch axis {batch} must be 0 and 1, in any order, of an input of shape {shape:?}"
     );
     let (steps, sequences) = (shape[time], shape[batch]);
     // Without lengths (from a recurrent operator that runs backwards), each sequence is reversed as
@@ -26,7 +26,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let sound = |length: &i64| (0..=steps as i64).contains(length);
     ensure!(
         lengths.len() == sequences && lengths.iter().all(sound),
-        "its lengths {lengths:?} are not those of {sequences} sequences of at most {steps}"
+        "its lengths {lengths:?} do not fit {sequences} sequences of at most {steps} steps"
     );
     let each = count(&shape[2..]) * input.datum_type().size_of();
     let given = input.try_as_plain_ram()?.as_bytes();
@@ -81,7 +81,7 @@ pub(super) fn one_hot(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
         values.datum_type().size_of(),
         values.try_as_plain_ram()?.as_bytes(),
     );
-    ensure!(pair.len() == 2 * each, "its values are not two");
+    ensure!(pair.len() == 2 * each, "its values must be two");
     let (off, on) = pair.split_at(each);
     let rank = call.made.len();
     let axis = axis_of(call.node.int("axis").unwrap_or(-1), rank)?;

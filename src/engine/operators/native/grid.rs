@@ -14,7 +14,7 @@ pub(super) fn affine(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let wanted = [call.made[0], axes, axes + 1];
     ensure!(
         call.tensor(0)?.shape() == wanted,
-        "its theta is not of {wanted:?}, as its size says"
+        "its theta must have shape {wanted:?}, as its size requires"
     );
     let corners = call.node.int("align_corners").unwrap_or(0) != 0;
     let middle = |at: usize, size: usize| match (corners, size) {
@@ -46,7 +46,7 @@ pub(super) fn determinant(call: &NativeCall, made: &mut [f32]) -> TractResult<()
     let size = shape[shape.len() - 1];
     ensure!(
         shape[shape.len() - 2] == size,
-        "its matrices of {shape:?} are not square"
+        "its input of shape {shape:?} does not hold square matrices"
     );
     let mut all = call.floats(0)?.to_vec();
     for (place, made) in made.iter_mut().enumerate() {

@@ -59,7 +59,7 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> BuildResult {
         .iter()
         .position(|(name, ..)| *name == node.op_type);
     let operator = NativeOperator {
-        place: place.context("an operator that no function computes")?,
+        place: place.context("an operator without an implementation")?,
         opset: context.onnx_operator_set_version,
         node: Arc::default(),
     };
@@ -102,7 +102,7 @@ impl NativeOperator {
         ensure!(
             of_floats
                 || matches!(function, Bytes(_)) && given.iter().all(|one| one.element.is_copy()),
-            "{operator} is computed of 32-bit floats only"
+            "{operator} supports 32-bit floats only"
         );
         let mut types = Types::new();
         let names = self.node.input.iter().filter(|name| !name.is_empty());
@@ -110,7 +110,7 @@ impl NativeOperator {
             let element = types::element_type(one.element);
             let shape = one.shape.iter().map(types::dim).collect();
             let mut known = Known::new(
-                element.context("elements that ONNX doesn't know")?,
+                element.context("its input has an element type that ONNX does not define")?,
                 Some(shape),
             );
             let listed = one
@@ -124,11 +124,12 @@ impl NativeOperator {
         let made = made_by(&self.node, &types);
         let made = made.and_then(|known| Some((known.element, known.shape?)));
         let (element, shape) = made.with_context(|| {
-            format!("what {operator} output_type of its inputs has no shape that is known")
+            format!("the output shape of {operator} does not follow from its inputs")
         })?;
         let mut elements = given.iter().map(|one| one.element);
         let element = elements.find(|&one| types::element_type(one) == Some(element));
-        let element = element.context("elements that none of its inputs has")?;
+        let element =
+            element.context("its output has an element type that none of its inputs has")?;
         let sizes = shape.iter().map(|dim| match dim {
             Dim::Known(size) => Some(size.to_dim()),
             Dim::Named(name) => {
@@ -139,9 +140,7 @@ impl NativeOperator {
         });
         let sizes: Option<TVec<TDim>> = sizes.collect();
         let sizes = sizes.with_context(|| {
-            format!(
-                "the sizes of what {operator} output_type are only known when the model has run"
-            )
+            format!("the output shape of {operator} depends on values of the run")
         })?;
         Ok((element, sizes))
     }
@@ -178,7 +177,7 @@ impl<'a> NativeCall<'a> {
     fn sizes<const RANK: usize>(&self, slot: usize) -> TractResult<[usize; RANK]> {
         let shape = self.tensor(slot)?.shape();
         let sizes = shape.try_into().ok();
-        sizes.with_context(|| format!("its input {slot} of shape {shape:?} has not {RANK} axes"))
+        sizes.with_context(|| format!("its input {slot} of shape {shape:?} must have {RANK} axes"))
     }
 
     fn integers(&self, slot: usize) -> TractResult<Vec<i64>> {

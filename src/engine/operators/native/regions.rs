@@ -19,10 +19,10 @@ pub(super) fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
         call.sizes::<2>(1)?[1] == 4 && height * width > 0,
-        "its regions have four corners each, of a picture of {height} by {width}"
+        "its regions must have four coordinates each; its image is {height} by {width}"
     );
     let [_, _, rows, columns] = *call.made else {
-        bail!("it makes pictures, not {:?}", call.made);
+        bail!("its output must have four axes, not shape {:?}", call.made);
     };
     let (pixels, corners, of) = (call.floats(0)?, call.floats(1)?, call.integers(2)?);
     let halves = match call.node.text("coordinate_transformation_mode") {
@@ -39,7 +39,7 @@ pub(super) fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         let picture = of.get(region).copied().unwrap_or(-1);
         ensure!(
             (0..pictures as i64).contains(&picture),
-            "its region {region} is of picture {picture}: there are {pictures}"
+            "its region {region} refers to image {picture} of {pictures}"
         );
         let at = |corner: usize| corners[corner] * scale - offset;
         let along = |from: f32, to: f32, parts: usize| {
@@ -56,7 +56,7 @@ pub(super) fn align(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         let (left, wide, across) = along(at(0), at(2), columns);
         ensure!(
             down * across * (rows * columns) as f32 <= MAX_POSITIONS,
-            "its region {region}, {corners:?}, is too large"
+            "its region {region} at {corners:?} is too large"
         );
         let (down, across) = (down as usize, across as usize);
         places.clear();
@@ -128,10 +128,10 @@ pub(super) fn pool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
         call.sizes::<2>(1)?[1] == 5,
-        "its regions have a picture and four corners each"
+        "its regions must have an image index and four coordinates each"
     );
     let [_, _, rows, columns] = *call.made else {
-        bail!("it makes pictures, not {:?}", call.made);
+        bail!("its output must have four axes, not shape {:?}", call.made);
     };
     let (pixels, regions) = (call.floats(0)?, call.floats(1)?);
     let scale = call.node.float("spatial_scale").unwrap_or(1.0);
@@ -140,7 +140,7 @@ pub(super) fn pool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
         let picture = said[0] as i64;
         ensure!(
             (0..pictures as i64).contains(&picture),
-            "its region {region} is of picture {picture}: there are {pictures}"
+            "its region {region} refers to image {picture} of {pictures}"
         );
         // The pixel range of a cell along an axis.
         let along = |from: f32, to: f32, part: usize, parts: usize, size: usize| {

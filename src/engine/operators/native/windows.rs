@@ -20,7 +20,7 @@ impl Windows {
     fn new(call: &NativeCall, kernel: Vec<usize>, extent: &[usize]) -> TractResult<Windows> {
         let slides = Slide::of(call.node, &kernel).filter(|all| all.len() == extent.len());
         let slides = slides.with_context(|| {
-            format!("its window of {kernel:?} doesn't slide over values of {extent:?}")
+            format!("its window of {kernel:?} does not fit an input of size {extent:?}")
         })?;
         let over = slides.iter().zip(extent);
         let (before, places) = over
@@ -56,7 +56,7 @@ impl Windows {
 fn sizes(list: &[i64]) -> TractResult<Vec<usize>> {
     let sizes = list.iter().map(|&size| usize::try_from(size).ok());
     let sizes: Option<Vec<usize>> = sizes.collect();
-    sizes.with_context(|| format!("{list:?} are no sizes"))
+    sizes.with_context(|| format!("{list:?} must be sizes of at least 0"))
 }
 
 /// LpPool: the p-norm of each window.
@@ -82,14 +82,15 @@ pub(super) fn unpool(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let (values, places) = (call.floats(0)?, call.integers(1)?);
     ensure!(
         values.len() == places.len(),
-        "there are {} places for {} values",
+        "it has {} indices for {} values",
         places.len(),
         values.len()
     );
     let all = made.len();
     for (&value, &place) in values.iter().zip(&places) {
         let made = usize::try_from(place).ok().and_then(|at| made.get_mut(at));
-        *made.with_context(|| format!("a value goes to place {place} of {all}"))? = value;
+        *made.with_context(|| format!("index {place} is outside an output of {all} elements"))? =
+            value;
     }
     Ok(())
 }
@@ -102,7 +103,7 @@ pub(super) fn join(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let (taps, each) = (count(&windows.kernel), count(&extent));
     ensure!(
         count(&windows.places) == columns && rows % taps == 0 && !values.is_empty(),
-        "its {rows} rows of {columns} are not those of windows of {taps} at {:?} places",
+        "its input of {rows} rows and {columns} columns does not fit windows of {taps} elements at {:?} positions",
         windows.places
     );
     ensure!(
@@ -125,7 +126,7 @@ pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
     let [images, channels, height, width] = call.sizes(0)?;
     let [filters, within, tall, wide] = call.sizes(1)?;
     let [_, _, rows, columns] = *call.made else {
-        bail!("it makes pictures, not {:?}", call.made);
+        bail!("its output must have four axes, not shape {:?}", call.made);
     };
     let windows = Windows::new(call, vec![tall, wide], &[height, width])?;
     let number = |key: &str| call.node.int(key).unwrap_or(1).max(1) as usize;
@@ -143,7 +144,7 @@ pub(super) fn deform(call: &NativeCall, made: &mut [f32]) -> TractResult<()> {
             && moves.len() == 2 * masked
             && mask.is_none_or(|mask| mask.len() == masked)
             && bias.is_none_or(|bias| bias.len() == filters),
-        "its inputs don't fit: {channels} channels in {groups} groups, {filters} filters of {within}, {moved} groups of moves"
+        "its inputs don't fit: {channels} channels in {groups} groups, {filters} filters of {within}, {moved} groups of offsets"
     );
     let (plane, together) = (height * width, channels / moved);
     let mut seen = vec![0.0; channels * taps * places];
