@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::analysis::Unfit;
-use super::integer::{self, Beside, FusedNode, Scope};
+use super::integer::{self, FusedNode, GraphData, Scope};
 use super::load::{Weights, load};
 use super::outline::{self, Outline};
 use super::panics::caught;
@@ -90,16 +90,16 @@ impl Engine {
                 self.make_run(&model, inputs, &beside)
             }
             false => self.make_run(
-                &integer::written_out(&self.model),
+                &integer::decomposed(&self.model),
                 inputs,
-                &Beside::default(),
+                &GraphData::default(),
             ),
         };
         let scope = match self.integers {
             true => Scope::Integers,
             false => Scope::Defined,
         };
-        if !self.integers && !integer::has_defined(&self.model) {
+        if !self.integers && !integer::has_integer_operators(&self.model) {
             let run = in_float()?;
             return Ok(Plan {
                 run,
@@ -108,7 +108,7 @@ impl Engine {
             });
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
+            let run = self.make_run(&fused.model, inputs, &fused.data)?;
             Ok(Plan {
                 run,
                 fused: fused.nodes,
@@ -120,7 +120,7 @@ impl Engine {
             let run = in_float()?;
             Ok(Plan {
                 run,
-                fused: integer::unfused(&self.model, &error.to_string()),
+                fused: integer::all_float(&self.model, &error.to_string()),
                 steps: Vec::new(),
             })
         })
@@ -130,7 +130,7 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        beside: &Beside,
+        beside: &GraphData,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
         let values = Weights::Values {
             kernels: self.kernels,

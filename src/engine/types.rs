@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::integer::{self, Beside};
+use super::integer::{self, GraphData};
 use super::load::{Loaded, Weights, load};
 use super::panics::caught;
 use super::{EngineError, analysis};
@@ -16,8 +16,16 @@ use crate::tensor::Tensor;
 /// The type of every value whose element type is known. What the model declares for its own inner
 /// values is not asked: exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
-    caught(|| found(load(&model, &[], Weights::Types, &Beside::default(), None)?))
+    let model = integer::decomposed(model);
+    caught(|| {
+        found(load(
+            &model,
+            &[],
+            Weights::Types,
+            &GraphData::default(),
+            None,
+        )?)
+    })
 }
 
 /// The same for samples of these shapes: every size that follows from them is known.
@@ -25,9 +33,9 @@ pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
-        let beside = Beside::default();
+        let beside = GraphData::default();
         found(load(&model, &[], Weights::Types, &beside, Some(inputs))?)
     })
 }

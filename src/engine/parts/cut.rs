@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::control::{Control, Form, Piece, holds_graphs};
-use super::super::integer::few;
+use super::super::integer::sub_byte;
 use super::super::{EngineError, Watched};
 use super::seams::{self, Seams};
 use super::{End, Part, Parts};
@@ -126,8 +126,8 @@ impl<'a> Cut<'a> {
                 .iter()
                 .any(|name| watched.contains(name.as_str()));
             // Integers of few bits have no form outside a part: the reals go there that are quantized to them.
-            let pair =
-                node.is("DequantizeLinear") || few::quantized(&self.model.graph, node).is_some();
+            let pair = node.is("DequantizeLinear")
+                || sub_byte::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
                 || (pair && node.input.iter().skip(1).all(is_constant));
             if seen || !again {

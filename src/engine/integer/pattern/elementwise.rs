@@ -6,15 +6,15 @@
 
 use std::collections::HashSet;
 
-use super::end::End;
-use super::network::{Binary, Operand, Operation};
+use super::destination::Destination;
+use super::ir::{Binary, Operand, Operation};
 use super::reader::{Reader, Reason};
-use super::tables::{self, Answers};
-use super::weighted::{Found, slot};
+use super::table_merging::{self, TableValues};
+use super::weighted_products::{Matched, slot};
 use octet_kernels::int8::Arithmetic;
 
 use crate::engine::Engine;
-use crate::engine::integer::quantization::Quantization;
+use crate::engine::integer::quantization::Int8Quantization;
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
     DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
@@ -88,7 +88,7 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             continue;
         }
         if reader.dequantizer(&value).is_some() {
-            let operand = reader.operand_or_wide(&value)?;
+            let operand = reader.operand_or_int16(&value)?;
             let shape = reader.shape(&value)?;
             match &root {
                 None => root = Some((operand, shape)),
@@ -110,7 +110,7 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             ));
         }
         let inside = value == real
-            || !reader.is_kept(&value)
+            || !reader.is_observed(&value)
                 && reader
                     .uses
                     .consumers(&value)
@@ -146,11 +146,11 @@ pub(super) fn table(
     real: &str,
     nodes: &[usize],
     operand: &Operand,
-    end: &End,
+    end: &Destination,
     reader: &Reader,
 ) -> Result<Operation, Reason> {
     let given: Vec<f32> = match operand {
-        Operand::Wide(_, wide) => (0..=u16::MAX).map(|q| wide.grid.real(q)).collect(),
+        Operand::Int16(_, wide) => (0..=u16::MAX).map(|q| wide.grid.real(q)).collect(),
         _ => {
             let from = operand.quantization().ok_or("its input is float")?;
             (0..=u8::MAX).map(|q| from.real(q)).collect()
@@ -158,15 +158,15 @@ pub(super) fn table(
     };
     let reals = reals(real, nodes, given, reader)?.into_iter();
     let answers = match end {
-        End::Integers {
+        Destination::Int8 {
             quantization,
             bounds,
             ..
-        } => Answers::bytes(reals, *quantization, *bounds),
-        End::Wide { wide, .. } => Answers::reals(reals, *wide),
-        End::Floats(reason) => return Err(reason.clone()),
+        } => TableValues::bytes(reals, *quantization, *bounds),
+        Destination::Int16 { wide, .. } => TableValues::reals(reals, *wide),
+        Destination::Floats(reason) => return Err(reason.clone()),
     };
-    tables::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
+    table_merging::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
 }
 
 /// Evaluates a chain of nodes on reals.
@@ -234,10 +234,10 @@ fn reals(
 /// (`to` is `None`), and for quotients.
 pub(super) fn binary(
     node: &NodeProto,
-    to: Option<Quantization>,
+    to: Option<Int8Quantization>,
     floats: impl Fn(&str) -> bool,
     reader: &Reader,
-) -> Found {
+) -> Matched {
     let operator = match node.op_type.as_deref() {
         Some("Add") => Some(Binary::Add),
         Some("Sub") => Some(Binary::Subtract),
@@ -252,10 +252,10 @@ pub(super) fn binary(
         return Err(format!("it has {} inputs", node.input.len()));
     }
     let mut operands = Vec::new();
-    let output = reader.shape(super::weighted::slot_out(node)?)?;
+    let output = reader.shape(super::weighted_products::slot_out(node)?)?;
     for name in &node.input {
         let shape = reader.shape(name)?;
-        spreads(name, &shape, &output)?;
+        check_broadcast(name, &shape, &output)?;
         // Maximum and rounding commute.
         let rounded = to.filter(|_| extreme);
         operands.push(match rounded.and_then(|to| reader.rounded(name, to)) {
@@ -280,7 +280,7 @@ pub(super) fn binary(
 }
 
 /// Checks that an input broadcasts to the output.
-pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
+pub(super) fn check_broadcast(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
     let mut along = shape.iter().rev().zip(output.iter().rev());
     match shape.len() <= output.len() && along.all(|(a, b)| *a == 1 || a == b) {
         true => Ok(()),
@@ -293,15 +293,15 @@ pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(
 /// PRelu with one slope per channel: a table per channel.
 pub(super) fn slopes(
     node: &NodeProto,
-    to: Quantization,
+    to: Int8Quantization,
     [low, high]: [u8; 2],
     reader: &Reader,
-) -> Found {
+) -> Matched {
     let (input, name) = (slot(node, 0)?, slot(node, 1)?);
     let operand = reader.operand(input)?;
     let from = operand.quantization().ok_or("its input is float")?;
     let shape = reader.shape(input)?;
-    let slopes = reader.beside(name, &shape, 1);
+    let slopes = reader.per_channel(name, &shape, 1);
     let slopes = slopes.filter(|slopes| Some(&slopes.len()) == shape.get(1));
     let slopes = slopes.ok_or("its slopes are not one for each channel")?;
     let table = |&slope: &f32| {
@@ -313,6 +313,6 @@ pub(super) fn slopes(
         }
         table
     };
-    let tables = slopes.iter().map(table).collect();
-    Ok((Operation::ChannelTables(tables), vec![operand]))
+    let table_merging = slopes.iter().map(table).collect();
+    Ok((Operation::ChannelTables(table_merging), vec![operand]))
 }

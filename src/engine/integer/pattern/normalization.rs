@@ -1,13 +1,13 @@
 //! Normalizations of rows. For images, a row is a channel or a group of channels.
 
-use super::network::{Norm, Operation};
+use super::ir::{Operation, RowNormalization};
 use super::reader::{Reader, Reason, is_row};
 use super::select::axis;
-use super::weighted::{many_of, slot};
+use super::weighted_products::{slot, without_leading_ones};
 use crate::onnx::schema::NodeProto;
 
 /// LayerNormalization over all axes from `axis` on.
-pub(super) fn of_layer(
+pub(super) fn layer_normalization(
     node: &NodeProto,
     reader: &Reader,
     shape: &[usize],
@@ -19,12 +19,14 @@ pub(super) fn of_layer(
     let length: usize = shape[axis..].iter().product();
     // An equal count of values could also belong to another axis.
     let along = &shape[axis..];
-    let fits = |given: &[usize]| is_row(given, length) || many_of(given) == many_of(along);
+    let fits = |given: &[usize]| {
+        is_row(given, length) || without_leading_ones(given) == without_leading_ones(along)
+    };
     normalized(node, reader, (length, 1), fits)
 }
 
 /// InstanceNormalization and GroupNormalization of channels-first images.
-pub(super) fn of_images(
+pub(super) fn image_normalization(
     node: &NodeProto,
     reader: &Reader,
     shape: &[usize],
@@ -72,7 +74,7 @@ fn normalized(
             )),
         }
     };
-    Ok(Operation::Normalize(Norm {
+    Ok(Operation::Normalize(RowNormalization {
         length,
         each,
         epsilon: node.float("epsilon").unwrap_or(1e-5),

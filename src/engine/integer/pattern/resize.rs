@@ -2,7 +2,7 @@
 
 use octet_kernels::int8::{Between, linear_pixels};
 
-use super::network::Operation;
+use super::ir::Operation;
 use super::reader::{Reader, Reason};
 use super::select::bounded;
 use crate::engine::pixels::{Asked, Pixels};

@@ -2,9 +2,9 @@
 
 use octet_kernels::int8::{Padding, padded, stepped};
 
-use super::network::{Operand, Operation};
+use super::ir::{Operand, Operation};
 use super::reader::{Reader, Reason};
-use super::weighted::slot;
+use super::weighted_products::slot;
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{cut, position};
 
@@ -145,7 +145,7 @@ pub(super) fn gather(
 }
 
 /// One output of a Split, which begins at `start`.
-pub(super) fn part(
+pub(super) fn split_output(
     node: &NodeProto,
     reader: &Reader,
     name: &str,

@@ -1,6 +1,6 @@
 //! Reads weights: integer constants with per-tensor or per-channel scales.
 
-use super::network::Weights;
+use super::ir::Weights;
 use super::reader::{Reader, Reason};
 use crate::onnx::schema::{DataType, TensorProto};
 

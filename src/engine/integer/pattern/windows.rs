@@ -7,7 +7,7 @@ use crate::graph::{Around, Slide};
 use crate::onnx::schema::NodeProto;
 
 /// The window of a Conv or ConvTranspose with one or two spatial axes.
-pub(super) fn of_convolution(
+pub(super) fn convolution_window(
     node: &NodeProto,
     kernel: &[usize],
     image: &[usize],
@@ -21,21 +21,21 @@ pub(super) fn of_convolution(
             "its kernel is {kernel:?}, and said to be {given:?}"
         ));
     }
-    of(node, kernel, image, output, transposed)
+    window(node, kernel, image, output, transposed)
 }
 
 /// The window of a pooling.
-pub(super) fn of_pooling(
+pub(super) fn pooling_window(
     node: &NodeProto,
     image: &[usize],
     output: &[usize],
 ) -> Result<Window, Reason> {
     let given = node.ints("kernel_shape").unwrap_or_default();
     let kernel: Option<Vec<usize>> = given.iter().map(|&k| usize::try_from(k).ok()).collect();
-    of(node, &kernel.unwrap_or_default(), image, output, false)
+    window(node, &kernel.unwrap_or_default(), image, output, false)
 }
 
-fn of(
+fn window(
     node: &NodeProto,
     kernel: &[usize],
     image: &[usize],
@@ -134,7 +134,7 @@ pub(in super::super) fn plane(shape: &[usize]) -> [usize; 2] {
 }
 
 /// Checks a window's output shape; `up` permits a pooling to round up.
-pub(super) fn makes(
+pub(super) fn has_output(
     window: &Window,
     image: &[usize],
     channels: usize,
