@@ -168,14 +168,17 @@ impl EvalOp for BlockProduct {
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let weights = self.weights.as_deref();
-        let weights = weights.context("a product with blocks without its weights")?;
+        let weights = weights.context("a block-wise product has no weights attached")?;
         let input = args_1!(inputs);
         let mut shape: TVec<usize> = input.shape().into();
         let plain = input.try_as_plain_ram()?;
         let rows = plain.as_slice::<f32>()?;
         match shape.last_mut() {
             Some(last) if *last == weights.depth() => *last = weights.columns(),
-            _ => bail!("{shape:?} is to be multiplied by {} rows", weights.depth()),
+            _ => bail!(
+                "the input {shape:?} does not fit a matrix of {} rows",
+                weights.depth()
+            ),
         }
         let count = rows.len() / weights.depth();
         let mut made = Tensor::zero::<f32>(&shape)?;
@@ -197,7 +200,10 @@ impl EvalOp for BlockProduct {
 impl TypedOp for BlockProduct {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let mut shape = inputs[0].shape.clone();
-        ensure!(shape.rank() > 0, "a number is multiplied by a matrix");
+        ensure!(
+            shape.rank() > 0,
+            "the left factor of a matrix product is a scalar"
+        );
         shape.set(shape.rank() - 1, self.columns.to_dim());
         Ok(tvec!(f32::fact(shape)))
     }
@@ -221,7 +227,7 @@ impl InferenceRulesOp for BlockProduct {
         solver.equals(&outputs[0].datum_type, f32::datum_type())?;
         solver.equals(&outputs[0].rank, &inputs[0].rank)?;
         solver.given(&inputs[0].rank, move |solver, rank| {
-            ensure!(rank > 0, "a number is multiplied by a matrix");
+            ensure!(rank > 0, "the left factor of a matrix product is a scalar");
             let last = rank as usize - 1;
             for axis in 0..last {
                 solver.equals(&outputs[0].shape[axis], &inputs[0].shape[axis])?;

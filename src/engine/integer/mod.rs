@@ -219,7 +219,7 @@ fn assemble(
     model.graph.sweep_around(watched);
     // `from_proto` sorts the nodes topologically.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
-        detail: format!("the integer regions don't fit the graph: {error}"),
+        detail: format!("the graph with integer regions is not valid: {error}"),
     })?;
     Ok(Fused {
         model,
@@ -255,10 +255,10 @@ fn integer_node(
             constant.shape.clone(),
         ),
         Operand::Reals(shape, _) => ("float32".to_owned(), shape.clone()),
-        Operand::Int16(name, wide) => {
+        Operand::Int16(name, int16) => {
             let value = ir.values.get(name);
             let shape = value.map(|value| value.shape.clone());
-            (wide.type_name().to_owned(), shape.unwrap_or_default())
+            (int16.type_name().to_owned(), shape.unwrap_or_default())
         }
         Operand::Int8(name, _) | Operand::Bytes(name) | Operand::Floats(name) => {
             let value = ir.values.get(name);
@@ -279,8 +279,8 @@ fn integer_node(
         region: Some(region),
         kernel: form,
         inputs,
-        output: match step.wide {
-            Some(wide) => wide.type_name().to_owned(),
+        output: match step.int16 {
+            Some(int16) => int16.type_name().to_owned(),
             None => type_name(output),
         },
         input_shapes,

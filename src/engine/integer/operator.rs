@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
 use super::pattern::{ElementKind, IrValue};
-use super::program::{OutputSlice, Program, RegionInput, StepClock};
+use super::program::{InstructionClock, OutputSlice, Program, RegionInput};
 
 /// Operator name in tract's graph; exported models never contain it.
 pub(in super::super) const OPERATOR: &str = "OctetIntegers";
@@ -41,7 +41,7 @@ impl RegionOperator {
     fn program(&self) -> TractResult<&Program> {
         self.program
             .as_deref()
-            .context("an integer region without its program")
+            .context("an integer region has no program attached")
     }
 
     /// Number of instructions in one run.
@@ -55,7 +55,7 @@ impl RegionOperator {
     pub(in super::super) fn run(
         &self,
         inputs: &[TValue],
-        clock: Option<StepClock>,
+        clock: Option<InstructionClock>,
     ) -> TractResult<TVec<TValue>> {
         let program = self.program()?;
         let mut plain = Vec::with_capacity(inputs.len());
@@ -69,7 +69,7 @@ impl RegionOperator {
                 DatumType::I8 => RegionInput::Bytes(as_bytes(view.as_slice::<i8>()?)),
                 DatumType::Bool => RegionInput::Bytes(bool_bytes(view.as_slice::<bool>()?)),
                 DatumType::F32 => RegionInput::Floats(view.as_slice::<f32>()?),
-                other => bail!("an integer region was given {other:?}"),
+                other => bail!("an integer region does not support inputs of type {other:?}"),
             });
         }
         let room = |(at, value): (usize, &IrValue)| {

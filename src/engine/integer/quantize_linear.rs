@@ -50,7 +50,7 @@ fn build(_context: &ParsingContext, node: &NodeProto, quantizes: bool) -> BuiltO
         5 if quantizes => DatumType::I16,
         0..=2 => DatumType::U8,
         other => bail!(
-            "{}: results of ONNX type {other} are not known here",
+            "{}: the output type {other} (ONNX numbering) is not supported",
             node.op_type
         ),
     };
@@ -65,7 +65,7 @@ fn build(_context: &ParsingContext, node: &NodeProto, quantizes: bool) -> BuiltO
 }
 
 impl LinearOperator {
-    fn made(&self, zero_point: Option<DatumType>) -> DatumType {
+    fn output_type(&self, zero_point: Option<DatumType>) -> DatumType {
         match self.quantizes {
             true => zero_point.unwrap_or(self.element),
             false => DatumType::F32,
@@ -74,13 +74,21 @@ impl LinearOperator {
 
     /// Maps the index of an element to the index of its scale. A tensor has `outer` × `channels` ×
     /// `inner` elements, with one scale per channel or per block of an axis.
-    fn place(&self, shape: &[usize], scales: &[usize]) -> TractResult<impl Fn(usize) -> usize> {
+    fn scale_index(
+        &self,
+        shape: &[usize],
+        scales: &[usize],
+    ) -> TractResult<impl Fn(usize) -> usize> {
         let count: usize = scales.iter().product();
         let (inner, size, block) = if count == 1 {
             (1, 1, 1)
         } else {
-            let axis = position(self.axis, shape.len())
-                .with_context(|| format!("the axis {} is none of {shape:?}", self.axis))?;
+            let axis = position(self.axis, shape.len()).with_context(|| {
+                format!(
+                    "the axis {} is out of range for the shape {shape:?}",
+                    self.axis
+                )
+            })?;
             let inner: usize = shape[axis + 1..].iter().product();
             let block = self.block.max(1);
             let per_axis = shape[axis].div_ceil(block);
@@ -92,7 +100,7 @@ impl LinearOperator {
             };
             ensure!(
                 count == wanted,
-                "{count} scales don't fit the shape {shape:?}"
+                "{count} scales do not fit the shape {shape:?}"
             );
             (inner.max(1), shape[axis].max(1), block)
         };
@@ -154,7 +162,7 @@ impl LinearOperator {
             (true, DatumType::I8, _) => quantized!(i8),
             (true, DatumType::U16, _) => quantized!(u16),
             (true, DatumType::I16, _) => quantized!(i16),
-            (true, other, _) => bail!("QuantizeLinear makes no {other:?} here"),
+            (true, other, _) => bail!("QuantizeLinear to {other:?} is not supported"),
             (false, _, DatumType::U8) => dequantized!(u8),
             (false, _, DatumType::I8) => dequantized!(i8),
             (false, _, DatumType::U16) => dequantized!(u16),
@@ -185,11 +193,11 @@ impl EvalOp for LinearOperator {
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let shape = inputs[0].shape().to_vec();
-        let place = self.place(&shape, inputs[1].shape())?;
+        let place = self.scale_index(&shape, inputs[1].shape())?;
         let scales = inputs[1].cast_to::<f32>()?;
         let scales = scales.try_as_plain_ram()?.as_slice::<f32>()?;
-        ensure!(!scales.is_empty(), "no scale");
-        let made = self.made(inputs.get(2).map(|z| z.datum_type()));
+        ensure!(!scales.is_empty(), "the scale is empty");
+        let made = self.output_type(inputs.get(2).map(|z| z.datum_type()));
         let zero_points: Vec<f32> = match inputs.get(2) {
             Some(given) => {
                 let given = given.cast_to::<f32>()?;
@@ -219,7 +227,7 @@ impl EvalOp for LinearOperator {
                 DatumType::I8 => (-128.0, 127.0),
                 DatumType::U16 => (0.0, 65535.0),
                 DatumType::I16 => (-32768.0, 32767.0),
-                other => bail!("QuantizeLinear makes no {other:?} here"),
+                other => bail!("QuantizeLinear to {other:?} is not supported"),
             };
             let given = inputs[0].cast_to::<f32>()?;
             let given = given.try_as_plain_ram()?.as_slice::<f32>()?;
@@ -250,7 +258,7 @@ impl EvalOp for LinearOperator {
 
 impl TypedOp for LinearOperator {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let made = self.made(inputs.get(2).map(|fact| fact.datum_type));
+        let made = self.output_type(inputs.get(2).map(|fact| fact.datum_type));
         Ok(tvec!(made.fact(inputs[0].shape.clone())))
     }
 

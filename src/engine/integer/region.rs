@@ -158,11 +158,11 @@ impl<'a> RegionPartition<'a> {
                     continue;
                 }
                 // The smaller part moves into the larger.
-                let (keep, gone) = match members[from].len() >= members[to].len() {
+                let (keep, absorbed) = match members[from].len() >= members[to].len() {
                     true => (from, to),
                     false => (to, from),
                 };
-                let moved = std::mem::take(&mut members[gone]);
+                let moved = std::mem::take(&mut members[absorbed]);
                 for &member in &moved {
                     self.part[member] = keep;
                 }
@@ -275,7 +275,7 @@ mod tests {
                     output,
                     more_outputs: Vec::new(),
                     quantization: Some(UNIT),
-                    wide: None,
+                    int16: None,
                     bounds: [0, 255],
                 });
             }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_reader_beside_the_way_cuts_nothing() {
+    fn a_float_reader_beside_the_path_splits_nothing() {
         let (graph, ir) = built(&[(true, vec![0]), (false, vec![1]), (true, vec![1])]);
         let found = regions(&graph, &ir, &["v1".to_owned()]);
         assert_eq!(found.len(), 1, "{found:?}");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_is_in_no_region() {
+    fn unused_steps_are_in_no_region() {
         let (graph, ir) = built(&[(true, vec![0]), (true, vec![0]), (true, vec![1])]);
         let found = regions(&graph, &ir, &[]);
         assert_eq!(found[0].steps, [0, 2], "{found:?}");
@@ -357,11 +357,9 @@ mod tests {
         let mut seen = HashSet::new();
         let once = |step: &usize| seen.insert(*step);
         if !waiting.is_empty() {
-            Err(format!(
-                "a cycle or a value that nobody hands out: {waiting:?}"
-            ))
+            Err(format!("a cycle or a missing value: {waiting:?}"))
         } else if !known.contains(&format!("v{}", nodes.len() - 1)) {
-            Err("nobody makes the output".into())
+            Err("the output is missing".into())
         } else if !found.iter().flat_map(|region| &region.steps).all(once) {
             Err("a step runs twice".into())
         } else {
@@ -370,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_through_what_was_joined_before() {
+    fn a_path_leads_through_merged_steps() {
         // v0 and v10 merge first. A float node leads from v1 to v10, another from v0 to v5.
         let [yes, no] = [true, false];
         let nodes = [

@@ -27,7 +27,7 @@ pub(super) fn widen(model: &mut Model) {
     let few: HashMap<usize, DataType> = (graph.nodes.iter().enumerate())
         .filter_map(|(index, node)| Some((index, hidden_sub_byte(graph, &uses, node)?)))
         .collect();
-    let wide = |tensor: &TensorProto| {
+    let widened_constant = |tensor: &TensorProto| {
         let (element, _) = widened(tensor.element().ok()?)?;
         let name = tensor.title();
         let read = |&(reader, slot): &(usize, usize)| {
@@ -41,7 +41,11 @@ pub(super) fn widen(model: &mut Model) {
         let shape = tensor.shape().ok()?;
         Some(TensorProto::from_raw(name, element, &shape, bytes.into()))
     };
-    let constants: Vec<TensorProto> = graph.initializers.iter().filter_map(wide).collect();
+    let constants: Vec<TensorProto> = graph
+        .initializers
+        .iter()
+        .filter_map(widened_constant)
+        .collect();
     for tensor in constants {
         graph.initializers.insert(tensor);
     }

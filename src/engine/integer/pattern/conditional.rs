@@ -41,7 +41,11 @@ fn conditional_operands(
     let condition = match reader.constant(name) {
         Some(tensor) => Operand::Constant(reader.quantized(name, tensor, TRUTH)?),
         None if reader.element(name) == Some(DataType::Bool) => Operand::Bytes(name.to_owned()),
-        None => return Err(format!("its condition {name} is not known to be Boolean")),
+        None => {
+            return Err(format!(
+                "the type of its condition {name} is not Boolean or not known"
+            ));
+        }
     };
     let mut operands = vec![condition];
     for at in [1, 2] {
@@ -58,14 +62,14 @@ fn conditional_operands(
         if let Operand::Reals(_, values) = operand
             && values.iter().any(endless)
         {
-            return Err(format!("{name} holds what no integer stands for"));
+            return Err(format!("its constant {name} has infinite or NaN values"));
         }
     }
     if operands[1..]
         .iter()
         .all(|operand| operand.value().is_none())
     {
-        return Err("both of its values are constants".into());
+        return Err("both of its values are constant".into());
     }
     Ok((Operation::Where, operands))
 }

@@ -62,7 +62,7 @@ impl Matcher<'_> {
         };
         match self.reader.element(reals) {
             Some(crate::onnx::schema::DataType::Float) => {}
-            _ => return Err(format!("{reals} is not known to be 32-bit floats")),
+            _ => return Err(format!("the type of {reals} is not float32 or not known")),
         }
         let byte = ElementKind::Byte {
             signed: quantization.signed,

@@ -50,7 +50,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Matched {
         "InstanceNormalization" | "GroupNormalization" => {
             normalization::image_normalization(node, reader, &shape)?
         }
-        other => return Err(format!("{other} has no integer form here")),
+        other => return Err(format!("{other} has no integer implementation")),
     };
     let count = |shape: &[usize]| shape.iter().product::<usize>();
     let kept = match &operation {
@@ -73,7 +73,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Matched {
     };
     if !kept {
         return Err(format!(
-            "its result {output:?} doesn't follow from its input {shape:?}"
+            "its output shape {output:?} does not follow from its input shape {shape:?}"
         ));
     }
     Ok((operation, vec![operand]))
@@ -85,11 +85,11 @@ pub(super) fn check_reals(
     inputs: &[Operand],
     end: &Destination,
 ) -> Result<(), Reason> {
-    let wide = |operand: &Operand| matches!(operand, Operand::Int16(..));
-    if !inputs.iter().any(wide) && !matches!(end, Destination::Int16 { .. }) {
+    let int16 = |operand: &Operand| matches!(operand, Operand::Int16(..));
+    if !inputs.iter().any(int16) && !matches!(end, Destination::Int16 { .. }) {
         return Ok(());
     }
-    let all = inputs.iter().all(wide);
+    let all = inputs.iter().all(int16);
     let known = match operation {
         Operation::MaxPool(_)
         | Operation::MinMax { .. }
@@ -107,13 +107,16 @@ pub(super) fn check_reals(
     };
     known.then_some(()).ok_or_else(|| {
         let name = operation.name();
-        format!("it is a {name} with 16 bits, which has no integer form here")
+        format!("a {name} with 16 bits has no integer implementation")
     })
 }
 
 pub(super) fn concat(node: &NodeProto, to: Option<Int8Quantization>, reader: &Reader) -> Matched {
     let output = reader.shape(slot_out(node)?)?;
-    let axis = axis(node.int("axis").ok_or("it names no axis")?, output.len())?;
+    let axis = axis(
+        node.int("axis").ok_or("its attribute axis is missing")?,
+        output.len(),
+    )?;
     let mut operands = Vec::new();
     let mut joined = 0;
     for name in node.input.iter().filter(|name| !name.is_empty()) {
@@ -121,7 +124,9 @@ pub(super) fn concat(node: &NodeProto, to: Option<Int8Quantization>, reader: &Re
         let fits = shape.len() == output.len()
             && (0..shape.len()).all(|a| a == axis || shape[a] == output[a]);
         if !fits {
-            return Err(format!("its input {name} {shape:?} doesn't fit {output:?}"));
+            return Err(format!(
+                "the shape {shape:?} of its input {name} does not fit the output shape {output:?}"
+            ));
         }
         joined += shape[axis];
         operands.push(match reader.operand_or_int16(name) {
@@ -134,10 +139,12 @@ pub(super) fn concat(node: &NodeProto, to: Option<Int8Quantization>, reader: &Re
         });
     }
     if operands.is_empty() || joined != output[axis] {
-        return Err(format!("its parts don't make {output:?}"));
+        return Err(format!(
+            "its inputs do not add up to the output shape {output:?}"
+        ));
     }
     if operands.iter().all(|operand| operand.value().is_none()) {
-        return Err("it joins constants".into());
+        return Err("all its inputs are constant".into());
     }
     Ok((Operation::Concat { axis }, operands))
 }
@@ -147,7 +154,7 @@ fn pooling(node: &NodeProto, shape: &[usize], output: &[usize]) -> Result<Operat
     let up = node.int("ceil_mode").unwrap_or(0) != 0;
     let channels = shape.get(1).copied().unwrap_or(0);
     if !windows::has_output(&window, shape, channels, output, false, up) {
-        return Err(format!("its window doesn't make {output:?} of {shape:?}"));
+        return Err(format!("its window does not map {shape:?} to {output:?}"));
     }
     if node.is("AveragePool") {
         return Ok(Operation::AveragePool {
@@ -156,7 +163,7 @@ fn pooling(node: &NodeProto, shape: &[usize], output: &[usize]) -> Result<Operat
         });
     }
     if node.output.get(1).is_some_and(|name| !name.is_empty()) {
-        return Err("its second result, the places, is asked for".into());
+        return Err("its second output, the indices, is used".into());
     }
     Ok(Operation::MaxPool(window))
 }
@@ -172,9 +179,9 @@ fn reduced_axes(
             .iter()
             .map(|&a| axis(a, rank))
             .collect::<Result<_, _>>()?,
-        _ if node.input_at(1).is_some() => return Err("its axes are no constant".into()),
+        _ if node.input_at(1).is_some() => return Err("its axes are not constant".into()),
         _ if node.int("noop_with_empty_axes").unwrap_or(0) != 0 => {
-            return Err("it does nothing".into());
+            return Err("it reduces no axis".into());
         }
         _ => (0..rank).collect(),
     };
@@ -184,7 +191,7 @@ fn reduced_axes(
         return Err("it has no axes".into());
     };
     if last - first + 1 != axes.len() {
-        return Err(format!("its axes are no neighbours, {axes:?}"));
+        return Err(format!("its axes {axes:?} are not adjacent"));
     }
     Ok(first..last + 1)
 }
@@ -201,7 +208,9 @@ pub(in super::super) fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..rank) {
-        return Err(format!("its order {given:?} is none of {rank} axes"));
+        return Err(format!(
+            "its perm {given:?} is not a permutation of {rank} axes"
+        ));
     }
     Ok(order)
 }
@@ -219,7 +228,9 @@ fn blocks(node: &NodeProto, shape: &[usize]) -> Result<Operation, Reason> {
             false => height.is_multiple_of(block) && width.is_multiple_of(block),
         };
     if !fits {
-        return Err(format!("blocks of {block} don't fit {shape:?}"));
+        return Err(format!(
+            "blocks of size {block} do not fit the shape {shape:?}"
+        ));
     }
     let order = match node.text("mode").unwrap_or("DCR") {
         "CRD" => BlockOrder::ChannelFirst,

@@ -17,7 +17,7 @@ pub(super) enum Destination {
     /// A 16-bit QuantizeLinear, possibly behind a Relu or Clip.
     Int16 {
         output: String,
-        wide: Int16Quantization,
+        int16: Int16Quantization,
         nodes: Vec<usize>,
     },
     /// Float readers, with the reason why the result is not quantized.
@@ -104,15 +104,15 @@ impl Matcher<'_> {
         }
         let floats = |reason: &str| Destination::Floats(reason.to_owned());
         if self.reader.is_observed(real) {
-            return floats("its result is an output of the model in float");
+            return floats("its result is a float output of the model");
         }
         let Some(reader) = self.reader.only_reader(real) else {
             return match self.reader.uses.consumers(real) {
                 [(reader, _)] => Destination::Floats(format!(
-                    "its result is read in float by {}",
+                    "its result is read as float by {}",
                     self.node(*reader).title()
                 )),
-                _ => floats("its result is read in float, or by several nodes"),
+                _ => floats("its result is read as float, or by several nodes"),
             };
         };
         let node = self.node(reader);
@@ -120,13 +120,13 @@ impl Matcher<'_> {
         if node.is("QuantizeLinear") {
             let output = node.output.first().map_or("", String::as_str);
             return match self.reader.quantization(node, output) {
-                Err(reason) => {
-                    Destination::Floats(format!("its result is no eight-bit integer: {reason}"))
-                }
-                Ok(_) => floats("its result is quantized in a way that is not known"),
+                Err(reason) => Destination::Floats(format!(
+                    "its result is not quantized to eight bits: {reason}"
+                )),
+                Ok(_) => floats("its result is quantized in an unsupported way"),
             };
         }
-        Destination::Floats(format!("its result is read in float by {title}"))
+        Destination::Floats(format!("its result is read as float by {title}"))
     }
 
     /// The QuantizeLinear behind a sequence of Relu and Clip nodes. Rounding is monotonic, so

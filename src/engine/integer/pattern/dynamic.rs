@@ -23,7 +23,11 @@ impl Reader<'_> {
         let signed = match self.element(name) {
             Some(DataType::Uint8) => false,
             Some(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is not known to be bytes")),
+            _ => {
+                return Err(format!(
+                    "the type of its input {name} is not int8 or uint8, or not known"
+                ));
+            }
         };
         Ok((Operand::Bytes(name.to_owned()), signed))
     }
@@ -36,7 +40,7 @@ impl Reader<'_> {
         let signed = match tensor.element() {
             Ok(DataType::Uint8) => false,
             Ok(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is no constant of bytes")),
+            _ => return Err(format!("its constant {name} is not int8 or uint8")),
         };
         // The parameters belong to the product.
         let quantization = Int8Quantization {
@@ -59,16 +63,18 @@ impl Reader<'_> {
             return Ok((Some(flip), None));
         };
         if self.shape(name)?.iter().product::<usize>() != 1 {
-            return Err(format!("its input has several zero points, {name}"));
+            return Err(format!("its input has several zero points ({name})"));
         }
         if let Some(tensor) = self.constant(name) {
             let zero = tensor.to_i64().map_err(|error| error.to_string())?;
-            let zero = zero.first().ok_or("it has an empty zero point")?;
+            let zero = zero.first().ok_or("its zero point is empty")?;
             return Ok((Some(*zero as u8 ^ flip), None));
         }
         match self.bytes(name)? {
             (operand, same) if same == signed => Ok((None, Some(operand))),
-            _ => Err(format!("the zero point {name} is of another type")),
+            _ => Err(format!(
+                "the zero point {name} has another type than the integers"
+            )),
         }
     }
 
@@ -143,7 +149,9 @@ impl Reader<'_> {
             // A vector contributes no column axis to the output.
             let last = Some(&count).filter(|_| columns.len() == 2);
             if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
-                return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
+                return Err(format!(
+                    "its factors {rows:?} and {columns:?} do not fit together"
+                ));
             }
             return Ok(IntegerFactors {
                 by: Multiplier::Matrix(weights),
@@ -172,16 +180,16 @@ impl Matcher<'_> {
         let input = slot(node, 0)?;
         let shape = self.reader.shape(input)?;
         if self.reader.element(input) != Some(DataType::Float) {
-            return Err(format!("{input} is not known to be 32-bit floats"));
+            return Err(format!("the type of {input} is not float32 or not known"));
         }
         if self.reader.constant(input).is_some() || shape.contains(&0) {
-            return Err("its input is a constant, or empty".into());
+            return Err("its input is constant or empty".into());
         }
         let [integers, scale, zero_point] = node.output.as_slice() else {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         };
         if node.output.iter().any(String::is_empty) {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         }
         let byte = ElementKind::Byte { signed: false };
         for (name, shape, kind) in [

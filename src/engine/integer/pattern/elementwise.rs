@@ -93,7 +93,7 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             match &root {
                 None => root = Some((operand, shape)),
                 Some((known, _)) if same(known, &operand) => {}
-                Some(_) => return Err("it has two inputs that differ".into()),
+                Some(_) => return Err("it depends on two different quantized values".into()),
             }
             continue;
         }
@@ -105,7 +105,7 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
         if !is_elementwise(node) {
             let what = node.operator();
             return Err(format!(
-                "its input comes in float, from {} ({what})",
+                "its input is float, from {} ({what})",
                 node.title()
             ));
         }
@@ -117,12 +117,10 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
                     .iter()
                     .all(|(i, _)| nodes.contains(i));
         if !inside {
-            return Err(format!("{value} is read in float elsewhere too"));
+            return Err(format!("{value} is also read as float by another node"));
         }
         if nodes.len() == LONGEST {
-            return Err(format!(
-                "more than {LONGEST} float operators stand in a row"
-            ));
+            return Err(format!("the chain has more than {LONGEST} float operators"));
         }
         nodes.push(index);
         open.splice(
@@ -130,9 +128,9 @@ pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand)
             node.input.iter().filter(|name| !name.is_empty()).cloned(),
         );
     }
-    let (operand, shape) = root.ok_or("it computes a constant")?;
+    let (operand, shape) = root.ok_or("it depends on constants only")?;
     if operand.value().is_none() || reader.shape(real)? != shape {
-        return Err("it is no function of one quantized value of its own shape".into());
+        return Err("it is not a function of one quantized value of its own shape".into());
     }
     Ok((nodes, operand))
 }
@@ -150,7 +148,7 @@ pub(super) fn table(
     reader: &Reader,
 ) -> Result<Operation, Reason> {
     let given: Vec<f32> = match operand {
-        Operand::Int16(_, wide) => (0..=u16::MAX).map(|q| wide.grid.real(q)).collect(),
+        Operand::Int16(_, int16) => (0..=u16::MAX).map(|q| int16.grid.real(q)).collect(),
         _ => {
             let from = operand.quantization().ok_or("its input is float")?;
             (0..=u8::MAX).map(|q| from.real(q)).collect()
@@ -163,10 +161,10 @@ pub(super) fn table(
             bounds,
             ..
         } => TableValues::bytes(reals, *quantization, *bounds),
-        Destination::Int16 { wide, .. } => TableValues::reals(reals, *wide),
+        Destination::Int16 { int16, .. } => TableValues::reals(reals, *int16),
         Destination::Floats(reason) => return Err(reason.clone()),
     };
-    table_merging::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
+    table_merging::operation(operand, &answers).ok_or_else(|| "its table has the wrong size".into())
 }
 
 /// Evaluates a chain of nodes on reals.
@@ -216,7 +214,8 @@ fn reals(
     };
     let model = Model::from_proto(ModelProto::of_graph(graph, reader.opset))
         .map_err(|error| error.to_string())?;
-    let sample = Tensor::new(vec![count], Values::F32(given)).ok_or("no table")?;
+    let sample =
+        Tensor::new(vec![count], Values::F32(given)).ok_or("its table has the wrong size")?;
     let outputs = Engine::new(model, Vec::new())
         .run(vec![sample; fed], |_, _| {}, || false)
         .map_err(|error| error.to_string())?;
@@ -224,7 +223,7 @@ fn reals(
     let values = values.filter(|values| values.len() == count);
     values
         .map(<[f32]>::to_vec)
-        .ok_or_else(|| "it makes no floats".into())
+        .ok_or_else(|| "its result is not float32".into())
 }
 
 /// Arithmetic of two quantized values, or of one and a constant. A side may also be the float
@@ -245,7 +244,7 @@ pub(super) fn binary(
         Some("Div") => None,
         Some("Max") => Some(Binary::Greatest),
         Some("Min") => Some(Binary::Least),
-        _ => return Err("it has no integer form of two values here".into()),
+        _ => return Err("it has no integer implementation for two values".into()),
     };
     let extreme = matches!(operator, Some(Binary::Greatest | Binary::Least));
     if node.input.len() != 2 && !(extreme && node.input.len() > 2) {
@@ -267,7 +266,7 @@ pub(super) fn binary(
         });
     }
     if operands.iter().all(|operand| operand.value().is_none()) {
-        return Err("it computes a constant".into());
+        return Err("it depends on constants only".into());
     }
     let bytes = operands
         .iter()
@@ -285,7 +284,7 @@ pub(super) fn check_broadcast(name: &str, shape: &[usize], output: &[usize]) -> 
     match shape.len() <= output.len() && along.all(|(a, b)| *a == 1 || a == b) {
         true => Ok(()),
         false => Err(format!(
-            "its input {name} {shape:?} doesn't spread to {output:?}"
+            "its input {name} of shape {shape:?} does not broadcast to {output:?}"
         )),
     }
 }
@@ -303,7 +302,7 @@ pub(super) fn slopes(
     let shape = reader.shape(input)?;
     let slopes = reader.per_channel(name, &shape, 1);
     let slopes = slopes.filter(|slopes| Some(&slopes.len()) == shape.get(1));
-    let slopes = slopes.ok_or("its slopes are not one for each channel")?;
+    let slopes = slopes.ok_or("it does not have one slope per channel")?;
     let table = |&slope: &f32| {
         let mut table = [0; 256];
         for (integer, entry) in (0..=255u8).zip(&mut table) {

@@ -17,35 +17,35 @@ impl Reader<'_> {
     fn hidden_int16(&self, integers: &str) -> Result<Int16Quantization, Reason> {
         let open = |why: &str| Err(format!("its 16-bit integers {integers} {why}"));
         let Some(maker) = self.uses.producer(integers) else {
-            return open("come from outside");
+            return open("are inputs of the graph");
         };
         let quantizer = &self.graph.nodes[maker];
         if !quantizer.is("QuantizeLinear") {
             return open(&format!("come from {}", quantizer.title()));
         }
         if self.refused.contains(&maker) {
-            return open("are not kept in a region");
+            return open("failed to compile in a region");
         }
         let real = weighted_products::slot(quantizer, 0)?;
         if self.element(real) != Some(DataType::Float) {
-            return open("are made of other than 32-bit floats");
+            return open("are not quantized from float32");
         }
         self.shape(real)?;
-        let wide = self.int16_parameters(quantizer)?;
+        let int16 = self.int16_parameters(quantizer)?;
         if self.is_observed(integers) {
-            return open("are seen outside");
+            return open("are watched or an output of the graph");
         }
         for &(reader, slot) in self.uses.consumers(integers) {
             let node = &self.graph.nodes[reader];
             let same = slot == 0
                 && node.is("DequantizeLinear")
                 && !self.refused.contains(&reader)
-                && self.int16_parameters(node)? == wide;
+                && self.int16_parameters(node)? == int16;
             if !same {
                 return open(&format!("are read by {}", node.title()));
             }
         }
-        Ok(wide)
+        Ok(int16)
     }
 
     /// The 16-bit operand behind a real value.
@@ -87,14 +87,14 @@ impl Matcher<'_> {
         match self.int16_quantizer(next)? {
             Destination::Int16 {
                 output,
-                wide,
+                int16,
                 mut nodes,
             } => {
                 nodes.push(clamp);
-                let wide = wide.between(low, high);
+                let int16 = int16.between(low, high);
                 Some(Destination::Int16 {
                     output,
-                    wide,
+                    int16,
                     nodes,
                 })
             }
@@ -108,7 +108,7 @@ impl Matcher<'_> {
         let output = node.output.first().filter(|_| node.is("QuantizeLinear"))?;
         Some(Destination::Int16 {
             output: output.clone(),
-            wide: self.reader.hidden_int16(output).ok()?,
+            int16: self.reader.hidden_int16(output).ok()?,
             nodes: vec![reader],
         })
     }
@@ -125,7 +125,7 @@ impl Matcher<'_> {
             weighted_products::slot_out(node)?,
         );
         let integers = if quantizes { output } else { input };
-        let wide = self.reader.hidden_int16(integers)?;
+        let int16 = self.reader.hidden_int16(integers)?;
         let shape = self.reader.shape(input)?;
         for name in [input, output] {
             let value = IrValue {
@@ -138,11 +138,11 @@ impl Matcher<'_> {
             true => (Operation::RoundToInt16, Operand::Floats(input.to_owned())),
             false => (
                 Operation::Int16ToFloats,
-                Operand::Int16(input.to_owned(), wide),
+                Operand::Int16(input.to_owned(), int16),
             ),
         };
         let step = self.step(vec![index], operation, vec![operand], output);
-        step.wide = quantizes.then_some(wide);
+        step.int16 = quantizes.then_some(int16);
         Ok(())
     }
 }

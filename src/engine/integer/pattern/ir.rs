@@ -62,7 +62,7 @@ pub(in super::super) struct Step {
     /// Quantization of the output's bytes; `None` for reals.
     pub(in super::super) quantization: Option<Int8Quantization>,
     /// Quantization of an output with 16 bits, which is stored as reals.
-    pub(in super::super) wide: Option<Int16Quantization>,
+    pub(in super::super) int16: Option<Int16Quantization>,
     /// Bounds of the output's integers: a fused Relu or Clip.
     pub(in super::super) bounds: [u8; 2],
 }
@@ -117,7 +117,7 @@ impl Operand {
     /// Real value of one integer step; 1 for floats.
     pub(in super::super) fn scale(&self) -> f32 {
         match self {
-            Operand::Int16(_, wide) => wide.grid.scale,
+            Operand::Int16(_, int16) => int16.grid.scale,
             _ => self.quantization().map_or(1.0, |q| q.scale),
         }
     }
@@ -244,7 +244,7 @@ pub(in super::super) enum Operation {
     },
     /// A batched matrix product of two values.
     BatchedProduct {
-        stacks: MatrixBatch,
+        batch: MatrixBatch,
         /// True for each factor that is transposed.
         transposed: [bool; 2],
         /// In units of the product of both scales; may be empty.
@@ -351,31 +351,31 @@ impl Operation {
             Operation::Convolution { .. } => "convolution",
             Operation::Product { .. } => "product with weights",
             Operation::BatchedProduct { .. } => "product of two values",
-            Operation::DynamicQuantize => "quantize by its own range",
+            Operation::DynamicQuantize => "dynamic quantization",
             Operation::IntegerProduct(sums) if matches!(sums.by, Multiplier::Image(..)) => {
-                "convolution by a measured range"
+                "dynamically quantized convolution"
             }
-            Operation::IntegerProduct(_) => "product by a measured range",
+            Operation::IntegerProduct(_) => "dynamically quantized product",
             Operation::Binary(_) => "arithmetic of two values",
             Operation::Reals(_) => "arithmetic on 16 bits",
-            Operation::Where => "choice",
+            Operation::Where => "where",
             Operation::Table(_) => "table",
             Operation::RealTable(_) => "table to 16 bits",
             Operation::WideTable(_) => "table of 16 bits",
             Operation::WideToBytes(_) => "table from 16 bits",
-            Operation::ChannelTables(_) => "table for each channel",
-            Operation::Concat { .. } => "join",
+            Operation::ChannelTables(_) => "per-channel table",
+            Operation::Concat { .. } => "concat",
             Operation::MaxPool(_) => "maximum pooling",
             Operation::AveragePool { .. } => "average pooling",
             Operation::Mean { sum: false, .. } => "mean",
             Operation::Mean { sum: true, .. } => "sum",
-            Operation::MinMax { least: false, .. } => "greatest",
-            Operation::MinMax { least: true, .. } => "least",
+            Operation::MinMax { least: false, .. } => "maximum",
+            Operation::MinMax { least: true, .. } => "minimum",
             Operation::Resize { .. } => "linear resize",
             Operation::Select { .. } => "selection",
             Operation::Transpose(_) => "transpose",
             Operation::Reshape => "reshape",
-            Operation::DepthSpace { .. } => "regrouping",
+            Operation::DepthSpace { .. } => "depth/space",
             Operation::Softmax { .. } => "softmax",
             Operation::Normalize(_) => "normalization",
         }

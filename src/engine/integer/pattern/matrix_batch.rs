@@ -10,7 +10,7 @@ pub(super) fn matrix_batch(
     right: &[usize],
     output: &[usize],
 ) -> Result<MatrixBatch, Reason> {
-    let other = || format!("its factors {left:?} and {right:?} are no matrices that fit");
+    let other = || format!("its factors {left:?} and {right:?} are not matrices that fit together");
     let (before, [rows, depth]) = match left {
         [depth] => (&[][..], [1, *depth]),
         [before @ .., rows, depth] => (before, [*rows, *depth]),
@@ -27,10 +27,10 @@ pub(super) fn matrix_batch(
     made.extend(Some(rows).filter(|_| left.len() > 1));
     made.extend(Some(columns).filter(|_| right.len() > 1));
     if made != output {
-        return Err(format!("its result has the shape {output:?}, not {made:?}"));
+        return Err(format!("its output has the shape {output:?}, not {made:?}"));
     }
     if depth == 0 || made.contains(&0) {
-        return Err("it sums up nothing, or makes nothing".into());
+        return Err("its factors or its output are empty".into());
     }
     let count = stack.iter().product();
     let place = |at| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stacks_are_spread_over_each_other() {
+    fn batches_broadcast() {
         let found = matrix_batch(&[2, 1, 4, 5], &[3, 5, 6], &[2, 3, 4, 6]).unwrap();
         assert_eq!(found.sizes, [4, 5, 6]);
         let places = [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]];
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_a_reason() {
+    fn a_mismatch_is_a_reason() {
         for (left, right, output) in [
             (&[4, 5][..], &[6, 5][..], &[4, 5][..]),
             (&[2, 4, 5], &[3, 5, 6], &[2, 4, 6]),

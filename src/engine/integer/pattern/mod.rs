@@ -87,8 +87,8 @@ pub(super) fn build_ir(
             continue;
         }
         let reason = reasons.remove(&index).unwrap_or_else(|| match scope {
-            Scope::Integers => "it has no integer form here".into(),
-            Scope::Defined => "the model was asked to run in float".into(),
+            Scope::Integers => "it has no integer implementation".into(),
+            Scope::Defined => "the model runs in float by request".into(),
         });
         ir.floats.push((index, reason));
     }
@@ -116,11 +116,11 @@ impl<'a> Matcher<'a> {
         }
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
         let found = match node.op_type.as_deref().unwrap_or_default() {
-            _ if !own => Err("it is not an operator of ONNX itself".into()),
+            _ if !own => Err("it is not a standard ONNX operator".into()),
             "DynamicQuantizeLinear" => self.dynamic_quantize(index),
             "MatMulInteger" | "ConvInteger" => self.integer_product(index),
             _ if self.scope == Scope::Defined => return,
-            OPERATOR => Err("it multiplies floats by a matrix in blocks".into()),
+            OPERATOR => Err("it multiplies floats by a block-wise quantized matrix".into()),
             "QuantizeLinear" | "DequantizeLinear" => return,
             "Split" => self.split(index),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => self.product(index),
@@ -153,7 +153,7 @@ impl<'a> Matcher<'a> {
             | "GroupNormalization"
             | "Identity" => self.moved(index),
             _ if elementwise::is_elementwise(node) => self.elementwise(index),
-            _ => Err("it has no integer form here".into()),
+            _ => Err("it has no integer implementation".into()),
         };
         if let Err(reason) = found {
             self.reasons.insert(index, reason);
@@ -194,7 +194,7 @@ impl<'a> Matcher<'a> {
         else {
             return match end {
                 Destination::Floats(reason) => Err(reason),
-                _ => Err("it ends in integers".into()),
+                _ => Err("its output has 16 bits".into()),
             };
         };
         let (operation, inputs) =
@@ -317,7 +317,7 @@ impl<'a> Matcher<'a> {
                 .insert(value.to_owned(), IrValue { shape, kind });
         }
         let mut nodes = vec![index];
-        let (output, quantization, wide, bounds) = match end {
+        let (output, quantization, int16, bounds) = match end {
             Destination::Int8 {
                 output,
                 quantization,
@@ -329,11 +329,11 @@ impl<'a> Matcher<'a> {
             }
             Destination::Int16 {
                 output,
-                wide,
+                int16,
                 nodes: more,
             } => {
                 nodes.extend(more);
-                (output, None, Some(wide), [0, 255])
+                (output, None, Some(int16), [0, 255])
             }
             Destination::Floats(_) => (real.to_owned(), None, None, [0, 255]),
         };
@@ -342,7 +342,7 @@ impl<'a> Matcher<'a> {
             .values
             .insert(output.clone(), IrValue { shape, kind });
         let step = self.step(nodes, operation, inputs, &output);
-        (step.quantization, step.wide, step.bounds) = (quantization, wide, bounds);
+        (step.quantization, step.int16, step.bounds) = (quantization, int16, bounds);
         Ok(())
     }
 
@@ -368,7 +368,7 @@ impl<'a> Matcher<'a> {
             output: output.to_owned(),
             more_outputs: Vec::new(),
             quantization: None,
-            wide: None,
+            int16: None,
             bounds: [0, 255],
         };
         let at = self.ir.steps.len();

@@ -14,7 +14,7 @@ pub(super) fn layer_normalization(
 ) -> Result<Operation, Reason> {
     let axis = axis(node.int("axis").unwrap_or(-1), shape.len())?;
     if node.output.iter().skip(1).any(|name| !name.is_empty()) {
-        return Err("its mean or deviation is asked for".into());
+        return Err("its output for the mean or deviation is used".into());
     }
     let length: usize = shape[axis..].iter().product();
     // An equal count of values could also belong to another axis.
@@ -44,7 +44,7 @@ pub(super) fn image_normalization(
     let pixels: usize = plane.iter().product();
     let length = channels / groups * pixels;
     if length == 0 {
-        return Err("it normalizes nothing".into());
+        return Err("its input is empty".into());
     }
     // Before opset 21 there was one scale per group.
     let (count, each) = match node.is("GroupNormalization") && reader.opset < 21 {
@@ -66,11 +66,11 @@ fn normalized(
         let name = slot(node, at)?;
         let (given, values) = reader
             .reals(name)
-            .ok_or_else(|| format!("its {what} is no constant"))?;
+            .ok_or_else(|| format!("its {what} is not constant"))?;
         match fits(&given) {
             true => Ok(values),
             false => Err(format!(
-                "its {what} has the shape {given:?}, which doesn't fit"
+                "its {what} has the shape {given:?}, which does not fit"
             )),
         }
     };

@@ -12,7 +12,7 @@ use super::reader::Reason;
 const MOST: i64 = i32::MAX as i64;
 
 /// Reason for the fallback.
-const OVERFLOW: &str = "its sums can go beyond 32 bits";
+const OVERFLOW: &str = "its accumulators can exceed 32 bits";
 
 /// Maximum distance of the operand's integers from its zero point.
 fn distance(operand: &Operand) -> i64 {
@@ -161,7 +161,7 @@ pub(super) fn check_pair(
     bias: &[i32],
 ) -> Result<(), Reason> {
     if let [Operand::Int16(..), Operand::Int16(..)] = [left, right] {
-        return Err("it multiplies two values of 16 bits, which floats do faster".into());
+        return Err("a product of two 16-bit values is faster in float".into());
     }
     let depth = i64::try_from(depth).unwrap_or(MOST);
     let offsets = bias.iter().map(|&bias| i64::from(bias).abs());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bias_far_beyond_a_bound_leaves_room_for_the_products() {
+    fn a_bias_far_outside_the_bounds_is_replaced() {
         const NEAR: i32 = i32::MAX - 100;
         // `steps` is one output step in units of the accumulator; `bounds` are those of the Relu.
         let fitted = |bias: [i32; 2], factor: f32, steps: f32, bounds: [u8; 2], floats: bool| {

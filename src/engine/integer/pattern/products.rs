@@ -48,7 +48,7 @@ impl Matcher<'_> {
                     | Operation::Product { .. }
                     | Operation::BatchedProduct { .. }
             );
-            product && step.output == name && step.quantization.is_none() && step.wide.is_none()
+            product && step.output == name && step.quantization.is_none() && step.int16.is_none()
         })
     }
 

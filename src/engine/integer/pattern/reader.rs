@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
             Some(tensor) => tensor.shape().ok(),
             None => self.types.get(value).and_then(known_shape),
         };
-        found.ok_or_else(|| format!("the shape of {value} is only known when the model has run"))
+        found.ok_or_else(|| format!("the shape of {value} is not known before the run"))
     }
 
     pub(super) fn element(&self, value: &str) -> Option<DataType> {
@@ -124,10 +124,12 @@ impl<'a> Reader<'a> {
     fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
         let title = node.title();
         let [scale] = self.numbers(node, 1)?[..] else {
-            return Err(format!("{title} has a scale for each channel"));
+            return Err(format!("{title} has one scale per channel"));
         };
         if !(scale.is_normal() && scale > 0.0) {
-            return Err(format!("the scale of {title} is {scale}"));
+            return Err(format!(
+                "the scale of {title} is {scale}, not a positive number"
+            ));
         }
         let element = self
             .zero_point_type(node)
@@ -143,7 +145,7 @@ impl<'a> Reader<'a> {
                         values.len()
                     ));
                 }
-                _ => return Err(format!("the zero point of {title} is no constant")),
+                _ => return Err(format!("the zero point of {title} is not constant")),
             },
         };
         Ok((scale, element, zero_point))
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
         let name = node.input_at(slot).unwrap_or_default();
         self.constant(name)
             .and_then(|tensor| tensor.to_f32().ok())
-            .ok_or_else(|| format!("the scale of {} is no constant of floats", node.title()))
+            .ok_or_else(|| format!("the scale of {} is not a float constant", node.title()))
     }
 
     /// The DequantizeLinear that produces a real value.
@@ -261,7 +263,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<i32>, Reason> {
         let (shape, values) = self
             .reals(real)
-            .ok_or_else(|| format!("its bias {real} is no constant"))?;
+            .ok_or_else(|| format!("its bias {real} is not constant"))?;
         // An equal count of values could also belong to the row axis.
         if !(values.len() == 1 || is_row(&shape, channels)) {
             return Err(format!(
@@ -281,7 +283,7 @@ impl<'a> Reader<'a> {
                 };
                 let fits = steps.abs() <= f64::from(i32::MAX);
                 fits.then_some(steps as i32)
-                    .ok_or_else(|| "its bias is too large for 32-bit sums".to_owned())
+                    .ok_or_else(|| "its bias does not fit into 32 bits".to_owned())
             })
             .collect()
     }

@@ -89,11 +89,11 @@ pub(super) fn merge(steps: &mut [Step]) {
 /// The operation for a function; `None` if the table has another size than its operand needs.
 pub(super) fn operation(of: &Operand, answers: &TableValues) -> Option<Operation> {
     Some(match (of, answers) {
-        (Operand::Int16(_, wide), TableValues::Bytes(bytes)) => {
-            Operation::WideToBytes(Arc::new(WideTable::new(wide.grid, bytes.clone()).ok()?))
+        (Operand::Int16(_, int16), TableValues::Bytes(bytes)) => {
+            Operation::WideToBytes(Arc::new(WideTable::new(int16.grid, bytes.clone()).ok()?))
         }
-        (Operand::Int16(_, wide), TableValues::Reals(reals)) => {
-            Operation::WideTable(Arc::new(WideTable::new(wide.grid, reals.clone()).ok()?))
+        (Operand::Int16(_, int16), TableValues::Reals(reals)) => {
+            Operation::WideTable(Arc::new(WideTable::new(int16.grid, reals.clone()).ok()?))
         }
         (_, TableValues::Bytes(bytes)) => Operation::Table(bytes.clone().try_into().ok()?),
         (_, TableValues::Reals(reals)) => Operation::RealTable(reals.clone().try_into().ok()?),
@@ -152,14 +152,14 @@ fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
             [integer] => TableSide::Number(constant.quantization.real(integer)),
             _ => return None,
         },
-        Operand::Int16(name, wide) => match known.get(name).map(Arc::as_ref) {
+        Operand::Int16(name, int16) => match known.get(name).map(Arc::as_ref) {
             Some(TableFunction {
                 of,
                 answers: TableValues::Reals(reals),
             }) => TableSide::Of(of.clone(), reals.clone()),
             Some(_) => return None,
             None => {
-                let reals = (0..=u16::MAX).map(|integer| wide.grid.real(integer));
+                let reals = (0..=u16::MAX).map(|integer| int16.grid.real(integer));
                 TableSide::Of(operand.clone(), reals.collect())
             }
         },
@@ -182,9 +182,9 @@ fn common_operand(
     known: &TableFunctions,
 ) -> Option<(Operand, Vec<(f32, f32)>)> {
     // Without an earlier table, arithmetic on 16 bits is faster than a lookup.
-    let wide = |operand: &Operand| matches!(operand, Operand::Int16(..));
+    let int16 = |operand: &Operand| matches!(operand, Operand::Int16(..));
     let made = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
-    if [left, right].into_iter().any(wide) && ![left, right].into_iter().any(made) {
+    if [left, right].into_iter().any(int16) && ![left, right].into_iter().any(made) {
         return None;
     }
     let pairs = |left: Vec<f32>, right: Vec<f32>| left.into_iter().zip(right).collect();
@@ -207,8 +207,8 @@ fn common_operand(
 
 /// Converts reals to the output type of a step.
 fn to_output(step: &Step, reals: impl Iterator<Item = f32>) -> Option<TableValues> {
-    match step.wide {
-        Some(wide) => Some(TableValues::reals(reals, wide)),
+    match step.int16 {
+        Some(int16) => Some(TableValues::reals(reals, int16)),
         None => Some(TableValues::bytes(reals, step.quantization?, step.bounds)),
     }
 }

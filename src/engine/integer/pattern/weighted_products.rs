@@ -45,7 +45,7 @@ pub(super) fn groups(node: &NodeProto) -> Result<usize, Reason> {
     usize::try_from(node.int("group").unwrap_or(1))
         .ok()
         .filter(|&groups| groups > 0)
-        .ok_or_else(|| "its number of groups is no positive number".into())
+        .ok_or_else(|| "its number of groups is not positive".into())
 }
 
 /// Window and number of output channels of a convolution.
@@ -59,7 +59,7 @@ pub(super) fn window(
     let image = reader.shape(slot(node, 0)?)?;
     if weight.len() != image.len() || !matches!(image.len(), 3 | 4) {
         return Err(format!(
-            "its image has {} axes and its weight {}: 3 or 4 are known here",
+            "its image has {} axes and its weight {}; only 3 or 4 are supported",
             image.len(),
             weight.len()
         ));
@@ -73,12 +73,12 @@ pub(super) fn window(
     let whole = channels.is_multiple_of(groups) && inputs.is_multiple_of(groups);
     if inputs != image[1] || !whole || groups > inputs.max(1) {
         return Err(format!(
-            "its weight {weight:?} in {groups} groups doesn't fit its image {image:?}"
+            "its weight {weight:?} with {groups} groups does not fit its image {image:?}"
         ));
     }
     if !windows::has_output(&window, &image, channels, &output, transposed, false) {
         return Err(format!(
-            "its result has the shape {output:?}, which its window doesn't make"
+            "its output shape {output:?} does not follow from its window"
         ));
     }
     Ok((window, channels))
@@ -93,15 +93,17 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Matched {
     let matrix = |name: &str, transposed: bool| match reader.shape(name)?[..] {
         [a, b] if transposed => Ok([b, a]),
         [a, b] => Ok([a, b]),
-        _ => Err(format!("its factor {name} is no matrix")),
+        _ => Err(format!("its factor {name} is not a matrix")),
     };
     let (rows, columns) = (matrix(input, transposed)?, matrix(real, columns_first)?);
     if rows[1] != columns[0] {
-        return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
+        return Err(format!(
+            "its factors {rows:?} and {columns:?} do not fit together"
+        ));
     }
     let factor = node.float("alpha").unwrap_or(1.0);
     if !factor.is_normal() {
-        return Err(format!("its alpha is {factor}"));
+        return Err(format!("its alpha {factor} is not supported"));
     }
     let by = f64::from(node.float("beta").unwrap_or(1.0)) / f64::from(factor);
     let bias = |scales: &[f32]| match node.input_at(2) {
@@ -112,12 +114,12 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Matched {
         Ok(weights) => weights,
         Err(reason) => {
             let other = reader.operand_or_int16(real).map_err(|_| reason)?;
-            let stacks = matrix_batch(&rows, &columns, &reader.shape(slot_out(node)?)?)?;
+            let batch = matrix_batch(&rows, &columns, &reader.shape(slot_out(node)?)?)?;
             let bias = bias(&[other.scale()])?;
             overflow::check_pair([&operand, &other], rows[1], &bias)?;
             let transposed = [transposed, columns_first];
             let operation = Operation::BatchedProduct {
-                stacks,
+                batch,
                 transposed,
                 bias,
                 factor,
@@ -144,7 +146,9 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Matched {
     let matrix = matches!(shape.len(), 1 | 2) && !rows.is_empty();
     if let Some(weights) = reader.weights(right, 1).ok().filter(|_| matrix) {
         if rows.last() != Some(&weights.shape[0]) {
-            return Err(format!("its factors {rows:?} and {shape:?} don't fit"));
+            return Err(format!(
+                "its factors {rows:?} and {shape:?} do not fit together"
+            ));
         }
         let operation = Operation::Product {
             weights,
@@ -156,10 +160,10 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Matched {
         return Ok((operation, vec![first]));
     }
     let second = reader.operand_or_int16(right)?;
-    let stacks = matrix_batch(&rows, &shape, &reader.shape(slot_out(node)?)?)?;
-    overflow::check_pair([&first, &second], stacks.sizes[1], &[])?;
+    let batch = matrix_batch(&rows, &shape, &reader.shape(slot_out(node)?)?)?;
+    overflow::check_pair([&first, &second], batch.sizes[1], &[])?;
     let operation = Operation::BatchedProduct {
-        stacks,
+        batch,
         transposed: [false; 2],
         bias: Vec::new(),
         factor: 1.0,
@@ -190,12 +194,12 @@ pub(super) fn normalization(
         let found = reader.reals(name).map(|(_, values)| values);
         found
             .filter(|values| values.len() == channels)
-            .ok_or_else(|| format!("{name} is no constant of {channels} values"))
+            .ok_or_else(|| format!("{name} is not a constant of {channels} values"))
     };
     let (scale, shift, mean, variance) = (numbers(1)?, numbers(2)?, numbers(3)?, numbers(4)?);
     let training = node.int("training_mode").unwrap_or(0) != 0;
     if training || node.output.iter().skip(1).any(|name| !name.is_empty()) {
-        return Err("it is in training".into());
+        return Err("it is in training mode".into());
     }
     let epsilon = node.float("epsilon").unwrap_or(1e-5);
     let table = |channel: usize| {

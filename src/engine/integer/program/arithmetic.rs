@@ -315,7 +315,7 @@ mod tests {
     use super::repeats;
 
     #[test]
-    fn a_side_repeats_as_a_whole_or_is_written_out() {
+    fn a_side_repeats_as_a_whole_or_is_materialized() {
         for (sizes, output, each) in [
             (&[2, 3, 4][..], &[2, 3, 4][..], Some(1)),
             (&[1, 1, 4], &[2, 3, 4], Some(1)),

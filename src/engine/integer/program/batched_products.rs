@@ -16,7 +16,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<(), Error> {
         let (
             Operation::BatchedProduct {
-                stacks,
+                batch,
                 transposed,
                 bias,
                 factor,
@@ -33,11 +33,11 @@ impl<'a> Compiler<'a> {
             let factors = AccumulatorScales {
                 scales: &[right.scale],
                 other: *factor,
-                columns: stacks.sizes[2],
+                columns: batch.sizes[2],
             };
             let to = step.quantization.map(|to| target(to, step.bounds));
             let work = Work::BatchedProduct {
-                stacks: stacks.clone(),
+                batch: batch.clone(),
                 bias: bias(),
                 zero_points: [left.zero_point, right.zero_point],
                 epilogue: factors.epilogue(step, &[left.scale], to),
@@ -52,7 +52,7 @@ impl<'a> Compiler<'a> {
                 for right in &right {
                     let weight = left.weight * right.weight;
                     let work = Work::BatchedProduct {
-                        stacks: stacks.clone(),
+                        batch: batch.clone(),
                         // Added once, in the product whose unit is that of the accumulator.
                         bias: bias().filter(|_| weight == 1.0),
                         zero_points: [left.zero_point, right.zero_point],
@@ -73,9 +73,9 @@ impl<'a> Compiler<'a> {
             self.finish_reals(step, MemoryLayout::Plain, made, output);
             return Ok(());
         };
-        if let Some(wide) = step.wide {
+        if let Some(int16) = step.int16 {
             made = self.add(
-                Work::RoundToGrid(wide.grid),
+                Work::RoundToGrid(int16.grid),
                 vec![made],
                 BufferElement::Float,
                 output,

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_lies_outside_unless_it_is_read_again_or_leaves_twice() {
+    fn an_output_is_placed_directly_unless_it_is_read_again_or_returned_twice() {
         let copy = |from: InputSource, output: usize| Instruction {
             work: Work::Copy,
             inputs: vec![from],
@@ -153,7 +153,7 @@ mod tests {
         assert!(matches!(places[1], BufferLocation::Output(1)));
         let (BufferLocation::Arena(first), BufferLocation::Arena(second)) = (places[0], places[2])
         else {
-            panic!("an output that is wanted again has no place of its own");
+            panic!("an output that is read again must be in the arena");
         };
         // Both outputs live until the end.
         assert!(first + 10 <= second || second + 30 <= first);

@@ -28,7 +28,7 @@ pub(super) struct Compiler<'a> {
     pub(super) preferences: HashMap<&'a str, MemoryLayout>,
     step: usize,
     pub(super) form: Form,
-    pub(super) room: WinogradBudget,
+    pub(super) winograd_budget: WinogradBudget,
 }
 
 pub(super) fn scale(of: Int8Quantization) -> Scale {
@@ -66,7 +66,7 @@ impl<'a> Compiler<'a> {
             preferences: preferences(ir, region),
             step: 0,
             form: Form::best(),
-            room: WinogradBudget::FULL,
+            winograd_budget: WinogradBudget::FULL,
         };
         for (at, name) in region.inputs.iter().enumerate() {
             let source = InputSource::Input(at);
@@ -86,11 +86,11 @@ impl<'a> Compiler<'a> {
     }
 
     /// Lowers all steps.
-    pub(super) fn steps(&mut self, region: &'a Region) -> Result<(), (usize, Error)> {
+    pub(super) fn lower_all(&mut self, region: &'a Region) -> Result<(), (usize, Error)> {
         for (at, &index) in region.steps.iter().enumerate() {
             self.step = at;
             let step = &self.ir.steps[index];
-            self.compile(step).map_err(|error| (index, error))?;
+            self.lower(step).map_err(|error| (index, error))?;
         }
         Ok(())
     }

@@ -68,8 +68,8 @@ impl<'a> Compiler<'a> {
                 let weighted = self.rows(weights, MatrixLayout::DepthFirst, shape)?;
                 (RightFactor::Weights(weighted), MemoryLayout::Plain)
             }
-            Multiplier::Bytes(stacks, zero) => (
-                RightFactor::Bytes(stacks.clone(), *zero),
+            Multiplier::Bytes(batch, zero) => (
+                RightFactor::Bytes(batch.clone(), *zero),
                 MemoryLayout::Plain,
             ),
         };

@@ -62,7 +62,7 @@ fn to_sums(work: &Work, inputs: &[InputSlice], output: &mut [i32]) -> Result<(),
             kernels::to_channels_first,
         ),
         _ => Err(Error::Zero {
-            what: "the sums of what makes none",
+            what: "an instruction with int32 output",
         }),
     }
 }

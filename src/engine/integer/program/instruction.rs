@@ -216,7 +216,7 @@ pub(super) enum Work {
     DynamicProduct(Box<DynamicProduct>),
     /// A batched matrix product of two values.
     BatchedProduct {
-        stacks: MatrixBatch,
+        batch: MatrixBatch,
         bias: Option<Vec<i32>>,
         zero_points: [u8; 2],
         epilogue: ProductEpilogue,

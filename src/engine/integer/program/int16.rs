@@ -21,7 +21,7 @@ impl<'a> Compiler<'a> {
         operand: &'a Operand,
         layout: MemoryLayout,
     ) -> Result<[InputSource; 2], Error> {
-        let Operand::Int16(name, wide) = operand else {
+        let Operand::Int16(name, int16) = operand else {
             return Err(MISSING);
         };
         if let Some(planes) = self.planes.get(&(name.as_str(), layout)) {
@@ -30,7 +30,7 @@ impl<'a> Compiler<'a> {
         let source = self.fetch(name, layout)?;
         let shape = self.shape(name)?;
         let planes = [Plane::High, Plane::Low]
-            .map(|plane| self.bytes(Work::Plane(wide.grid, plane), vec![source.clone()], shape));
+            .map(|plane| self.bytes(Work::Plane(int16.grid, plane), vec![source.clone()], shape));
         self.planes.insert((name, layout), planes.clone());
         Ok(planes)
     }
@@ -44,14 +44,14 @@ impl<'a> Compiler<'a> {
         shape: &[usize],
     ) {
         let inputs = vec![reals];
-        match (step.quantization, step.wide) {
+        match (step.quantization, step.int16) {
             (Some(to), _) => {
                 let made = self.bytes(Work::Quantize(Some(scale(to))), inputs, shape);
                 self.finish_clamped(step, layout, made, shape);
             }
-            (None, Some(wide)) => {
+            (None, Some(int16)) => {
                 let made = self.add(
-                    Work::RoundToGrid(wide.grid),
+                    Work::RoundToGrid(int16.grid),
                     inputs,
                     BufferElement::Float,
                     shape,
@@ -108,7 +108,7 @@ impl<'a> Compiler<'a> {
         sides: Vec<(InputSource, usize)>,
         output: &[usize],
     ) -> Result<(), Error> {
-        let grid = step.wide.map(|wide| wide.grid);
+        let grid = step.int16.map(|int16| int16.grid);
         let mut left = sides.len();
         let made = sides.into_iter().reduce(|one, other| {
             left -= 1;
@@ -260,7 +260,7 @@ pub(super) fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) ->
             })
         }
         _ => Err(Error::Zero {
-            what: "the integer form of what makes floats",
+            what: "an instruction with byte output",
         }),
     }
 }
@@ -393,7 +393,7 @@ pub(super) fn to_floats(
             })
         }
         _ => Err(Error::Zero {
-            what: "the float form of an operation on integers",
+            what: "an instruction with float output",
         }),
     }
 }

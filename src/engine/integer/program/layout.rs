@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_an_axis_is_where_the_order_names_it() {
+    fn the_position_of_an_axis_agrees_with_the_order() {
         for rank in 1..6 {
             for layout in [MemoryLayout::Plain, MemoryLayout::ChannelsLast] {
                 for (place, &axis) in layout.order(rank).iter().enumerate() {
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pixel_or_one_channel_lies_the_same_in_both() {
+    fn one_pixel_or_one_channel_has_equal_layouts() {
         for (shape, same) in [
             (&[2, 3, 1, 1][..], true),
             (&[2, 1, 4, 5], true),

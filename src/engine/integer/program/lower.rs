@@ -8,7 +8,7 @@ use super::layout::{MemoryLayout, coincide, is_still};
 use crate::engine::integer::pattern::{Operand, Operation, Step, plane};
 
 impl<'a> Compiler<'a> {
-    pub(super) fn compile(&mut self, step: &'a Step) -> Result<(), Error> {
+    pub(super) fn lower(&mut self, step: &'a Step) -> Result<(), Error> {
         let first = step.inputs.first().ok_or(MISSING)?;
         let shape = self.shape_of(first)?;
         let output = self.shape(&step.output)?;
@@ -18,7 +18,7 @@ impl<'a> Compiler<'a> {
             .copied()
             .unwrap_or(MemoryLayout::Plain);
         let image = output.len() >= 3 && !coincide(output);
-        let on_reals = step.wide.is_some()
+        let on_reals = step.int16.is_some()
             || step
                 .inputs
                 .iter()

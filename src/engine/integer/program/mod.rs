@@ -47,7 +47,7 @@ pub(super) enum RegionInput<'a> {
 }
 
 /// Callback after each instruction, with the index of its step in the region.
-pub(super) type StepClock<'a> = &'a mut dyn FnMut(usize);
+pub(super) type InstructionClock<'a> = &'a mut dyn FnMut(usize);
 
 /// A compiled region.
 pub(in crate::engine) struct Program {
@@ -97,7 +97,7 @@ impl Program {
         };
         let last = region.steps.last().copied().unwrap_or(0);
         let mut compiler = Compiler::new(ir, region);
-        compiler.steps(region).map_err(refused)?;
+        compiler.lower_all(region).map_err(refused)?;
         let value = |name: &String| ir.values.get(name).cloned();
         let mut outputs = Vec::new();
         for name in &region.outputs {
@@ -144,7 +144,7 @@ impl Program {
         &self,
         given: &[RegionInput],
         made: &mut [OutputSlice],
-        mut clock: Option<StepClock>,
+        mut clock: Option<InstructionClock>,
     ) -> Result<(), Error> {
         self.check(given)?;
         self.check_outputs(made)?;
@@ -275,7 +275,7 @@ impl Program {
                 InputSource::Constant(constant) => InputSlice::Bytes(constant),
                 InputSource::Reals(reals) => InputSlice::Floats(reals),
                 source => slice(source).ok_or(Error::Zero {
-                    what: "an input of a step",
+                    what: "an input of an instruction",
                 })?,
             });
         }

@@ -133,8 +133,8 @@ pub(super) fn dynamic_product<T: Send>(
     let (given, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
     match &measured.by {
         RightFactor::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
-        RightFactor::Bytes(stacks, _) => pair(
-            stacks,
+        RightFactor::Bytes(batch, _) => pair(
+            batch,
             [given, bytes_of(inputs, 1)?],
             [zero, other],
             None,
@@ -291,37 +291,37 @@ pub(super) fn batched_product<T: Send>(
     sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
     let Work::BatchedProduct {
-        stacks,
+        batch,
         bias,
         zero_points,
         epilogue,
     } = work
     else {
         return Err(Error::Zero {
-            what: "the matrices of a product",
+            what: "the matrices of a batched product",
         });
     };
     let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
     let (bias, output) = (bias.as_deref(), (output, epilogue));
-    pair(stacks, given, *zero_points, bias, output, sink)
+    pair(batch, given, *zero_points, bias, output, sink)
 }
 
 /// The products of all pairs of matrices.
 fn pair<T: Send>(
-    stacks: &MatrixBatch,
+    batch: &MatrixBatch,
     [left, right]: [&[u8]; 2],
     zero_points: [u8; 2],
     bias: Option<&[i32]>,
     (output, epilogue): (&mut [T], &ProductEpilogue),
     sink: OutputConstructor<T>,
 ) -> Result<(), Error> {
-    let [rows, depth, columns] = stacks.sizes;
+    let [rows, depth, columns] = batch.sizes;
     // The second factor takes the role of weights, which are signed.
     let zeros = vec![(zero_points[1] ^ SIGN) as i8; columns];
     let each = rows * columns;
-    let cost = cost_of_product(stacks.places.len() * each * depth);
+    let cost = cost_of_product(batch.places.len() * each * depth);
     split_rows(output, each, cost, |part, output| {
-        let places = stacks.places.get(part).unwrap_or_default();
+        let places = batch.places.get(part).unwrap_or_default();
         for (&[a, b], output) in places.iter().zip(output.chunks_exact_mut(each.max(1))) {
             let signed: Vec<i8> = matrix(right, b, depth * columns)
                 .iter()

@@ -84,7 +84,7 @@ pub(super) fn to_bytes(
 ) -> Result<(), Error> {
     let CombinedOutput::Bytes(to) = product.to else {
         return Err(Error::Zero {
-            what: "the bytes of what makes reals",
+            what: "a product with byte output",
         });
     };
     combined(product, inputs, output, |[high, low], output| {
@@ -99,7 +99,7 @@ pub(super) fn to_floats(
 ) -> Result<(), Error> {
     let CombinedOutput::Reals(grid) = product.to else {
         return Err(Error::Zero {
-            what: "the reals of what makes bytes",
+            what: "a product with float output",
         });
     };
     combined(product, inputs, output, |[high, low], output| {

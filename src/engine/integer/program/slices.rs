@@ -38,7 +38,7 @@ impl OutputSlice<'_> {
 }
 
 const OTHER: Error = Error::Zero {
-    what: "the inputs of a kind that a kernel reads",
+    what: "an instruction's inputs of the expected type",
 };
 
 pub(super) fn floats_of<'a>(inputs: &[InputSlice<'a>], at: usize) -> Result<&'a [f32], Error> {

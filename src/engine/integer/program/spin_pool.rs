@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_called_again() {
+    fn a_worker_that_left_is_woken_again() {
         in_pool(2, || {
             with_pool(|| {
                 for _ in 0..3 {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_by_serves_the_next_program_too() {
+    fn workers_serve_the_next_program_too() {
         // Outside of rayon's pool, as on the page.
         let teams = std::thread::spawn(|| {
             [(); 2].map(|()| {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_called_ahead_serves_the_next_program() {
+    fn workers_woken_ahead_serve_the_next_program() {
         let there = std::thread::spawn(|| {
             wake_ahead(MIN_PARALLEL_COST);
             let awake = PREVIOUS_POOL
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_comes_out_where_the_work_was_given() {
+    fn a_panic_reaches_the_caller() {
         let ended = catch_unwind(|| {
             in_pool(2, || {
                 with_pool(|| run(8, |piece| assert!(piece != 5, "the fifth piece")));
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_inside_of_another_has_a_team_of_its_own() {
+    fn a_nested_program_has_its_own_pool() {
         let count = AtomicUsize::new(0);
         in_pool(2, || {
             with_pool(|| {

@@ -98,7 +98,7 @@ impl<'a> Compiler<'a> {
         } else {
             let to = plane_of(output);
             let best = Way::best(self.form, &of, window, [to.height, to.width]);
-            let way = self.room.way(best, values.len());
+            let way = self.winograd_budget.way(best, values.len());
             PackedConvolution::Dense(ConvWeights::pack((self.form, way), values, of, zeros)?)
         };
         Ok(WeightedProduct::Convolution(Box::new(ConvolutionBatch {
@@ -113,7 +113,7 @@ impl<'a> Compiler<'a> {
     /// Transposes a channels-last result to ONNX's layout.
     #[expect(
         clippy::wrong_self_convention,
-        reason = "channels go to the first axis, self to nothing"
+        reason = "NCHW is the target layout of the value, not a conversion of self"
     )]
     pub(super) fn to_nchw(
         &mut self,
@@ -148,11 +148,11 @@ impl<'a> Compiler<'a> {
             scale: operand.scale(),
         };
         let mut given = match operand {
-            Operand::Int16(_, wide) => {
+            Operand::Int16(_, int16) => {
                 let planes = [Plane::High, Plane::Low].into_iter();
                 let sources = planes.zip(self.planes(operand, layout)?);
                 sources
-                    .map(|(plane, source)| bytes(source, wide.grid.zero_of(plane), plane.weight()))
+                    .map(|(plane, source)| bytes(source, int16.grid.zero_of(plane), plane.weight()))
                     .collect()
             }
             _ => {
@@ -195,7 +195,7 @@ impl<'a> Compiler<'a> {
                         .map(|one| factors.epilogue(step, &[one.scale, one.weight], None)),
                     to: match to {
                         Some(to) => CombinedOutput::Bytes(to),
-                        None => CombinedOutput::Reals(step.wide.map(|wide| wide.grid)),
+                        None => CombinedOutput::Reals(step.int16.map(|int16| int16.grid)),
                     },
                 }))
             }
@@ -204,7 +204,7 @@ impl<'a> Compiler<'a> {
                 bias,
                 zero_point: only.zero_point,
                 epilogue: ProductEpilogue {
-                    rounding: step.wide.map(|wide| wide.grid),
+                    rounding: step.int16.map(|int16| int16.grid),
                     ..factors.epilogue(step, &[only.scale], to)
                 },
             },
@@ -248,7 +248,7 @@ impl<'a> Compiler<'a> {
         let given = self.byte_planes(first, lying, false)?;
         let mut made = self.product_of_planes(step, given, output, (bias, factors), weighted)?;
         let mut layout = lying;
-        if step.quantization.is_none() && step.wide.is_none() {
+        if step.quantization.is_none() && step.int16.is_none() {
             // Floats leave in ONNX's layout.
             made = self.to_nchw(made, BufferElement::Float, output)?;
             layout = MemoryLayout::Plain;
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_packed_for_tiles_while_there_is_room() {
+    fn weights_are_packed_for_winograd_within_the_budget() {
         let mut room = WinogradBudget(8 * 100);
         assert_eq!(room.way(Way::Winograd, 60), Way::Winograd);
         // Gathered convolutions use nothing of the budget.
