@@ -72,7 +72,7 @@ impl RegionOperator {
                 other => bail!("an integer region does not support inputs of type {other:?}"),
             });
         }
-        let room = |(at, value): (usize, &IrValue)| {
+        let allocate = |(at, value): (usize, &IrValue)| {
             let (datum, shape) = (datum(value), &value.shape);
             // SAFETY: the program writes every element of its outputs, or returns an error that
             // drops them unread. Numbers need no drop.
@@ -88,7 +88,7 @@ impl RegionOperator {
         let mut made = program
             .outputs()
             .enumerate()
-            .map(room)
+            .map(allocate)
             .collect::<TractResult<Vec<_>>>()?;
         let views = made.iter_mut().map(|tensor| {
             let datum = tensor.datum_type();

@@ -24,7 +24,7 @@ impl Matcher<'_> {
         overflow::fit_bias(&mut operation, &inputs, &end)?;
         let mut added = None;
         if matches!(end, Destination::Floats(_)) {
-            added = self.added(output, &mut operation, &inputs);
+            added = self.fused_bias(output, &mut operation, &inputs);
         }
         if let Some(add) = added {
             output = weighted_products::slot_out(self.node(add))?;
@@ -54,7 +54,12 @@ impl Matcher<'_> {
 
     /// Fuses the Add of a per-column constant as the product's bias. The Add must be the only
     /// reader of the product, and its sum must be quantized.
-    fn added(&self, real: &str, operation: &mut Operation, inputs: &[Operand]) -> Option<usize> {
+    fn fused_bias(
+        &self,
+        real: &str,
+        operation: &mut Operation,
+        inputs: &[Operand],
+    ) -> Option<usize> {
         let Operation::Product {
             weights,
             bias,

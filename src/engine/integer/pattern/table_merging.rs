@@ -11,8 +11,8 @@ use super::ir::{Operand, Operation, Step};
 /// A function of one integer, with its value for every integer of the operand.
 #[derive(Clone)]
 struct TableFunction {
-    of: Operand,
-    answers: TableValues,
+    source: Operand,
+    values: TableValues,
 }
 
 /// Values of a function: bytes, or reals of a 16-bit quantization.
@@ -49,46 +49,51 @@ pub(super) fn merge(steps: &mut [Step]) {
     for step in steps {
         let found = match (&step.operation, &step.inputs[..]) {
             (Operation::Table(table), [input]) => compose_bytes(input, &known)
-                .map(|(of, before)| (of, TableValues::Bytes(compose(&table[..], &before)))),
+                .map(|(source, before)| (source, TableValues::Bytes(compose(&table[..], &before)))),
             (Operation::RealTable(table), [input]) => compose_bytes(input, &known)
-                .map(|(of, before)| (of, TableValues::Reals(compose(&table[..], &before)))),
+                .map(|(source, before)| (source, TableValues::Reals(compose(&table[..], &before)))),
             (Operation::WideTable(table), [input]) => compose_reals(input, table, &known)
-                .map(|(of, reals)| (of, TableValues::Reals(reals))),
+                .map(|(source, reals)| (source, TableValues::Reals(reals))),
             (Operation::WideToBytes(table), [input]) => compose_reals(input, table, &known)
-                .map(|(of, bytes)| (of, TableValues::Bytes(bytes))),
+                .map(|(source, bytes)| (source, TableValues::Bytes(bytes))),
             (Operation::Binary(binary), [left, right]) => {
                 let how = binary.arithmetic();
-                common_operand(left, right, &known).and_then(|(of, pairs)| {
+                common_operand(left, right, &known).and_then(|(source, pairs)| {
                     Some((
-                        of,
+                        source,
                         to_output(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?,
                     ))
                 })
             }
             (Operation::Reals(how), [left, right]) => {
-                common_operand(left, right, &known).and_then(|(of, pairs)| {
+                common_operand(left, right, &known).and_then(|(source, pairs)| {
                     Some((
-                        of,
+                        source,
                         to_output(step, pairs.iter().map(|&(a, b)| how.of(a, b)))?,
                     ))
                 })
             }
             _ => None,
         };
-        let Some((of, answers)) = found else { continue };
-        let Some(operation) = operation(&of, &answers) else {
+        let Some((source, values)) = found else {
             continue;
         };
-        step.inputs = vec![of.clone()];
+        let Some(operation) = operation(&source, &values) else {
+            continue;
+        };
+        step.inputs = vec![source.clone()];
         step.operation = operation;
         step.bounds = [0, 255];
-        known.insert(step.output.clone(), Arc::new(TableFunction { of, answers }));
+        known.insert(
+            step.output.clone(),
+            Arc::new(TableFunction { source, values }),
+        );
     }
 }
 
 /// The operation for a function; `None` if the table has another size than its operand needs.
-pub(super) fn operation(of: &Operand, answers: &TableValues) -> Option<Operation> {
-    Some(match (of, answers) {
+pub(super) fn operation(source: &Operand, values: &TableValues) -> Option<Operation> {
+    Some(match (source, values) {
         (Operand::Int16(_, int16), TableValues::Bytes(bytes)) => {
             Operation::WideToBytes(Arc::new(WideTable::new(int16.grid, bytes.clone()).ok()?))
         }
@@ -109,9 +114,9 @@ fn compose_bytes(operand: &Operand, known: &TableFunctions) -> Option<(Operand, 
     operand.quantization()?;
     match known.get(operand.value()?).map(Arc::as_ref) {
         Some(TableFunction {
-            of,
-            answers: TableValues::Bytes(bytes),
-        }) => Some((of.clone(), bytes.clone())),
+            source,
+            values: TableValues::Bytes(bytes),
+        }) => Some((source.clone(), bytes.clone())),
         Some(_) => None,
         None => Some((operand.clone(), (0..=u8::MAX).collect())),
     }
@@ -125,10 +130,10 @@ fn compose_reals<T: Copy>(
 ) -> Option<(Operand, Vec<T>)> {
     match known.get(operand.value()?).map(Arc::as_ref) {
         Some(TableFunction {
-            of,
-            answers: TableValues::Reals(reals),
+            source,
+            values: TableValues::Reals(reals),
         }) => Some((
-            of.clone(),
+            source.clone(),
             reals.iter().map(|&real| table.answer(real)).collect(),
         )),
         Some(_) => None,
@@ -154,9 +159,9 @@ fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
         },
         Operand::Int16(name, int16) => match known.get(name).map(Arc::as_ref) {
             Some(TableFunction {
-                of,
-                answers: TableValues::Reals(reals),
-            }) => TableSide::Of(of.clone(), reals.clone()),
+                source,
+                values: TableValues::Reals(reals),
+            }) => TableSide::Of(source.clone(), reals.clone()),
             Some(_) => return None,
             None => {
                 let reals = (0..=u16::MAX).map(|integer| int16.grid.real(integer));
@@ -164,10 +169,10 @@ fn side(operand: &Operand, known: &TableFunctions) -> Option<TableSide> {
             }
         },
         _ => {
-            let (of, bytes) = compose_bytes(operand, known)?;
+            let (source, bytes) = compose_bytes(operand, known)?;
             let from = operand.quantization()?;
             TableSide::Of(
-                of,
+                source,
                 bytes.iter().map(|&integer| from.real(integer)).collect(),
             )
         }
@@ -193,13 +198,13 @@ fn common_operand(
             let same = a.value() == b.value() && a.quantization() == b.quantization();
             same.then(|| (a, pairs(left, right)))
         }
-        (TableSide::Of(of, left), TableSide::Number(number)) => {
+        (TableSide::Of(source, left), TableSide::Number(number)) => {
             let right = vec![number; left.len()];
-            Some((of, pairs(left, right)))
+            Some((source, pairs(left, right)))
         }
-        (TableSide::Number(number), TableSide::Of(of, right)) => {
+        (TableSide::Number(number), TableSide::Of(source, right)) => {
             let left = vec![number; right.len()];
-            Some((of, pairs(left, right)))
+            Some((source, pairs(left, right)))
         }
         (TableSide::Number(_), TableSide::Number(_)) => None,
     }

@@ -5,7 +5,7 @@ use octet_kernels::int8::Error;
 use super::compiler::{Compiler, MISSING, target};
 use super::instruction::{BufferElement, ProductEpilogue, Work};
 use super::layout::MemoryLayout;
-use super::weighted_products::{AccumulatorScales, element_of};
+use super::weighted_products::{AccumulatorScales, output_element};
 use crate::engine::integer::pattern::{Operation, Step};
 
 impl<'a> Compiler<'a> {
@@ -43,7 +43,7 @@ impl<'a> Compiler<'a> {
                 epilogue: factors.epilogue(step, &[left.scale], to),
             };
             let sources = vec![left.source.clone(), right.source.clone()];
-            self.add(work, sources, element_of(step), output)
+            self.add(work, sources, output_element(step), output)
         } else {
             // One product for each pair of bytes. The accumulators are exact and are combined in
             // f64.

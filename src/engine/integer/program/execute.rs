@@ -16,7 +16,7 @@ use super::split_rows::split_rows;
 use super::{int16, row_tiling};
 
 /// Minimum number of channels per thread in a Mean.
-const TOGETHER: usize = 16;
+const MIN_CHANNELS: usize = 16;
 
 /// Runs one instruction.
 pub(super) fn execute(
@@ -32,7 +32,7 @@ pub(super) fn execute(
 }
 
 /// Parameters of a quantization: constant, or from the inputs after the floats.
-fn known(scale: &Option<Scale>, inputs: &[InputSlice]) -> Result<Scale, Error> {
+fn scale_of_inputs(scale: &Option<Scale>, inputs: &[InputSlice]) -> Result<Scale, Error> {
     Ok(match *scale {
         Some(scale) => scale,
         None => Scale {
@@ -141,13 +141,13 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
             split_rows(output, 1, length, |part, output| {
                 kernels::quantize(&floats[part], scale, output)
             })
         }
         Work::QuantizeToNhwc(scale, size) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
             to_nhwc(floats, output, *size, |from, apart, size, to| {
                 kernels::quantize_to_channels_last(from, apart, size, scale, to, size[0])
             })
@@ -287,9 +287,9 @@ fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(),
             let image = middle * inner;
             for (at, output) in output.chunks_exact_mut((*inner).max(1)).enumerate() {
                 let from = from.get(at * image..(at + 1) * image).unwrap_or_default();
-                split_rows(output, TOGETHER, image, |part, output| {
+                split_rows(output, MIN_CHANNELS, image, |part, output| {
                     let image = Image {
-                        values: from.get(part.start * TOGETHER..).unwrap_or_default(),
+                        values: from.get(part.start * MIN_CHANNELS..).unwrap_or_default(),
                         height: 1,
                         width: *middle,
                         channels: output.len(),

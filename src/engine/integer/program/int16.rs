@@ -96,11 +96,11 @@ impl<'a> Compiler<'a> {
         for operand in &step.inputs {
             sides.push(self.side_of_reals(operand, layout, output)?);
         }
-        self.computed(step, how, layout, sides, output)
+        self.arithmetic_of_sides(step, how, layout, sides, output)
     }
 
     /// Lowers arithmetic of real sides, with conversion to the output type.
-    fn computed(
+    fn arithmetic_of_sides(
         &mut self,
         step: &'a Step,
         how: Arithmetic,
@@ -157,7 +157,7 @@ impl<'a> Compiler<'a> {
                 Ok(compiler.both(Arithmetic::Multiply, [mask, value], None, output))
             },
         )?;
-        self.computed(step, Arithmetic::Add, layout, parts, output)
+        self.arithmetic_of_sides(step, Arithmetic::Add, layout, parts, output)
     }
 
     /// Lowers data movement, reductions and normalizations with a real input or output.

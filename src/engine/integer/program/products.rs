@@ -13,7 +13,7 @@ use crate::engine::integer::pattern::MatrixBatch;
 use crate::engine::integer::quantization::SIGN;
 
 /// The entries of some columns; empty if there are too few, which kernels reject.
-fn of_columns<T>(all: &[T], columns: Range<usize>) -> &[T] {
+fn column_slice<T>(all: &[T], columns: Range<usize>) -> &[T] {
     all.get(columns).unwrap_or_default()
 }
 
@@ -27,7 +27,7 @@ pub(super) fn requantized<'a>(
         values,
         stride: columns.len(),
         by: Requantize {
-            multipliers: of_columns(&epilogue.factors, columns),
+            multipliers: column_slice(&epilogue.factors, columns),
             zero_point: to.zero_point,
             low: to.low,
             high: to.high,
@@ -43,11 +43,11 @@ pub(super) fn floats<'a>(
     Output::Floats {
         values,
         stride: columns.len(),
-        scales: of_columns(&epilogue.factors, columns.clone()),
+        scales: column_slice(&epilogue.factors, columns.clone()),
         bias: epilogue
             .bias
             .as_deref()
-            .map(|bias| of_columns(bias, columns)),
+            .map(|bias| column_slice(bias, columns)),
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn product<T: Send>(
         let together = weights.columns_together();
         return split_rows(output, together, weighted.cost(), |parts, output| {
             let columns = parts.start * together..(parts.end * together).min(width);
-            let bias = bias.map(|bias| of_columns(bias, columns.clone()));
+            let bias = bias.map(|bias| column_slice(bias, columns.clone()));
             let output = sink(output, columns.clone(), epilogue);
             let (values, zero_point) = given;
             let row = Rows {
@@ -133,7 +133,7 @@ pub(super) fn dynamic_product<T: Send>(
     let (given, output) = (bytes_of(inputs, 0)?, (output, &epilogue));
     match &measured.by {
         RightFactor::Weights(weighted) => product(weighted, (given, zero), None, output, sink),
-        RightFactor::Bytes(batch, _) => pair(
+        RightFactor::Bytes(batch, _) => matrix_products(
             batch,
             [given, bytes_of(inputs, 1)?],
             [zero, other],
@@ -303,11 +303,11 @@ pub(super) fn batched_product<T: Send>(
     };
     let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
     let (bias, output) = (bias.as_deref(), (output, epilogue));
-    pair(batch, given, *zero_points, bias, output, sink)
+    matrix_products(batch, given, *zero_points, bias, output, sink)
 }
 
 /// The products of all pairs of matrices.
-fn pair<T: Send>(
+fn matrix_products<T: Send>(
     batch: &MatrixBatch,
     [left, right]: [&[u8]; 2],
     zero_points: [u8; 2],

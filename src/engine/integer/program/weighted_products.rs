@@ -211,7 +211,7 @@ impl<'a> Compiler<'a> {
             _ => return Err(MISSING),
         };
         let sources = given.into_iter().map(|one| one.source).collect();
-        Ok(self.add(work, sources, element_of(step), output))
+        Ok(self.add(work, sources, output_element(step), output))
     }
 
     pub(super) fn convolution(
@@ -234,7 +234,7 @@ impl<'a> Compiler<'a> {
         if *transposed
             && *groups == 1
             && step.quantization.is_some()
-            && let Some(block) = block_of(window, shape, output)
+            && let Some(block) = block_size(window, shape, output)
         {
             return self.blocks(step, (weights, bias), block, [shape, output]);
         }
@@ -367,7 +367,7 @@ impl WinogradBudget {
 }
 
 /// Block size of a transposed convolution whose window equals its stride.
-fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
+fn block_size(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
     let [block, width] = window.kernel;
     let whole = block == width
         && window.strides == window.kernel
@@ -378,7 +378,7 @@ fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize>
     (whole && block > 1 && shape[1] > 0 && output[1] > 0).then_some(block)
 }
 
-pub(super) fn element_of(step: &Step) -> BufferElement {
+pub(super) fn output_element(step: &Step) -> BufferElement {
     match step.quantization {
         Some(_) => BufferElement::Byte,
         None => BufferElement::Float,
@@ -391,12 +391,12 @@ mod tests {
 
     #[test]
     fn weights_are_packed_for_winograd_within_the_budget() {
-        let mut room = WinogradBudget(8 * 100);
-        assert_eq!(room.way(Way::Winograd, 60), Way::Winograd);
+        let mut budget = WinogradBudget(8 * 100);
+        assert_eq!(budget.way(Way::Winograd, 60), Way::Winograd);
         // Gathered convolutions use nothing of the budget.
-        assert_eq!(room.way(Way::Gathered, 1000), Way::Gathered);
-        assert_eq!(room.way(Way::Winograd, 41), Way::Gathered);
-        assert_eq!(room.way(Way::Winograd, 40), Way::Winograd);
-        assert_eq!(room.way(Way::Winograd, usize::MAX), Way::Gathered);
+        assert_eq!(budget.way(Way::Gathered, 1000), Way::Gathered);
+        assert_eq!(budget.way(Way::Winograd, 41), Way::Gathered);
+        assert_eq!(budget.way(Way::Winograd, 40), Way::Winograd);
+        assert_eq!(budget.way(Way::Winograd, usize::MAX), Way::Gathered);
     }
 }
