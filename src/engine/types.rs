@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::integer::{self, Beside};
-use super::load::{Loaded, WeightMode, load};
+use super::integer::{self, GraphData};
+use super::load::{Loaded, Weights, load};
 use super::panics::caught;
 use super::{EngineError, inference};
 use crate::graph::{Dim, Model, TensorType};
@@ -16,13 +16,13 @@ use crate::tensor::Tensor;
 /// Returns the type of every value whose element type is known. Declared types of inner values are
 /// ignored, because exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
-        collect(load(
+        found(load(
             &model,
             &[],
-            WeightMode::Types,
-            &Beside::default(),
+            Weights::Types,
+            &GraphData::default(),
             None,
         )?)
     })
@@ -33,10 +33,10 @@ pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
-        let beside = Beside::default();
-        collect(load(&model, &[], WeightMode::Types, &beside, Some(inputs))?)
+        let beside = GraphData::default();
+        found(load(&model, &[], Weights::Types, &beside, Some(inputs))?)
     })
 }
 
