@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::run::FeedError;
 use crate::engine::EngineError;
-use crate::samples::{Problem, Refusal, SampleError, Skipped};
+use crate::samples::{SampleError, SampleProblem, ShapeMismatch, Skipped};
 
 /// Tells where a model can't go on with inputs of these shapes, where that can be told.
-pub type Explain = Box<dyn Fn(&[&[usize]]) -> Option<Refusal> + Send + Sync>;
+pub type Explain = Box<dyn Fn(&[&[usize]]) -> Option<ShapeMismatch> + Send + Sync>;
 
 /// What was set aside so far, for all passes of a calibration.
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl Aside {
         match self.explain.get().and_then(|explain| explain(&given)) {
             Some(refusal) => FeedError::Sample(SampleError::Sample {
                 sample: sample.into(),
-                problem: Problem::of_shapes(shapes, &refusal),
+                problem: SampleProblem::rejected_shapes(shapes, &refusal),
             }),
             None => FeedError::Run {
                 sample: sample.into(),
@@ -102,7 +102,7 @@ impl Aside {
 /// What is wrong, without the sample's name.
 fn reason(sample: &str, cause: &FeedError) -> String {
     match cause {
-        FeedError::Sample(SampleError::Sample { problem, .. }) => problem.of_sample(sample),
+        FeedError::Sample(SampleError::Sample { problem, .. }) => problem.message_for(sample),
         FeedError::Run { source, .. } => source.to_string(),
         other => other.to_string(),
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::to_js;
-use crate::session::{Event, Watch};
+use crate::session::{Event, ProgressMonitor};
 
 /// The words shared with the page; places as in `www/types.js`.
 static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
@@ -94,7 +94,7 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 /// Follows a calibration from any thread.
 pub(super) struct Shared;
 
-impl Watch for Shared {
+impl ProgressMonitor for Shared {
     fn event(&self, event: &Event) {
         if let Event::Sample { .. } = event {
             CONTROL[DONE].fetch_add(1, Ordering::Relaxed);
