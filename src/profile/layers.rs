@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::layer_ports::{conversion, layer_ports};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
-use crate::engine::{Step, Steps};
+use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
@@ -98,7 +98,7 @@ pub struct LayerTable {
 pub struct LayerMeasurements<'a> {
     /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
-    /// The steps of the plan, and which nodes they stand for.
+    /// PlanSteps of the plan, with the nodes they belong to.
     pub steps: &'a PlanSteps,
     /// The measured runs.
     pub runs: &'a [RunRecord],
@@ -168,7 +168,8 @@ impl LayerTable {
     }
 }
 
-/// The steps of each layer, layers in the order they first run; steps of unknown origin are a layer each.
+/// Groups steps into layers, in the order in which they first run. Each step of unknown origin is a
+/// layer.
 fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
@@ -184,7 +185,7 @@ fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
 }
 
 /// Row of each step in the table.
-pub fn row_of_step(steps: &[Step]) -> Vec<usize> {
+pub fn row_of_step(steps: &[PlanStep]) -> Vec<usize> {
     let mut found = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
@@ -264,8 +265,8 @@ fn layer(
     found
 }
 
-/// The bytes of what a layer's last step makes, which is what leaves it; what its earlier steps make is scratch, and is
-/// in its peak.
+/// Output bytes of a layer's last step. Outputs of earlier steps are scratch memory and count in
+/// the layer's peak.
 fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
     places
         .last()

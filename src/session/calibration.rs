@@ -1,4 +1,4 @@
-//! Calibration: the calls between the first sample and the ranges of all values.
+//! CalibrationRun: the calls between the first sample and the ranges of all values.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, ProgressMonitor, RangeSource, Session, sample_checks};
-use crate::calibrate::run::{Calibration, Further, Watched};
+use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
@@ -35,7 +35,7 @@ fn sample_done(
     checkpoints: &Mutex<Vec<Record>>,
     watch: &dyn ProgressMonitor,
 ) {
-    let checkpoint = stopwatch.checkpoint(format!("Calibration sample {name} done"));
+    let checkpoint = stopwatch.checkpoint(format!("CalibrationRun sample {name} done"));
     let mut checkpoints = checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
     checkpoints.push(checkpoint);
     drop(checkpoints);
@@ -71,7 +71,7 @@ impl Session {
             (self.profiler.stopwatch().clone(), self.checkpoints.clone());
         let observed = move |name: &str, slot: usize| {
             let layer = layers.get(slot);
-            let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
+            let layer = layer.map(|layer| format!("CalibrationRun sample {name} layer {layer}"));
             let records = [
                 stopwatch.growth(),
                 layer.map(|step| stopwatch.quick_checkpoint(step)),
@@ -83,15 +83,15 @@ impl Session {
         };
         let observed = Box::new(observed);
         let mut means = quantize::channel_axes(&ready.model);
-        let mut reach = match self.equalize {
+        let mut abs_max = match self.equalize {
             Some(_) => equalize::channels(&ready.model),
             None => BTreeMap::new(),
         };
-        let mut spread = quantize::inlet_axes(&ready.model);
+        let mut variance = quantize::inlet_axes(&ready.model);
         let watch = |name: String| WatchedValue {
             channel_means: means.remove(&name),
-            channel_abs_max: reach.remove(&name),
-            channel_variance: spread.remove(&name),
+            channel_abs_max: abs_max.remove(&name),
+            channel_variance: variance.remove(&name),
             name,
         };
         let watched = watched.into_iter().map(watch).collect();
@@ -101,8 +101,8 @@ impl Session {
             true => ShapeMismatch::find(&graph, shapes),
             false => None,
         };
-        let begun = Calibration::new(engine, watched, inputs, samples, observed);
-        self.calibration = Some(begun.explaining(Box::new(explain)));
+        let begun = CalibrationRun::new(engine, watched, inputs, samples, observed);
+        self.calibration = Some(begun.with_explanation(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -144,9 +144,7 @@ impl Session {
 
     /// Number of samples that were started and have not ended.
     pub fn samples_under_way(&self) -> usize {
-        self.calibration
-            .as_ref()
-            .map_or(0, CalibrationRun::under_way)
+        self.calibration.as_ref().map_or(0, CalibrationRun::under_way)
     }
 
     /// Ranges of the observed values, from the samples that have ended.
@@ -214,9 +212,7 @@ impl Session {
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
-            let why = calibration
-                .first_error()
-                .map_or(Error::NoSamples, Error::from);
+            let why = calibration.first_error().map_or(Error::NoSamples, Error::from);
             self.calibration = Some(calibration);
             return Err(why);
         }

@@ -36,9 +36,7 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration
-                .first_error()
-                .map_or(Error::NoSamples, Error::from));
+            return Err(calibration.first_error().map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
         let reaches = calibration.channel_abs_max();

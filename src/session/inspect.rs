@@ -112,7 +112,7 @@ impl GraphView {
 }
 
 /// Distribution of a value's elements in calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ValueDistribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
@@ -181,7 +181,7 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// Minimum and maximum of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ChannelRanges {
     /// The channel axis.
     pub axis: usize,

@@ -1,6 +1,6 @@
 //! The pipeline for its callers: the page, the command line and the library.
 //!
-//! A session holds one model. Opening reads and summarizes it. Calibration prepares it and collects
+//! A session holds one model. Opening reads and summarizes it. CalibrationRun prepares it and collects
 //! statistics. Quantization turns these into a new file; it can be repeated with other settings
 //! without another calibration. A call that fails leaves the session unchanged.
 
@@ -84,7 +84,7 @@ pub struct Session {
     /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
     calibration: Option<CalibrationRun>,
-    /// By how much calibrations make channels alike that begin from here on, if they do.
+    /// Strength of equalization for later calibrations; `None` turns it off.
     equalize: Option<f32>,
     /// Equalized model of the current calibration.
     equalized: Option<Equalized>,

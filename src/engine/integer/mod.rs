@@ -217,7 +217,7 @@ fn assemble(
     model.graph.remove_unused_except(watched);
     constants::fold(&mut model, watched);
     model.graph.remove_unused_except(watched);
-    // In an order in which each node follows what it reads.
+    // `from_proto` sorts the nodes topologically.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
         detail: format!("the graph with integer regions is not valid: {error}"),
     })?;
