@@ -14,11 +14,14 @@ pub(super) fn convolution_window(
     output: &[usize],
     transposed: bool,
 ) -> Result<Window, Reason> {
-    if let Some(given) = node.ints("kernel_shape")
-        && !given.iter().map(|&k| k as usize).eq(kernel.iter().copied())
+    if let Some(attribute) = node.ints("kernel_shape")
+        && !attribute
+            .iter()
+            .map(|&k| k as usize)
+            .eq(kernel.iter().copied())
     {
         return Err(format!(
-            "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {given:?}"
+            "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {attribute:?}"
         ));
     }
     window(node, kernel, image, output, transposed)
@@ -30,8 +33,8 @@ pub(super) fn pooling_window(
     image: &[usize],
     output: &[usize],
 ) -> Result<Window, Reason> {
-    let given = node.ints("kernel_shape").unwrap_or_default();
-    let kernel: Option<Vec<usize>> = given.iter().map(|&k| usize::try_from(k).ok()).collect();
+    let attribute = node.ints("kernel_shape").unwrap_or_default();
+    let kernel: Option<Vec<usize>> = attribute.iter().map(|&k| usize::try_from(k).ok()).collect();
     window(node, &kernel.unwrap_or_default(), image, output, false)
 }
 
@@ -97,17 +100,17 @@ fn cut_off(
         return Err(format!("its output_padding {more} is not supported"));
     }
     let extent = from.max(1) as i64;
-    let (before, made) = match along("output_shape") {
+    let (before, result) = match along("output_shape") {
         Some(_) => slide.made_to(to as i64, extent, more),
         None => slide.made(extent, more),
     };
-    let behind = slide.spread(extent, more) - before - made;
-    match made == to as i64 && behind >= 0 {
+    let behind = slide.spread(extent, more) - before - result;
+    match result == to as i64 && behind >= 0 {
         true => Ok([before, behind]),
         false => Err(format!(
             "its output has {to} values along axis {}, but its window gives {}",
             axis + 2,
-            made + behind.min(0)
+            result + behind.min(0)
         )),
     }
 }
