@@ -15,10 +15,7 @@ pub(super) fn convolution_window(
     transposed: bool,
 ) -> Result<Window, Reason> {
     if let Some(attribute) = node.ints("kernel_shape")
-        && !attribute
-            .iter()
-            .map(|&k| k as usize)
-            .eq(kernel.iter().copied())
+        && !attribute.iter().map(|&k| k as usize).eq(kernel.iter().copied())
     {
         return Err(format!(
             "its weight has a kernel of {kernel:?}, but its attribute kernel_shape is {attribute:?}"
@@ -100,17 +97,17 @@ fn cut_off(
         return Err(format!("its output_padding {more} is not supported"));
     }
     let extent = from.max(1) as i64;
-    let (before, result) = match along("output_shape") {
+    let (before, made) = match along("output_shape") {
         Some(_) => slide.made_to(to as i64, extent, more),
         None => slide.made(extent, more),
     };
-    let behind = slide.spread(extent, more) - before - result;
-    match result == to as i64 && behind >= 0 {
+    let behind = slide.spread(extent, more) - before - made;
+    match made == to as i64 && behind >= 0 {
         true => Ok([before, behind]),
         false => Err(format!(
             "its output has {to} values along axis {}, but its window gives {}",
             axis + 2,
-            result + behind.min(0)
+            made + behind.min(0)
         )),
     }
 }
