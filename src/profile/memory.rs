@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_is_counted_and_what_is_freed_leaves_the_peak() {
+    fn live_memory_counts_allocations_and_frees_keep_the_peak() {
         // Other tests run at the same time, so this block is larger than all of theirs.
         const BLOCK: usize = 1 << 28;
         let before = live();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn each_growth_is_told_once_and_the_first_look_is_none() {
+    fn each_growth_is_reported_once_and_the_first_call_is_none() {
         let size = AtomicU64::new(0);
         let told: Vec<_> = [5, 5, 7, 7, 9].map(|now| grown_from(&size, now)).into();
         assert_eq!(told, [None, None, Some((5, 7)), None, Some((7, 9))]);
@@ -278,7 +278,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn linux_tells_resident_memory_and_its_peak() {
+    fn linux_reports_resident_memory_and_its_peak() {
         let usage = usage();
         assert!(usage.process.unwrap() > 0 && usage.process_peak >= usage.process);
     }
