@@ -7,12 +7,13 @@ use serde::Serialize;
 use super::layer_ports::{conversion, layer_ports};
 use super::recording::{Repeats, RunRecord};
 use super::timing_summary::TimingSummary;
-use crate::engine::{Step, Steps};
+use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LayerTensor")]
 pub struct LayerPort {
     /// Name of the value.
     pub name: String,
@@ -23,7 +24,7 @@ pub struct LayerPort {
 }
 
 /// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer {
     /// Name of the main node.
@@ -65,7 +66,7 @@ pub struct Layer {
 }
 
 /// All layers of a run, in the order in which they first run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTable {
     /// The rows.
@@ -99,7 +100,7 @@ pub struct LayerMeasurements<'a> {
     /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
     /// Steps of the plan, with the nodes they belong to.
-    pub steps: &'a Steps,
+    pub steps: &'a PlanSteps,
     /// The measured runs.
     pub runs: &'a [RunRecord],
     /// Numbers of measured and warm-up runs.
@@ -170,7 +171,7 @@ impl LayerTable {
 
 /// Groups steps into layers, in the order in which they first run. Each step of unknown origin is a
 /// layer.
-fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
+fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         match rows
@@ -185,7 +186,7 @@ fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
 }
 
 /// Row of each step in the table.
-pub fn row_of_step(steps: &[Step]) -> Vec<usize> {
+pub fn row_of_step(steps: &[PlanStep]) -> Vec<usize> {
     let mut result = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
@@ -267,7 +268,7 @@ fn layer(
 
 /// Output bytes of a layer's last step. Outputs of earlier steps are scratch memory and count in
 /// the layer's peak.
-fn own_bytes(places: &[usize], all: &[Step]) -> u64 {
+fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
     places
         .last()
         .map_or(0, |&last| all[last].outputs.iter().map(|o| o.bytes).sum())
@@ -303,8 +304,8 @@ mod tests {
         }
     }
 
-    fn step(node: Option<usize>, kernel: &str) -> Step {
-        Step {
+    fn step(node: Option<usize>, kernel: &str) -> PlanStep {
+        PlanStep {
             node,
             kernel: kernel.into(),
             product: false,
@@ -336,7 +337,7 @@ mod tests {
             NodeProto::new("DequantizeLinear", "d", &["b"], &["y"]),
             NodeProto::new("Shape", "s", &["x"], &["n"]),
         ];
-        let steps = Steps {
+        let steps = PlanSteps {
             steps: vec![
                 step(Some(0), "Pack"),
                 step(Some(0), "Product"),

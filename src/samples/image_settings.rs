@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Preprocessing of images. The default is that of ImageNet classifiers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
     /// Way to bring the image to the input's height and width.
@@ -31,8 +31,9 @@ pub struct ImageSettings {
 }
 
 /// Way to bring an image to the height and width of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Resize")]
 pub enum ResizeMode {
     /// Resizes the shorter side to a given length, then crops the centre.
     Shorter,
@@ -45,18 +46,20 @@ pub enum ResizeMode {
 }
 
 /// Order of an image's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[schemars(rename = "Layout")]
 pub enum ImageLayout {
     Nchw,
     Nhwc,
 }
 
 /// Order of an image's colour channels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[schemars(rename = "Order")]
 pub enum ChannelOrder {
     Rgb,
     Bgr,
@@ -128,7 +131,7 @@ impl ImageSettings {
 }
 
 /// Changes by the user to the settings proposed for the model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs)] // as in `ImageSettings`
 pub struct ImageChanges {

@@ -36,19 +36,21 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration.nothing().map_or(Error::NoSamples, Error::from));
+            return Err(calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
-        let reaches = calibration.reaches();
-        let reach = |value: &str| reaches.get(value).map(|reach| reach.greatest());
-        let factors = Factors::find(&ready.model, reach, strength)?;
+        let abs_max = calibration.channel_abs_max();
+        let greatest = |value: &str| abs_max.get(value).map(|channels| channels.greatest());
+        let factors = Factors::find(&ready.model, greatest, strength)?;
         let model = factors.applied(&ready.model)?;
         let any = !factors.is_empty();
         if any {
             // The planned engine runs the model before equalization.
             self.planned = None;
             let watched = Plan::observable(&ready.model)?;
-            calibration.begin_anew(Arc::new(Engine::new(model.clone(), watched)))?;
+            calibration.restart(Arc::new(Engine::new(model.clone(), watched)))?;
         }
         self.equalized = Some(Equalized {
             strength,

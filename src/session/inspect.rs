@@ -15,20 +15,8 @@ use crate::quantize::{self, ElementType, Plan, Settings, target_of};
 /// Maximum number of bars in a histogram that is shown.
 const BARS: usize = 192;
 
-/// Methods whose ranges are shown side by side. Methods of two passes are left out.
-const METHODS: [&str; 8] = [
-    "minmax",
-    "moving-average",
-    "percentile:99.999",
-    "percentile:99.99",
-    "percentile:99.9",
-    "entropy",
-    "mse",
-    "auto",
-];
-
 /// Nodes of a model in order, and the values between them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GraphView {
     /// Nodes in topological order.
     pub nodes: Vec<NodeView>,
@@ -41,7 +29,7 @@ pub struct GraphView {
 }
 
 /// A node of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NodeView {
     /// Name that is shown to people, as in a [`super::QuantizationSummary`].
     pub name: String,
@@ -54,7 +42,7 @@ pub struct NodeView {
 }
 
 /// A value of a [`GraphView`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ValueView {
     /// Element type.
     pub element: &'static str,
@@ -124,7 +112,8 @@ impl GraphView {
 }
 
 /// Distribution of a value's elements in calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Distribution")]
 pub struct ValueDistribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
@@ -167,7 +156,7 @@ impl ValueDistribution {
             low,
             width,
             counts,
-            ranges: METHODS.into_iter().filter_map(range).collect(),
+            ranges: Method::choices().filter_map(range).collect(),
         })
     }
 }
@@ -193,7 +182,8 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// Minimum and maximum of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "Channels")]
 pub struct ChannelRanges {
     /// The channel axis.
     pub axis: usize,
@@ -306,7 +296,7 @@ mod tests {
         let shown =
             ValueDistribution::new(&seen(&[-1.0, 0.5, 4.0]), ElementType::I8, Some(true)).unwrap();
         let names: Vec<_> = shown.ranges.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, METHODS);
+        assert!(names.into_iter().eq(Method::choices()));
         assert_eq!(shown.ranges[0].1, Range::new(-1.0, 4.0));
     }
 

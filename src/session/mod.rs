@@ -49,7 +49,7 @@ use sample_checks::input_specs;
 pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
 
-use crate::calibrate::run::Calibration;
+use crate::calibrate::run::CalibrationRun;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
@@ -83,7 +83,7 @@ pub struct Session {
     prepared: Option<PreparedModel>,
     /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
-    calibration: Option<Calibration>,
+    calibration: Option<CalibrationRun>,
     /// Strength of equalization for later calibrations; `None` turns it off.
     equalize: Option<f32>,
     /// Equalized model of the current calibration.
@@ -115,8 +115,9 @@ pub struct QuantizationResult {
 }
 
 /// Summary of a quantization.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Summary")]
 pub struct QuantizationSummary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
     /// `float16`.

@@ -12,8 +12,9 @@ use crate::quantize;
 use crate::samples::{InputSpec, Proposal};
 
 /// Identity and contents of a model.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Card")]
 pub struct ModelSummary {
     /// Name of the file.
     pub name: String,
@@ -50,7 +51,7 @@ pub struct ModelSummary {
 }
 
 /// A file of external data.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataFile {
     /// Path that the model states, relative to its own.
@@ -60,8 +61,9 @@ pub struct DataFile {
 }
 
 /// A graph input or output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Port")]
 pub struct GraphPort {
     /// Name of the value.
     pub name: String,
@@ -72,7 +74,7 @@ pub struct GraphPort {
 }
 
 /// Nodes of one operator that stay float.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FloatOperator {
     /// Name of the operator.

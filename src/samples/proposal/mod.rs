@@ -21,7 +21,7 @@ use families::{KnownFamily, ModelKind};
 use hints::Hints;
 
 /// Proposed preprocessing of images for a model, with reasons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// The settings.
@@ -37,7 +37,7 @@ pub struct Proposal {
 }
 
 /// Reason for a part of a proposal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// The part.
     pub of: ProposalPart,
@@ -48,9 +48,10 @@ pub struct Reason {
 }
 
 /// A part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
+#[schemars(rename = "Part")]
 pub enum ProposalPart {
     Size,
     Resize,
@@ -59,7 +60,7 @@ pub enum ProposalPart {
 }
 
 /// Certainty of a part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The file states it, or nothing else would run.
