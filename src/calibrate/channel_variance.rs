@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_has_its_moments_whichever_axis_it_lies_on() {
+    fn channel_moments_are_correct_for_any_axis() {
         let moment = |square, variance| ChannelMoments { square, variance };
         let values = [1.0, 3.0, 10.0, 20.0, 5.0, 7.0, 30.0, 60.0];
         let middle = observed(&values, &[2, 2, 2], 1).moments();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sample_counts_once_and_the_order_leaves_no_trace() {
+    fn samples_have_equal_weight_in_any_order() {
         let parts = [
             observed(&[1.0, -2.0], &[1, 2], 1),
             observed(&[3.0, 1.0, 3.0, 1.0, 3.0, 1.0], &[3, 2], 1),

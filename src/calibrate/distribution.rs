@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variance_is_that_of_the_values() {
+    fn the_variance_matches_the_values() {
         let even = Vec::from_iter((0..10_000).map(|i| 7.0 + i as f32 / 10_000.0));
         let found = Observation::from_values(&even).variance().unwrap();
         assert!((found * 12.0 - 1.0).abs() < 1e-3, "{found}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_the_greatest_value_on_an_edge_are_points() {
+    fn zeros_and_a_maximum_on_an_edge_are_point_masses() {
         // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
         let found = ValueDistribution::from_statistics(&Observation::from_values(&[
             0.0, -0.0, 0.001, 6.0, 6.0,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn magnitudes_fold_both_sides_into_one() {
+    fn magnitudes_combine_both_signs() {
         let found = ValueDistribution::from_magnitudes(&Observation::from_values(&[
             -3.0, 3.0, -0.5, 1.0, 0.0,
         ]))
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_falls_evenly_inside_a_bin() {
+    fn cuts_interpolate_within_a_bin() {
         // Two values share one bin of width 1/1024, which is clipped to the maximum.
         let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
         let found = ValueDistribution::from_statistics(&stats).unwrap();

@@ -265,7 +265,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_sum_that_defines_it(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
+        fn the_transform_matches_its_definition(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
             let values: Vec<_> = values.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
             for (direction, sign) in [(FftDirection::Forward, -1.0), (FftDirection::Inverse, 1.0)] {
                 let mut found = values.clone();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back_is_the_length_times_what_was() {
+    fn forward_and_inverse_multiply_by_the_length() {
         // A power of two, a product of small primes, a prime, and twice a prime.
         for length in [1, 1024, 1000, 997, 2 * 401] {
             let values: Vec<_> = (0..length)
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn several_in_a_row_are_each_transformed_and_none_is_an_answer() {
+    fn consecutive_blocks_are_transformed_and_an_empty_buffer_is_valid() {
         let mut two = [1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0].map(|re| Complex::new(re, 0.0));
         FftPlanner::new().plan_fft_forward(3).process(&mut two);
         assert!(

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_over_as_many_places_as_it_fits_at() {
+    fn positions_match_onnx() {
         for (kernel, attributes, pad, extent, places) in [
             (3, &[][..], None, 5, (0, 3)),
             (3, &[("pads", &[1, 2][..])][..], None, 5, (1, 6)),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transposed_convolution_makes_as_many_values_as_it_reaches_or_is_told() {
+    fn outputs_of_transposed_convolutions_match_onnx() {
         for (kernel, attributes, pad, more, made) in [
             (3, &[][..], None, 0, (0, 6)),
             (
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_window_is_none() {
+    fn invalid_windows_give_none() {
         assert_eq!(slide(0, &[], None), None);
         assert_eq!(slide(3, &[("strides", &[0])], None), None);
         assert_eq!(slide(3, &[("strides", &[1, 1])], None), None);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_join_the_channels_that_the_operator_says() {
+    fn windows_have_the_channels_of_their_operator() {
         let grouped = of("Conv", &[4, 3, 1], Some(("group", 2))).unwrap();
         assert_eq!((grouped.inputs, grouped.outputs), (6, 4));
         // The last window: the third channel of the second group, and the last output.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_weight_joins_nothing() {
+    fn weights_of_other_shapes_have_no_layout() {
         assert_eq!(of("Conv", &[4, 3], None), None);
         assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 0))), None);
         assert_eq!(of("Conv", &[4, 3, 1], Some(("group", 3))), None);

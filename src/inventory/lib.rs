@@ -211,7 +211,7 @@ mod tests {
     submit! { TestTransform(3) }
 
     #[test]
-    fn kernels_are_listed_before_the_program_begins_and_nothing_else_is() {
+    fn kernels_are_registered_at_program_start_and_nothing_else_is() {
         let mut found: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
         found.sort_unstable();
         assert_eq!(found, [1, 2]);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_entered_twice_is_listed_once() {
+    fn repeated_registration_counts_once() {
         struct Once(u32);
 
         impl Collect for Once {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_is_known_by_its_modules() {
+    fn modules_of_the_active_crate_are_active() {
         assert!(is_active_module("tract_linalg") && is_active_module("tract_linalg::routines"));
         assert!(
             !is_active_module("tract_nnef::transform")

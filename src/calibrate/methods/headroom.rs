@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_falls_by_the_number_of_samples_on_the_whole_way() {
+    fn the_last_step_divides_the_cost_by_the_number_of_samples() {
         // The maxima 1 and 3 have the mean 2, so β = 1 / ln 2, and the last step moves the end by
         // 1.
         let headroom = Headroom::new(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_never_move_have_none() {
+    fn constant_ends_have_no_headroom() {
         let clipped = samples([vec![0.0, 1.0, 6.0], vec![0.0, 2.0, 6.0]]);
         let range = Range::new(0.0, 6.0);
         assert_eq!(
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_was_cut_stays_cut() {
+    fn a_clipped_end_gets_no_headroom() {
         let headroom = Headroom::new(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
         let found = headroom.wider(Range::new(-2.0, 2.5));
         assert!(found.iter().all(|(range, _)| range.max == 2.5));

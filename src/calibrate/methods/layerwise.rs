@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lone_outlier_is_cut_by_the_absolute_error_and_kept_by_the_squared_one() {
+    fn the_absolute_error_clips_an_outlier_that_the_squared_error_does_not() {
         // A million values up to 1 and thirty at 20: clipping them makes the steps of all others 20
         // times finer.
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();

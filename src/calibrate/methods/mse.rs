@@ -31,7 +31,7 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
         ExpectedError::new(&values.coarser(TOGETHER)),
         ExpectedError::new(&values),
     );
-    if target.power_of_two.is_asked() {
+    if target.power_of_two.is_required() {
         return power_of_two_range(&coarse, &fine, target, all);
     }
     let mut search = Search::new(&coarse, target, all);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_value_among_many_is_clipped() {
+    fn an_outlier_among_many_values_is_clipped() {
         // 2^20 values up to 1, one at 2. Steps of 2/255 cost (2/255)²/12 = 5.1e-6 in the mean, and
         // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn even_values_keep_their_whole_range() {
+    fn uniform_values_are_not_clipped() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
         let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
     }
 
     #[test]
-    fn scales_are_powers_of_two_where_they_must_be() {
+    fn scales_are_powers_of_two_if_required() {
         let values: Vec<f32> = (0..10_000)
             .map(|i| (i as f32 / 5_000.0 - 1.0).powi(5) * 3.0)
             .collect();
@@ -266,7 +266,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn it_is_never_worse_than_min_max_and_never_beyond_what_was_seen(
+            fn mse_is_never_worse_nor_wider_than_min_max(
                 values in long_tailed(1..400), symmetric: bool,
             ) {
                 let stats = Observation::from_values(&values);
@@ -282,7 +282,7 @@ mod tests {
 
             // With few values in few bins, the cost changes abruptly from range to range.
             #[test]
-            fn it_comes_near_the_best_of_many(values in long_tailed(100..400)) {
+            fn mse_is_close_to_an_exhaustive_search(values in long_tailed(100..400)) {
                 let stats = Observation::from_values(&values);
                 let target = IntegerRange::new(-127, 127, true);
                 let end = f64::from(stats.max().unwrap()).max(-f64::from(stats.min().unwrap()));

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back() {
+    fn names_parse_to_the_same_method() {
         for name in EXAMPLES {
             assert_eq!(name.parse::<Method>().unwrap().to_string(), name);
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_method_is_refused_with_what_is() {
+    fn unknown_methods_are_refused_with_the_valid_ones() {
         for (text, words) in [
             ("median", "minmax, moving-average, percentile"),
             ("", "auto"),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_is_outside_is_cut_on_each_side() {
+    fn half_of_the_outside_is_clipped_on_each_side() {
         // 1000 values, at most one per bin: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
         let stats = Observation::from_values(&values);
@@ -95,7 +95,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn a_higher_percentile_holds_the_lower_and_100_holds_all(
+            fn a_higher_percentile_contains_the_lower_and_100_contains_all(
                 values in proptest::collection::vec(-10f32..20.0, 1..200),
                 a in 1e-3f64..=100.0, b in 1e-3f64..=100.0, symmetric: bool,
             ) {

@@ -89,7 +89,7 @@ impl Planner<'_> {
         let alone = self.uses.consumers(input).len() == 1;
         let made = self.layers.tensor(output, &self.activations_of(&makers));
         // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
-        let exact = bounds.is_exact() || !made.power_of_two.is_asked();
+        let exact = bounds.is_exact() || !made.power_of_two.is_required();
         if made.is_symmetric(false)
             || made.is_chosen()
             || !exact
