@@ -31,16 +31,16 @@ impl ChannelVariance {
         if values.is_empty() || channels == 0 || inner == 0 {
             return;
         }
-        let mut found = vec![[0.0; 2]; channels];
+        let mut sums = vec![[0.0; 2]; channels];
         for (run, values) in values.chunks_exact(inner).enumerate() {
-            let [sum, squares] = &mut found[run % channels];
+            let [sum, squares] = &mut sums[run % channels];
             for value in values.iter().copied().map(f64::from) {
                 *sum += value;
                 *squares += value * value;
             }
         }
         let each = (values.len() / channels) as f64;
-        let mean = |of: usize| found.iter().map(move |both| both[of] / each);
+        let mean = |of: usize| sums.iter().map(move |both| both[of] / each);
         self.means.merge(&ChannelMeans::from_means(mean(0), shape));
         self.squares
             .merge(&ChannelMeans::from_means(mean(1), shape));

@@ -144,8 +144,11 @@ mod tests {
     fn uniform_values_cost_a_twelfth_of_a_squared_step() {
         let values: Vec<f32> = (0..1 << 16).map(|i| i as f32 / 65536.0).collect();
         let grid = IntegerRange::new(0, 16, false).grid(Range::new(0.0, 1.0));
-        let (found, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
-        assert!((found / (step * step / 12.0) - 1.0).abs() < 1e-3, "{found}");
+        let (actual, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
+        assert!(
+            (actual / (step * step / 12.0) - 1.0).abs() < 1e-3,
+            "{actual}"
+        );
     }
 
     #[test]
@@ -167,13 +170,13 @@ mod tests {
             ] {
                 for power in [Power::Absolute, Power::Squared] {
                     let grid = target.grid(range).unwrap();
-                    let (found, real) = (
+                    let (actual, real) = (
                         error.mean(Some(grid), power),
                         measured(&values, grid, power),
                     );
                     assert!(
-                        (found / real - 1.0).abs() < 0.02,
-                        "{target:?} {range:?} {power:?}: {found} for {real}"
+                        (actual / real - 1.0).abs() < 0.02,
+                        "{target:?} {range:?} {power:?}: {actual} for {real}"
                     );
                 }
             }

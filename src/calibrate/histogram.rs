@@ -94,13 +94,13 @@ impl Histogram {
         counts.resize(bins.count, 0);
         let width = power_of_two(bins.exponent) as f32;
         let zero = zero_bin_among(bins.count);
-        let found = octet_kernels::count_within(&mut counts, values, width, zero);
-        if found.is_some() || !new {
+        let ends = octet_kernels::count_within(&mut counts, values, width, zero);
+        if ends.is_some() || !new {
             self.exponent = bins.exponent;
             self.counts = counts;
         }
-        self.total += found.as_ref().map_or(0, |_| values.len() as u64);
-        found
+        self.total += ends.as_ref().map_or(0, |_| values.len() as u64);
+        ends
     }
 
     /// Counts `values` and ignores those that are not finite. `min` and `max` are the ends of the

@@ -181,10 +181,10 @@ mod tests {
                 let mean = rows.iter().map(|row| row[a]).sum::<f64>() / rows.len() as f64;
                 assert!((means[a] - mean).abs() <= step, "mean {a}");
                 for b in block.start..=a {
-                    let (found, wanted) = (products.next().unwrap(), product(rows, a, b));
+                    let (actual, expected) = (products.next().unwrap(), product(rows, a, b));
                     assert!(
-                        (found - wanted).abs() <= 2.0 * magnitude * step,
-                        "{a}, {b}: {found}, {wanted}"
+                        (actual - expected).abs() <= 2.0 * magnitude * step,
+                        "{a}, {b}: {actual}, {expected}"
                     );
                 }
             }

@@ -78,12 +78,12 @@ impl IntegerRange {
         let least = exponent_of((max - min) / self.steps());
         // The next power of two fits, or the one after it if rounding the zero point costs a step.
         for exponent in least..least + 3 {
-            if let Some(found) =
+            if let Some(candidate) =
                 self.range_at(exponent, (min / power_of_two(exponent)).round_ties_even())
-                && f64::from(found.max) - max >= -0.5 * power_of_two(exponent)
-                && f64::from(found.min) - min <= 0.5 * power_of_two(exponent)
+                && f64::from(candidate.max) - max >= -0.5 * power_of_two(exponent)
+                && f64::from(candidate.min) - min <= 0.5 * power_of_two(exponent)
             {
-                return found;
+                return candidate;
             }
         }
         // The scale exceeds f32.
@@ -171,11 +171,11 @@ mod tests {
                 1.0 / 128.0,
             ),
         ] {
-            let found = target.power_of_two_range(range);
+            let covering = target.power_of_two_range(range);
             assert_eq!(
-                target.grid(found).unwrap().scale,
+                target.grid(covering).unwrap().scale,
                 scale,
-                "{range:?} became {found:?}"
+                "{range:?} became {covering:?}"
             );
         }
     }

@@ -38,15 +38,15 @@ impl Observation {
             return None;
         }
         let mut best: Option<ShortestHalf> = None;
-        let (mut first, mut held) = (0, 0.0);
+        let (mut first, mut inside) = (0, 0.0);
         for last in 0..bins.len() {
-            held += bins[last].count;
-            while held - bins[first].count >= 0.5 * total {
-                held -= bins[first].count;
+            inside += bins[last].count;
+            while inside - bins[first].count >= 0.5 * total {
+                inside -= bins[first].count;
                 first += 1;
             }
             let width = bins[last].upper - bins[first].lower;
-            if held >= 0.5 * total && best.is_none_or(|found| width < found.width) {
+            if inside >= 0.5 * total && best.is_none_or(|shortest| width < shortest.width) {
                 let resolved = last - first >= RESOLVED;
                 best = Some(ShortestHalf { width, resolved });
             }

@@ -226,7 +226,7 @@ impl Observation {
     pub fn expected_bytes(&self) -> u64 {
         let counts = match self.histogram.bytes() {
             0 => 2 * HALF * size_of::<u32>(),
-            held => held,
+            bytes => bytes,
         };
         let channels = self.channel_means.as_ref().map_or(0, ChannelMeans::bytes);
         let spread = self

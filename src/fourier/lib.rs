@@ -255,8 +255,8 @@ mod tests {
             .collect()
     }
 
-    fn apart(found: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
-        found
+    fn distance(actual: &[Complex<f64>], expected: &[Complex<f64>]) -> f64 {
+        actual
             .iter()
             .zip(expected)
             .map(|(a, b)| (a - b).norm())
@@ -268,9 +268,9 @@ mod tests {
         fn the_transform_matches_its_definition(values in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64), 1..300)) {
             let values: Vec<_> = values.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
             for (direction, sign) in [(FftDirection::Forward, -1.0), (FftDirection::Inverse, 1.0)] {
-                let mut found = values.clone();
-                FftPlanner::new().plan_fft(values.len(), direction).process(&mut found);
-                prop_assert!(apart(&found, &by_definition(&values, sign)) < 1e-10);
+                let mut actual = values.clone();
+                FftPlanner::new().plan_fft(values.len(), direction).process(&mut actual);
+                prop_assert!(distance(&actual, &by_definition(&values, sign)) < 1e-10);
             }
         }
     }
@@ -282,15 +282,15 @@ mod tests {
             let values: Vec<_> = (0..length)
                 .map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos()))
                 .collect();
-            let mut found = values.clone();
+            let mut actual = values.clone();
             FftPlanner::new()
                 .plan_fft_forward(length)
-                .process(&mut found);
+                .process(&mut actual);
             FftPlanner::new()
                 .plan_fft_inverse(length)
-                .process(&mut found);
-            for (found, value) in found.iter().zip(&values) {
-                assert!((found / length as f32 - value).norm() < 1e-6, "{length}");
+                .process(&mut actual);
+            for (actual, value) in actual.iter().zip(&values) {
+                assert!((actual / length as f32 - value).norm() < 1e-6, "{length}");
             }
         }
     }

@@ -163,14 +163,14 @@ mod tests {
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 7, (0, 3)),
             (3, &[("pads", &[1, 1])], Some("VALID"), 5, (0, 3)),
         ] {
-            let found = slide(kernel, attributes, pad).unwrap();
-            assert_eq!(found.places(extent), places, "{attributes:?} {pad:?}");
+            let window = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(window.places(extent), places, "{attributes:?} {pad:?}");
         }
     }
 
     #[test]
     fn outputs_of_transposed_convolutions_match_onnx() {
-        for (kernel, attributes, pad, more, made) in [
+        for (kernel, attributes, pad, more, outputs) in [
             (3, &[][..], None, 0, (0, 6)),
             (
                 3,
@@ -184,8 +184,8 @@ mod tests {
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 0, (0, 10)),
             (1, &[("strides", &[3])], Some("SAME_UPPER"), 2, (0, 12)),
         ] {
-            let found = slide(kernel, attributes, pad).unwrap();
-            assert_eq!(found.output(4, more), made, "{attributes:?} {pad:?}");
+            let window = slide(kernel, attributes, pad).unwrap();
+            assert_eq!(window.output(4, more), outputs, "{attributes:?} {pad:?}");
         }
     }
 

@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn kernels_are_registered_at_program_start_and_nothing_else_is() {
-        let mut found: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
-        found.sort_unstable();
-        assert_eq!(found, [1, 2]);
+        let mut values: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
+        values.sort_unstable();
+        assert_eq!(values, [1, 2]);
         assert_eq!(iter::<TestKernel>.into_iter().count(), 2);
         assert_eq!(iter::<TestTransform>().count(), 0);
     }
@@ -238,8 +238,8 @@ mod tests {
         };
         ENTRY.register();
         ENTRY.register();
-        let found: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
-        assert_eq!(found, [7]);
+        let values: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
+        assert_eq!(values, [7]);
     }
 
     #[test]

@@ -262,7 +262,7 @@ mod tests {
             ),
         ];
         for (bytes, name, advice) in cases {
-            let format = detect(&bytes).unwrap_or_else(|| panic!("{name} is not told"));
+            let format = detect(&bytes).unwrap_or_else(|| panic!("{name} is not detected"));
             assert!(format.name.contains(name), "{name}: {format:?}");
             assert!(format.advice.contains(advice), "{name}: {format:?}");
         }

@@ -110,9 +110,9 @@ mod tests {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
         let stats = Observation::from_values(&values);
         let target = IntegerRange::default();
-        let (found, best) = (range(&stats, &target), mse::range(&stats, &target));
-        assert!(cost(&stats, found) <= cost(&stats, best) * NEARLY_OF_PLENTY);
-        assert!(found.max - found.min >= best.max - best.min);
+        let (actual, best) = (range(&stats, &target), mse::range(&stats, &target));
+        assert!(cost(&stats, actual) <= cost(&stats, best) * NEARLY_OF_PLENTY);
+        assert!(actual.max - actual.min >= best.max - best.min);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn few_values_get_headroom_and_many_do_not() {
         // Ten uniform samples; their maximum is 1 in five of them and greater in the others.
-        let found = |values: usize| {
+        let actual = |values: usize| {
             let mut all = Observation::new();
             for sample in 0..10 {
                 let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
@@ -143,8 +143,8 @@ mod tests {
             }
             range(&all, &IntegerRange::default()).max
         };
-        assert!(found(100) > 1.26, "{}", found(100));
-        assert!(found(100_000) <= 1.25, "{}", found(100_000));
+        assert!(actual(100) > 1.26, "{}", actual(100));
+        assert!(actual(100_000) <= 1.25, "{}", actual(100_000));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     let Some(bins) = values.as_ref().and_then(BinSums::new) else {
         return all;
     };
-    let found = if target.symmetric {
+    let candidate = if target.symmetric {
         // Magnitudes use the integers on one side of zero.
         let levels = (target.steps() / 2.0).floor() as usize + 1;
         let (_, end) = bins.best_upper(0, levels);
@@ -50,18 +50,18 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
         let mut lower = 0;
         if all.min < 0.0 && all.max > 0.0 {
             // Optimizes one end at a time, with the best other end so far.
-            let (cost, found) = bins.best_lower(upper, levels);
+            let (cost, end) = bins.best_lower(upper, levels);
             if cost < least {
-                (least, lower) = (cost, found);
-                let (cost, found) = bins.best_upper(lower, levels);
+                (least, lower) = (cost, end);
+                let (cost, end) = bins.best_upper(lower, levels);
                 if cost < least {
-                    upper = found;
+                    upper = end;
                 }
             }
         }
         Range::new(bins.edge(lower) as f32, bins.edge(upper) as f32)
     };
-    found.within(all)
+    candidate.within(all)
 }
 
 /// Consecutive bins with running sums: entry i sums the bins before bin i.
@@ -194,9 +194,9 @@ fn best(places: Vec<usize>, cost: impl Fn(usize) -> f64) -> (f64, usize) {
     let mut best = (f64::INFINITY, 0);
     loop {
         for at in (from..to).step_by(step) {
-            let found = cost(places[at]);
-            if found < best.0 {
-                best = (found, at);
+            let value = cost(places[at]);
+            if value < best.0 {
+                best = (value, at);
             }
         }
         if step == 1 {
@@ -278,13 +278,13 @@ mod tests {
             (3, 8, 4),
             (4, 9, 3),
         ] {
-            let (found, defined) = (
+            let (actual, defined) = (
                 bins.divergence(start, end, levels),
                 defined(&counts, start, end, levels),
             );
             assert!(
-                (found - defined).abs() < 1e-12,
-                "{start}..{end}: {found} for {defined}"
+                (actual - defined).abs() < 1e-12,
+                "{start}..{end}: {actual} for {defined}"
             );
         }
         // One bin per level and no outliers: nothing is lost.
@@ -301,8 +301,8 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.max > 2.0 && actual.max < 40.0, "{actual:?}");
         let mirrored = range(
             &Observation::from_values(&values),
             &IntegerRange::new(-127, 127, true),
@@ -314,8 +314,8 @@ mod tests {
     fn outliers_on_both_sides_are_clipped() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.min <= -0.99 && actual.max >= 0.99, "{actual:?}");
     }
 
     #[test]

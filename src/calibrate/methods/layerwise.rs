@@ -41,8 +41,8 @@ mod tests {
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();
         values.extend([20.0; 30]);
         let stats = Observation::from_values(&values);
-        let found = |measure| range(&stats, measure, &IntegerRange::default()).max;
-        assert!(found(Measure::Mae) < 1.01, "{}", found(Measure::Mae));
-        assert_eq!(found(Measure::Mse), 20.0);
+        let actual = |measure| range(&stats, measure, &IntegerRange::default()).max;
+        assert!(actual(Measure::Mae) < 1.01, "{}", actual(Measure::Mae));
+        assert_eq!(actual(Measure::Mse), 20.0);
     }
 }

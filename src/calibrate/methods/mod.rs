@@ -232,10 +232,10 @@ mod tests {
                     stats.set_second_pass(counted);
                 }
                 for target in [IntegerRange::default(), IntegerRange::new(-127, 127, true)] {
-                    let found = method.range(&stats, &target).unwrap();
-                    assert!(found.min <= found.max, "{name} of {values:?}: {found:?}");
+                    let actual = method.range(&stats, &target).unwrap();
+                    assert!(actual.min <= actual.max, "{name} of {values:?}: {actual:?}");
                     assert!(
-                        found.min.is_finite() && found.max.is_finite(),
+                        actual.min.is_finite() && actual.max.is_finite(),
                         "{name} of {values:?}"
                     );
                 }

@@ -37,9 +37,9 @@ pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
     let mut search = Search::new(&coarse, target, all);
     search.shrink();
     COARSE_MOVES.iter().for_each(|&size| search.climb(size));
-    let found = search.best;
+    let candidate = search.best;
     let mut search = Search::new(&fine, target, all);
-    search.consider(found);
+    search.consider(candidate);
     FINE_MOVES.iter().for_each(|&size| search.climb(size));
     search.best
 }
@@ -162,18 +162,18 @@ fn power_of_two_range(
         while size >= 1.0 {
             for moved in [lowest - size, lowest + size] {
                 let moved = moved.max(places.0).min(places.1);
-                if let Some((_, found)) = cost(moved, coarse)
-                    && found < least
+                if let Some((_, candidate)) = cost(moved, coarse)
+                    && candidate < least
                 {
-                    (lowest, least) = (moved, found);
+                    (lowest, least) = (moved, candidate);
                 }
             }
             size = (size / 2.0).floor();
         }
-        if let Some(found) = cost(lowest, fine)
-            && found.1 < best.1
+        if let Some(candidate) = cost(lowest, fine)
+            && candidate.1 < best.1
         {
-            best = found;
+            best = candidate;
         }
     }
     best.0
@@ -195,18 +195,18 @@ mod tests {
         // steps of 1/255 a quarter of that. Clipping the outlier to 1 costs 1/2^20 = 1e-6.
         let mut values: Vec<f32> = (0..1 << 20).map(|i| i as f32 / 1_048_576.0).collect();
         values.push(2.0);
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(
-            found.min == 0.0 && (found.max - 1.0).abs() < 0.08,
-            "{found:?}"
+            actual.min == 0.0 && (actual.max - 1.0).abs() < 0.08,
+            "{actual:?}"
         );
     }
 
     #[test]
     fn uniform_values_are_not_clipped() {
         let values: Vec<f32> = (0..10_000).map(|i| i as f32 / 5_000.0 - 1.0).collect();
-        let found = range(&Observation::from_values(&values), &IntegerRange::default());
-        assert!(found.min < -0.985 && found.max > 0.985, "{found:?}");
+        let actual = range(&Observation::from_values(&values), &IntegerRange::default());
+        assert!(actual.min < -0.985 && actual.max > 0.985, "{actual:?}");
     }
 
     #[test]
@@ -272,12 +272,12 @@ mod tests {
                 let stats = Observation::from_values(&values);
                 let target = if symmetric { IntegerRange::new(-127, 127, true) } else { IntegerRange::default() };
                 let all = Range::new(stats.min().unwrap(), stats.max().unwrap());
-                let found = range(&stats, &target);
-                prop_assert_eq!(found.within(all), found);
-                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, all));
+                let actual = range(&stats, &target);
+                prop_assert_eq!(actual.within(all), actual);
+                prop_assert!(cost(&stats, &target, actual) <= cost(&stats, &target, all));
                 let target = IntegerRange { power_of_two: PowerOfTwo::Covering, ..target };
-                let (found, whole) = (range(&stats, &target), target.power_of_two_range(all));
-                prop_assert!(cost(&stats, &target, found) <= cost(&stats, &target, whole));
+                let (actual, whole) = (range(&stats, &target), target.power_of_two_range(all));
+                prop_assert!(cost(&stats, &target, actual) <= cost(&stats, &target, whole));
             }
 
             // With few values in few bins, the cost changes abruptly from range to range.
