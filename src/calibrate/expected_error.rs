@@ -3,11 +3,10 @@
 //! Values are uniform within their bin. The error of a bin is then exact, for rounded and clipped
 //! values and for any ratio of bin width to step. Let r be the distance of x from the nearest grid
 //! point, in steps, and n the index of that point. The integral of r² from 0 to x, in steps, is
-//! F(x) = n/12 + r³/3: each whole step in between adds ∫r² dr = 1/12 from -½ to ½. The last
-//! term is the position of x within its step. Beyond the ends of the grid n is constant and r
-//! grows, and the formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One
-//! bin ends where the next begins, so the total is a sum over edges of F times the change of
-//! density.
+//! F(x) = n/12 + r³/3. Each whole step in between adds ∫r² dr = 1/12 from -½ to ½; the last term is
+//! the part of x within its step. Beyond the ends of the grid n is constant and r grows, and the
+//! formula still holds. A bin of density d from a to b costs d·(F(b) - F(a)). One bin ends where
+//! the next begins, so the total is a sum over edges of F times the change of density.
 
 use octet_kernels::Steps;
 
