@@ -12,7 +12,7 @@ enum LayoutKind {
     /// `[inputs, outputs]`.
     Product,
     /// `[outputs, inputs]`.
-    TurnedProduct,
+    TransposedProduct,
 }
 
 /// Weight layout of a Conv, ConvTranspose, Gemm or MatMul. The weights of one pair of channels form
@@ -46,7 +46,7 @@ impl Joins {
         } else if node.is("Gemm") || node.is("MatMul") {
             match (kernel, node.int("transB").unwrap_or(0)) {
                 ([], 0) => LayoutKind::Product,
-                ([], _) => LayoutKind::TurnedProduct,
+                ([], _) => LayoutKind::TransposedProduct,
                 _ => return None,
             }
         } else {
@@ -56,7 +56,7 @@ impl Joins {
             LayoutKind::Conv => (second.checked_mul(groups)?, first),
             LayoutKind::ConvTranspose => (first, second.checked_mul(groups)?),
             LayoutKind::Product => (first, second),
-            LayoutKind::TurnedProduct => (second, first),
+            LayoutKind::TransposedProduct => (second, first),
         };
         let fits = groups > 0 && inputs > 0 && outputs > 0;
         let whole = fits && inputs.is_multiple_of(groups) && outputs.is_multiple_of(groups);
@@ -83,14 +83,14 @@ impl Joins {
                 (first, group * self.second + second)
             }
             LayoutKind::Product => (first, second),
-            LayoutKind::TurnedProduct => (second, first),
+            LayoutKind::TransposedProduct => (second, first),
         }
     }
 
     /// Number of windows from this one on that belong to one output and consecutive inputs.
     pub fn along_inputs(&self, window: usize) -> usize {
         match self.kind {
-            LayoutKind::Conv | LayoutKind::TurnedProduct => self.second - self.index(window, 1),
+            LayoutKind::Conv | LayoutKind::TransposedProduct => self.second - self.index(window, 1),
             LayoutKind::ConvTranspose | LayoutKind::Product => 1,
         }
     }
