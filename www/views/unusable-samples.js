@@ -56,5 +56,5 @@ export function leftOut(skipped) {
   return skipped.length > 0 && h('details', { class: 'callout fair', id: 'left-out' },
     h('summary', {}, `${plural(skipped.length, 'sample')} could not be run and ${skipped.length === 1 ? 'was' : 'were'} left out`),
     h('ul', {}, ...skipped.slice(0, shown).map((one) => h('li', {}, h('strong', {}, one.sample), `: ${one.reason}`))),
-    skipped.length > shown && h('p', { class: 'note' }, `and ${count(skipped.length - shown)} more, which the report names`));
+    skipped.length > shown && h('p', { class: 'note' }, `and ${count(skipped.length - shown)} more, listed in the report`));
 }
