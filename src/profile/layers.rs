@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::edges::{conversion, edges};
 use super::recording::{Repeats, Run};
 use super::spread::Spread;
-use crate::engine::{Step, Steps};
+use crate::engine::{PlanStep, PlanSteps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LayerTensor")]
 pub struct Port {
@@ -24,7 +24,7 @@ pub struct Port {
 }
 
 /// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer {
     /// Name of the main node.
@@ -66,7 +66,7 @@ pub struct Layer {
 }
 
 /// All layers of a run, in the order in which they first run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTable {
     /// The rows.
@@ -99,8 +99,8 @@ pub struct LayerTable {
 pub struct Measured<'a> {
     /// Nodes of the model that ran.
     pub nodes: &'a [NodeProto],
-    /// Steps of the plan, with the nodes they belong to.
-    pub steps: &'a Steps,
+    /// The steps of the plan, and which nodes they stand for.
+    pub steps: &'a PlanSteps,
     /// The measured runs.
     pub runs: &'a [Run],
     /// Numbers of measured and warm-up runs.
@@ -169,9 +169,8 @@ impl LayerTable {
     }
 }
 
-/// Groups steps into layers, in the order in which they first run. Each step of unknown origin is a
-/// layer.
-fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
+/// The steps of each layer, layers in the order they first run; steps of unknown origin are a layer each.
+fn rows(steps: &[PlanStep]) -> Vec<(Option<usize>, Vec<usize>)> {
     let mut rows: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
     for (place, step) in steps.iter().enumerate() {
         match rows
@@ -185,8 +184,8 @@ fn rows(steps: &[Step]) -> Vec<(Option<usize>, Vec<usize>)> {
     rows
 }
 
-/// Row of each step in the table.
-pub fn row_of_each(steps: &[Step]) -> Vec<usize> {
+/// The row in the table of each step.
+pub fn row_of_each(steps: &[PlanStep]) -> Vec<usize> {
     let mut found = vec![0; steps.len()];
     for (row, (_, places)) in rows(steps).iter().enumerate() {
         for &place in places {
@@ -266,9 +265,9 @@ fn layer(
     found
 }
 
-/// Output bytes of a layer's last step. Outputs of earlier steps are scratch memory and count in
-/// the layer's peak.
-fn own_bytes(places: &[usize], all: &[Step]) -> u64 {
+/// The bytes of what a layer's last step makes, which is what leaves it; what its earlier steps make is scratch, and is
+/// in its peak.
+fn own_bytes(places: &[usize], all: &[PlanStep]) -> u64 {
     places
         .last()
         .map_or(0, |&last| all[last].outputs.iter().map(|o| o.bytes).sum())
@@ -304,8 +303,8 @@ mod tests {
         }
     }
 
-    fn step(node: Option<usize>, kernel: &str) -> Step {
-        Step {
+    fn step(node: Option<usize>, kernel: &str) -> PlanStep {
+        PlanStep {
             node,
             kernel: kernel.into(),
             product: false,
@@ -337,7 +336,7 @@ mod tests {
             NodeProto::new("DequantizeLinear", "d", &["b"], &["y"]),
             NodeProto::new("Shape", "s", &["x"], &["n"]),
         ];
-        let steps = Steps {
+        let steps = PlanSteps {
             steps: vec![
                 step(Some(0), "Pack"),
                 step(Some(0), "Product"),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::{Error, Event, Found, Session, Watch, pictures};
-use crate::calibrate::run::{Calibration, Further, Watched};
+use crate::calibrate::run::{CalibrationRun, ExtraPass, WatchedValue};
 use crate::calibrate::{Method, Range, SecondPassMissing};
 use crate::prepare::equalize;
 use crate::profile::{Record, Stopwatch, memory};
@@ -14,7 +14,7 @@ use crate::quantize;
 use crate::samples::{self, Encoded, Refusal, Skipped};
 
 /// Result of a calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationSummary {
     /// Number of samples that ran.
@@ -84,10 +84,10 @@ impl Session {
             None => BTreeMap::new(),
         };
         let mut spread = quantize::inlet_axes(&ready.model);
-        let watch = |name: String| Watched {
-            means: means.remove(&name),
-            reach: reach.remove(&name),
-            spread: spread.remove(&name),
+        let watch = |name: String| WatchedValue {
+            channel_means: means.remove(&name),
+            channel_abs_max: reach.remove(&name),
+            channel_variance: spread.remove(&name),
             name,
         };
         let watched = watched.into_iter().map(watch).collect();
@@ -97,8 +97,8 @@ impl Session {
             true => Refusal::of(&graph, shapes),
             false => None,
         };
-        let begun = Calibration::new(engine, watched, inputs, samples, looked);
-        self.calibration = Some(begun.explaining(Box::new(explain)));
+        let begun = CalibrationRun::new(engine, watched, inputs, samples, looked);
+        self.calibration = Some(begun.with_explanation(Box::new(explain)));
         self.profiler.begin("Calibration");
         Ok(())
     }
@@ -135,14 +135,16 @@ impl Session {
 
     /// Number of samples that were started and have not ended.
     pub fn samples_under_way(&self) -> usize {
-        self.calibration.as_ref().map_or(0, Calibration::under_way)
+        self.calibration
+            .as_ref()
+            .map_or(0, CalibrationRun::under_way)
     }
 
     /// Ranges of the observed values, from the samples that have ended.
     pub fn ranges_so_far(&self) -> Vec<(&str, Option<Range>)> {
         self.calibration
             .as_ref()
-            .map_or_else(Vec::new, Calibration::so_far)
+            .map_or_else(Vec::new, CalibrationRun::so_far)
     }
 
     /// Returns the first error of the samples started by [`Session::begin_sample`]. All of them
@@ -178,13 +180,13 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         let layout = method.second_pass();
         let further = match layout {
-            Some(layout) if calibration.layout() != Some(layout) => Further::Histograms(layout),
-            _ if moments && !calibration.has_moments() => {
+            Some(layout) if calibration.layout() != Some(layout) => ExtraPass::Histograms(layout),
+            _ if moments && !calibration.has_input_grams() => {
                 let meetings = quantize::meetings(&ready.model);
                 if meetings.is_empty() {
                     return Ok(false);
                 }
-                Further::Moments(meetings)
+                ExtraPass::InputGrams(meetings)
             }
             _ => return Ok(false),
         };
@@ -200,7 +202,9 @@ impl Session {
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
-            let why = calibration.nothing().map_or(Error::NoSamples, Error::from);
+            let why = calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from);
             self.calibration = Some(calibration);
             return Err(why);
         }

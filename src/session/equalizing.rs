@@ -36,10 +36,12 @@ impl Session {
         let ready = self.prepared.as_ref().ok_or(Error::NotCalibrating)?;
         calibration.settle()?;
         if calibration.done() == 0 {
-            return Err(calibration.nothing().map_or(Error::NoSamples, Error::from));
+            return Err(calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from));
         }
         let strength = self.equalize.unwrap_or_default();
-        let reaches = calibration.reaches();
+        let reaches = calibration.channel_abs_max();
         let reach = |value: &str| reaches.get(value).map(|reach| reach.greatest());
         let factors = Factors::find(&ready.model, reach, strength)?;
         let model = factors.applied(&ready.model)?;
@@ -48,7 +50,7 @@ impl Session {
             // The planned engine runs the model before equalization.
             self.planned = None;
             let watched = Plan::observable(&ready.model)?;
-            calibration.begin_anew(Arc::new(Engine::new(model.clone(), watched)))?;
+            calibration.restart(Arc::new(Engine::new(model.clone(), watched)))?;
         }
         self.equalized = Some(Equalized {
             strength,

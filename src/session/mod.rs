@@ -49,7 +49,7 @@ pub use source::{Checksum, Source, hexadecimal};
 pub use warm_up::warm_up;
 pub use watch::{Event, Watch};
 
-use crate::calibrate::run::Calibration;
+use crate::calibrate::run::CalibrationRun;
 use crate::calibrate::{Method, Observations, Range};
 use crate::compare::Comparison;
 use crate::graph::{Graph, Model};
@@ -83,8 +83,8 @@ pub struct Session {
     prepared: Option<Ready>,
     /// Engine for calibration, kept from a forecast or the begin of a calibration to its end.
     planned: Option<forecast::Planned>,
-    calibration: Option<Calibration>,
-    /// Strength of equalization for later calibrations; `None` turns it off.
+    calibration: Option<CalibrationRun>,
+    /// By how much calibrations make channels alike that begin from here on, if they do.
     equalize: Option<f32>,
     /// Equalized model of the current calibration.
     equalized: Option<Equalized>,
@@ -115,7 +115,7 @@ pub struct Outcome {
 }
 
 /// Summary of a quantization.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme

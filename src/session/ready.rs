@@ -41,7 +41,7 @@ impl Ready {
         // plan, so it runs only if types are missing.
         let types = match model.graph.is_typed() {
             true => {
-                engine::check_unrun(&model)?;
+                engine::validate_unrun(&model)?;
                 Some(BTreeMap::new())
             }
             false => typed_by_engine(&model)?,

@@ -99,7 +99,7 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
         if let Err(error) = step() {
             let said = error.to_string();
             // The engine reports a caught panic with these words; in a browser it can't catch it.
-            if said.contains("broke off") {
+            if said.contains("the engine failed") {
                 return format!("panicked, {said}");
             }
             how = "refused".to_owned();

@@ -1,6 +1,6 @@
 use crate::engine::Engine;
-use crate::engine::checks::tests::Beside::{self, Floats, Integers, Nothing};
-use crate::engine::checks::tests::{ints, model, node, text};
+use crate::engine::validate::tests::Beside::{self, Floats, Integers, Nothing};
+use crate::engine::validate::tests::{ints, model, node, text};
 use crate::onnx::schema::{AttributeProto, AttributeType, NodeProto};
 use crate::tensor::{Tensor, Values};
 

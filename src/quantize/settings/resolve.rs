@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::names::{hint, matches};
 use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
-use crate::calibrate::{Method, PowerOfTwo, Range, Target};
+use crate::calibrate::{IntegerRange, Method, PowerOfTwo, Range};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::scale::{
@@ -176,9 +176,9 @@ pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> Q
     }
 }
 
-/// The quantization grid of an activation of this type.
-pub fn target_of(element: ElementType, symmetric: Option<bool>) -> Target {
-    let default = Representation::new(element, None);
+/// The integers of an activation of this type, as the methods want to know them.
+pub fn target_of(element: ElementType, symmetric: Option<bool>) -> IntegerRange {
+    let represented = Representation::new(element, None);
     Representation {
         symmetric,
         ..default
@@ -263,13 +263,13 @@ impl Representation {
         self.symmetric.unwrap_or(weight && self.element.is_signed())
     }
 
-    /// The quantization grid of an activation.
-    pub(in crate::quantize) fn target(&self) -> Target {
+    /// The integers of an activation, as the methods want to know them.
+    pub(in crate::quantize) fn target(&self) -> IntegerRange {
         let symmetric = self.is_symmetric(false);
-        let used = integer_bounds(self.element.data_type(), symmetric, self.reduce_range);
-        Target {
+        let used = span(self.element.data_type(), symmetric, self.reduce_range);
+        IntegerRange {
             power_of_two: self.power_of_two,
-            ..Target::new(used.low, used.high, symmetric)
+            ..IntegerRange::new(used.low, used.high, symmetric)
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Error, Session, Watch};
-use crate::calibrate::{Channels, Method, Observation, Spread};
+use crate::calibrate::{ChannelMeans, ChannelVariance, Method, Observation};
 use crate::engine::{self, Engine, Probe};
 use crate::graph::Dim;
 use crate::prepare::equalize;
@@ -55,7 +55,7 @@ pub struct Job<'a> {
 }
 
 /// Forecast of a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     /// Number of samples that it assumes.
@@ -165,10 +165,10 @@ impl Session {
         let decoded: u64 = inputs.iter().map(bytes_of).sum();
         let before = (memory::live() as u64).saturating_sub(decoded);
         let planned = self.planned()?;
-        let (made, peak) = memory::peak_of(|| planned.engine.route(&inputs, stop));
+        let (made, peak) = memory::peak_of(|| planned.engine.run_plan(&inputs, stop));
         planned.peak = planned.peak.max(peak);
         let planning = planned.peak;
-        let route = made?;
+        let run_plan = made?;
         let after = memory::live() as u64;
         let mut seen: Vec<Observation> = vec![Observation::new(); planned.watched.len()];
         let now = || SystemClock.now_ms();
@@ -177,7 +177,7 @@ impl Session {
         let graph = &ready.model.graph;
         let types = engine::infer_types_of(&ready.model, &inputs)?;
         let see = |slot: usize, values: &[f32]| seen[slot].observe(values);
-        let probe = engine.probe(&route, inputs, PROBE_MS, now, see, stop)?;
+        let probe = engine.probe(&run_plan, inputs, PROBE_MS, now, see, stop)?;
         let shape = |name: &str| -> Option<Vec<u64>> {
             let found = types
                 .get(name)
@@ -199,26 +199,25 @@ impl Session {
                 .unwrap_or(0)
         };
         let by_channel = |name: &String| {
-            channels(&means, name) * Channels::BYTES_EACH
-                + channels(&spreads, name) * Spread::BYTES_EACH
+            channels(&means, name) * ChannelMeans::BYTES_EACH
+                + channels(&spreads, name) * ChannelVariance::BYTES_EACH
         };
         let seen = seen.iter().zip(&watched);
         let bytes: Vec<u64> = seen
             .map(|(one, name)| remembered(one, job.method) + by_channel(name))
             .collect();
-        let outline = route.outline(|slot| bytes.get(slot).copied().unwrap_or(0));
+        let cost_estimate = run_plan.cost_estimate(|slot| bytes.get(slot).copied().unwrap_or(0));
 
         let at_once = job.threads.min(job.samples).max(1) as u64;
         let kept: u64 = bytes.iter().sum();
-        // One run is assumed at its peak. Runs started together come close to it, so they count as
-        // the usual size plus five eighths of the difference. A run that has ended keeps its
-        // statistics until they are merged.
-        let beyond = outline.peak.saturating_sub(outline.usual);
-        let other = (outline.usual + beyond * 5 / 8).max(kept);
-        let runs = outline.peak + (at_once - 1) * other;
-        let ranges = outline.remembered + (at_once - 1) * kept;
-        // Samples wait as files and free them when they start. At the start most samples wait, but
-        // no statistics have been merged yet.
+        // One run is where it holds most. Those begun with it come near that, too: they are taken five eighths of the way
+        // from what is usual. One that has ended holds what it remembers until that is taken over.
+        let beyond = cost_estimate.peak.saturating_sub(cost_estimate.usual);
+        let other = (cost_estimate.usual + beyond * 5 / 8).max(kept);
+        let runs = cost_estimate.peak + (at_once - 1) * other;
+        let ranges = cost_estimate.remembered + (at_once - 1) * kept;
+        // Samples wait as files, and give those up when they begin. While the first ones run most wait, but nothing is
+        // put together yet.
         let waiting = |begun: usize| {
             let left = job.samples.saturating_sub(begun).min(job.ahead);
             files * (left as u64).saturating_sub(at_once)
