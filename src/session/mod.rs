@@ -117,7 +117,6 @@ pub struct QuantizationResult {
 /// Summary of a quantization.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "Summary")]
 pub struct QuantizationSummary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme
     /// `float16`.

@@ -79,9 +79,8 @@ mod tests {
             "other",
             "`d` has 1 integers",
         ]);
-        let lines = lines(&all, false);
         assert_eq!(
-            lines,
+            lines(&all, false),
             [
                 "`a` has 2.5 integers (and 2 more like it)",
                 "other",
