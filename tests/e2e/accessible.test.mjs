@@ -56,7 +56,7 @@ inBrowsers('accessibility', (visit) => {
     await tab.click('.virtual .link');
     await tab.waitForSelector('.histogram .bars');
     await tab.click('[aria-label="Keep conv float"]');
-    await tab.waitForSelector('.tried tbody tr:nth-child(1), .problem');
+    await tab.waitForSelector('.run-history tbody tr:nth-child(1), .problem');
     await clean(visit, 'layers');
     if (await tab.$('.problem')) await visit.press('Close');
     await tab.$eval('#close-inspector', (button) => /** @type {HTMLElement} */ (button).click());
@@ -78,7 +78,7 @@ inBrowsers('accessibility', (visit) => {
     await visit.drop({ 'detector.onnx': detector(), 'a.png': png(64, 128), 'b.png': png(57, 33), 'c.png': png(90, 100) });
     await tab.waitForSelector('#resize');
     await tab.select('#resize', 'none');
-    await visit.says('#misfits', /Skip all 2/);
+    await visit.says('#unusable', /Skip all 2/);
     await tab.$eval('#proposal', (details) => details.setAttribute('open', ''));
     await clean(visit, 'photos of which some do not fit');
     await visit.drop({ 'broken.onnx': [1, 2, 3] });

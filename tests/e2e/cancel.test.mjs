@@ -65,14 +65,14 @@ inBrowsers('cancel', (visit) => {
     const said = await visit.text('#partial');
     const seen = Number(/after (\d+) of \d+ samples/.exec(said)?.[1]);
     assert.ok(seen > 0 && seen < many && said.includes(`of ${many} samples`), said);
-    assert.match(await visit.text('#made'), new RegExp(`${seen} of ${many} samples`));
+    assert.match(await visit.text('#result-facts'), new RegExp(`${seen} of ${many} samples`));
     assert.match((await visit.downloaded('.yaml')).toString(), new RegExp(`samples: ${seen}\\b`));
     assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     // Another setting needs no other calibration, and says again what its ranges are of.
     await tab.click('#tab-layers');
     await tab.waitForSelector('[aria-label="Keep _conv_stem float"]');
     await tab.click('[aria-label="Keep _conv_stem float"]');
-    await tab.waitForFunction(() => document.querySelectorAll('.tried tbody tr').length === 2);
+    await tab.waitForFunction(() => document.querySelectorAll('.run-history tbody tr').length === 2);
     await tab.click('#tab-overview');
     assert.match(await visit.text('#partial'), new RegExp(`after ${seen} of ${many}`));
     // What comes in while it runs doesn't push the buttons away from under the pointer.

@@ -25,7 +25,7 @@ inBrowsers('the demos', (visit, name) => {
       if (id !== 'text') return;
       await visit.tab.click('#read');
       await visit.says('.reading', /of 16 lines are read alike|All 16 lines are read alike/);
-      const read = await visit.tab.$$eval('.reading tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));
+      const read = await visit.tab.$$eval('.ocr tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));
       // The first line as it was written (tests/oracle/corpus_samples.py), and no line without a word.
       assert.deepEqual(read.map(([float]) => /^[a-zA-Z ,.'-]{4,}$/.test(float)), read.map(() => true), JSON.stringify(read));
       assert.ok(read.filter(([float, quantized]) => float === quantized).length >= 8, JSON.stringify(read));

@@ -69,11 +69,11 @@ inBrowsers('figures', (visit) => {
     const grown = await headline(visit, 'Size');
     assert.match(grown.text, /larger than the float model/);
     assert.equal(grown.bad, true);
-    assert.match(await visit.text('#made'), /In integer arithmetic2 of 2 operators/);
+    assert.match(await visit.text('#result-facts'), /In integer arithmetic2 of 2 operators/);
     await tab.select('#scheme', 'float16');
     await visit.shows(2);
-    assert.match(await visit.text('#made'), /In half precision\d of 2 operators/);
-    assert.doesNotMatch(await visit.text('#made'), /In integer arithmetic/);
+    assert.match(await visit.text('#result-facts'), /In half precision\d of 2 operators/);
+    assert.doesNotMatch(await visit.text('#result-facts'), /In integer arithmetic/);
   }));
 
   for (const [half, call, other] of [['error', 'compare', 'Inference time'], ['time', 'run', 'Accuracy']]) {
@@ -109,7 +109,7 @@ inBrowsers('figures', (visit) => {
     await visit.quantized(convolution(), [picture(0)]);
     await meddle(visit, 'compare', 'held');
     await tab.click('#measure');
-    await visit.says('.foot-stage', /Comparing/);
+    await visit.says('.status-stage', /Comparing/);
     assert.equal(await tab.$eval('#run', (button) => button.getAttribute('aria-disabled')), null);
     assert.equal(await tab.$eval('.side fieldset', (set) => /** @type {HTMLFieldSetElement} */ (set).disabled), false);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
@@ -117,7 +117,7 @@ inBrowsers('figures', (visit) => {
     await tab.waitForSelector('[aria-label="Keep conv float"]:not([disabled])');
     await tab.click('[aria-label="16 bits for conv"]');
     await visit.shows(2);
-    await visit.says('.foot-stage', /Done/);
+    await visit.says('.status-stage', /Done/);
     assert.equal(await tab.$('.problem'), null);
   }));
 
@@ -154,8 +154,8 @@ inBrowsers('figures', (visit) => {
     // Nothing was made or measured again, and nothing is listed twice.
     assert.doesNotMatch(await stages(), /Writing|Comparing|Calibrating/);
     await tab.click('#tab-layers');
-    await tab.waitForSelector('.tried tbody tr');
-    assert.equal((await tab.$$('.tried tbody tr')).length, 2);
+    await tab.waitForSelector('.run-history tbody tr');
+    assert.equal((await tab.$$('.run-history tbody tr')).length, 2);
     // In a field the keys are the field’s.
     await tab.type('#layer-filter', 'conv');
     await chord('Control', 'z');

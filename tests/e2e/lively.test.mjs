@@ -132,7 +132,7 @@ inBrowsers('lively', (visit, name) => {
       await visit.says('.side .file', new RegExp(`long${attempt}`));
       await longest(visit);
       await tab.click('#tab-layers');
-      await visit.says('#layers-said', /^2,?000 of 2,?000/);
+      await visit.says('#layers-note', /^2,?000 of 2,?000/);
       await longest(visit);
       for (let step = 0; step <= 20; step += 1) {
         await tab.$eval('.long-table', (box, to) => (box.scrollTop = to), step * 3500);

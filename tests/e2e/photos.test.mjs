@@ -28,23 +28,23 @@ const type = (visit, selector, text) => visit.tab.$eval(selector, (field, typed)
 inBrowsers('photos of any size', (visit, name) => {
   test('size, fit and values are proposed, the broken one is skipped, and the run goes through', () => visit({}, async (visit) => {
     await visit.drop({ 'best.onnx': detector(metadata), ...fitting, ...odd, 'broken.jpg': broken });
-    await visit.says('#misfits', /broken\.jpg/);
-    assert.match(await visit.text('#misfits'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is cut short/s);
+    await visit.says('#unusable', /broken\.jpg/);
+    assert.match(await visit.text('#unusable'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is cut short/s);
     assert.deepEqual([await value(visit, '#image-height'), await value(visit, '#image-width')], ['64', '96']);
     assert.deepEqual([await value(visit, '#resize'), await value(visit, '#preset'), await value(visit, '#pad')], ['letterbox', 'unit', '114']);
     assert.match(await visit.text('#proposal'), /metadata say so: imgsz \(sure\)/);
     await visit.says('.sample table', /1×3×64×96/);
     for (const [width, height] of [[1280, 1100], [390, 1400]]) {
       await visit.tab.setViewport({ width, height });
-      await visit.tab.$eval('#misfits', (list) => list.scrollIntoView());
+      await visit.tab.$eval('#unusable', (list) => list.scrollIntoView());
       await visit.tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `photos-${name}-${width}`)}.png`) });
     }
     await visit.tab.setViewport({ width: 1280, height: 900 });
     await visit.press('Skip this one');
-    await visit.tab.waitForFunction(() => !document.querySelector('#misfits'));
+    await visit.tab.waitForFunction(() => !document.querySelector('#unusable'));
     assert.match(await visit.text('#skipped'), /1 sample left out.*broken\.jpg/s);
     await visit.quantize();
-    assert.match(await visit.text('#made'), /4 samples/);
+    assert.match(await visit.text('#result-facts'), /4 samples/);
     assert.equal(await visit.tab.$('#left-out'), null);
     const report = (await visit.downloaded('.yaml')).toString();
     assert.match(report, /resize: "letterbox"/);
@@ -56,8 +56,8 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.drop({ 'best.onnx': detector(), ...fitting, ...odd });
     await visit.says('.sample table', /1×3×640×640/);
     await visit.tab.select('#resize', 'none');
-    await visit.says('#misfits', /d\.png/);
-    const said = await visit.text('#misfits');
+    await visit.says('#unusable', /d\.png/);
+    const said = await visit.text('#unusable');
     assert.match(said, /2 of 4 samples can’t be used/);
     assert.match(said, /c\.png.*doesn't take the shape \[1, 3, 100, 90\].*Concat \(node `join`\).*choose a size/s);
     assert.match(await visit.text('#image-size-note'), /multiples of 32/);
@@ -65,7 +65,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     assert.match(await visit.text('#left-out'), /2 samples could not be run and were left out.*c\.png.*d\.png/s);
-    assert.match(await visit.text('#made'), /2 samples/);
+    assert.match(await visit.text('#result-facts'), /2 samples/);
     assert.equal(await visit.tab.$('#partial'), null);
     const report = (await visit.downloaded('.yaml')).toString();
     assert.match(report, /2 of 4 samples were left out/);

@@ -23,7 +23,7 @@ async function small(visit) {
 }
 
 /** Waits until the result on the page is the one after so many. @param {Visit} visit @param {number} results */
-const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document.querySelectorAll('.tried tbody tr').length === wanted, {}, results);
+const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document.querySelectorAll('.run-history tbody tr').length === wanted, {}, results);
 
 /** @param {Visit} visit @param {string} tab */
 async function open(visit, tab) {
@@ -45,9 +45,9 @@ inBrowsers('the studio', (visit, name) => {
     const { tab } = visit;
     const stages = await visit.stages();
     await open(visit, 'layers');
-    await visit.says('#layers-said', /^94 of 94 layers; 94 in integer arithmetic; 5\.07 MB/);
+    await visit.says('#layers-note', /^94 of 94 layers; 94 in integer arithmetic; 5\.07 MB/);
     await tab.click('[aria-label="Keep _conv_stem float"]');
-    await visit.says('#layers-said', /; 9[0-3] in integer arithmetic/);
+    await visit.says('#layers-note', /; 9[0-3] in integer arithmetic/);
     await tried(visit, 2);
     assert.equal(await tab.$eval('[aria-label="Keep _conv_stem float"]', (button) => button.getAttribute('aria-pressed')), 'true');
     await tab.click('[aria-label="16 bits for _blocks.0._depthwise_conv"]');
@@ -66,7 +66,7 @@ inBrowsers('the studio', (visit, name) => {
       await visit.shows(id);
     }
     await tried(visit, 4);
-    await visit.says('#layers-said', /94 in integer arithmetic; 5\.07 MB/);
+    await visit.says('#layers-note', /94 in integer arithmetic; 5\.07 MB/);
   }));
 
   test('the error is measured, the worst layer kept float, and the error of that is measured at once; the time when asked', () => visit({}, async (visit) => {
@@ -89,7 +89,7 @@ inBrowsers('the studio', (visit, name) => {
     await open(visit, 'layers');
     await tab.waitForSelector('[data-sort=harm]');
     await tab.waitForSelector('[data-sort=intMs]');
-    assert.equal(await tab.$$eval('.tried thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
+    assert.equal(await tab.$$eval('.run-history thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
     // The layers of a run stand on the timeline, each as wide as it took, and in a table.
     await open(visit, 'timeline');
     await tab.waitForSelector('.layer-lane');
@@ -106,7 +106,7 @@ inBrowsers('the studio', (visit, name) => {
     await small(visit);
     const { tab } = visit;
     await open(visit, 'layers');
-    await visit.says('#layers-said', /^2 of 2 layers/);
+    await visit.says('#layers-note', /^2 of 2 layers/);
     const first = () => tab.$eval('.virtual tbody tr:not(.group) .link', (link) => link.textContent);
     assert.equal(await first(), 'conv');
     await tab.click('[data-sort=name]');
@@ -114,7 +114,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForFunction(() => document.querySelector('.virtual tbody .link')?.textContent === 'relu');
     assert.equal(await tab.$eval('th:has([data-sort=name])', (head) => head.getAttribute('aria-sort')), 'descending');
     await tab.type('#layer-filter', 'conv');
-    await visit.says('#layers-said', /^1 of 2/);
+    await visit.says('#layers-note', /^1 of 2/);
     await tab.click('#layer-groups');
     await visit.says('.virtual .group', /Conv: 1/);
     await tab.click('#layers-csv');
@@ -131,7 +131,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector('.histogram .bars');
     const methods = await tab.$$eval('.methods tbody th', (cells) => cells.map((cell) => cell.textContent));
     assert.deepEqual(methods, ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto']);
-    assert.equal(await tab.$eval('.strip', (strip) => /^2 channels of w/.test(strip.getAttribute('aria-label') ?? '')), true);
+    assert.equal(await tab.$eval('.channel-ranges', (strip) => /^2 channels of w/.test(strip.getAttribute('aria-label') ?? '')), true);
     await tab.$eval('#range-1', (input) => {
       /** @type {HTMLInputElement} */ (input).value = '1.5';
       input.dispatchEvent(new Event('change'));
@@ -178,7 +178,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector('#card-title');
     await visit.says('.preflight', /143 of 143 operators can be quantized.*There are no samples yet/s);
     await visit.choose('choose-samples', ...photos.slice(0, 3), labels);
-    await visit.says('#labels-said', /^3 of 3 samples have a label, from labels\.csv/);
+    await visit.says('#labels-note', /^3 of 3 samples have a label, from labels\.csv/);
     await visit.says('.preflight', /Only 3 samples.*3 labels/s);
     await tab.select('#preset', 'raw');
     await visit.says('.preflight', /Pixel values are \d+ to 2\d\d/);
@@ -233,7 +233,7 @@ inBrowsers('the studio', (visit, name) => {
     await paste(visit, 'method: mse\n  guard: false\n');
     await visit.says('#advanced .callout', /can’t be read, line 2: indented more/);
     await paste(visit, 'methd: mse\n');
-    await visit.says('.problem .said', /methd.*did you mean `method`/);
+    await visit.says('.problem .message', /methd.*did you mean `method`/);
     await visit.press('Close');
     await paste(visit, '# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
     await visit.says('#command-line', /^octet quantize small\.onnx --samples SAMPLES --config '\{"method":"percentile:99\.9","by_node":\{"conv":\{"activations":\{"type":"u16"\}\}\}\}'$/);
@@ -257,7 +257,7 @@ inBrowsers('the studio', (visit, name) => {
     // The longest bar is the greatest value of either side.
     const bars = () => tab.$$eval(`${line} .bar-cell rect`, (all) => all.map((one) => Number(one.getAttribute('width'))));
     assert.deepEqual(await bars(), [100, 25]);
-    await visit.says('#linked-said', /^2 of 2 layers differ/);
+    await visit.says('#linked-note', /^2 of 2 layers differ/);
     await tab.click(`${line} .link`);
     await visit.says('.both', /float.*integers.*float32.*uint8/s);
     await tab.waitForSelector('.two-ranges .bars');
@@ -291,7 +291,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.select('#scheme', 'weights');
     await visit.says('#run-why', /^Weights\. Nothing is changed/);
     await visit.quantize();
-    assert.match(await visit.text('#made'), /no samples needed/);
+    assert.match(await visit.text('#result-facts'), /no samples needed/);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
     await visit.tab.select('#scheme', 'static');
     await visit.says('#changed', /the samples are run again/);

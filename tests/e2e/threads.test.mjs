@@ -60,7 +60,7 @@ inBrowsers('threads', (visit, name) => {
       await tab.click('#retry-one');
       await visit.finished();
       assert.match(await tab.$$eval('summary', (all) => all[1].textContent ?? ''), /1 thread$/);
-      assert.match(await visit.text('#made'), /48 samples/);
+      assert.match(await visit.text('#result-facts'), /48 samples/);
       assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     }));
   }

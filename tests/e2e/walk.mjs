@@ -209,7 +209,7 @@ export class Visit {
   /** Waits for the end of a run that is under way; what stopped it is the error. */
   async finished() {
     await this.tab.waitForSelector('#done-title, .problem');
-    assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
+    assert.equal(await this.tab.$eval('.problem .message', (said) => said.textContent).catch(() => null), null);
   }
 
   /** Opens a model of one input, chooses samples for it and quantizes. @param {Buffer} model @param {Buffer[]} samples `.npy` files */
@@ -247,7 +247,7 @@ export class Visit {
   async stages() {
     await this.tab.evaluate(() => {
       /** @type {any} */ (window).stages = new Set();
-      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
+      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.status-stage')?.textContent);
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
     return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
