@@ -1,4 +1,5 @@
-// A detector of any height and width and a folder of photos, of which some are odd: from the drop to the download.
+// A detector for any height and width with a folder of photos, some of them unusable: from the drop
+// to the download.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -8,9 +9,9 @@ import { inBrowsers, out } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
-/** As an Ultralytics export says of itself. */
+/** Metadata like that of an Ultralytics export. */
 const metadata = { author: 'Ultralytics', task: 'detect', stride: '32', imgsz: '[64, 96]', names: "{0: 'cat', 1: 'dog'}" };
-/** The beginning of a JPEG, and no more. */
+/** A truncated JPEG. */
 const broken = Buffer.from('ffd8ffe000104a46494600010100000100010000ffc0000b08004000600103', 'hex');
 
 const fitting = { 'a.png': png(64, 128), 'b.png': png(96, 64) };
@@ -84,7 +85,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.tab.$eval('#as-proposed', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('#run-why', /Your file is not changed/);
     assert.equal(await value(visit, '#image-height'), '64');
-    // The document carries it, and takes it back.
+    // The document contains the preprocessing and restores it.
     assert.match(await value(visit, '#document'), /images:\n {2}preset: unit\n[^]*resize: letterbox/);
     await visit.quantize();
   }));

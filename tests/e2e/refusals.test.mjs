@@ -1,4 +1,5 @@
-// What is wrong with a model or a sample is said on the page: what, where, why and what to do. After each of it a good run works.
+// Errors of models and samples on the page: what, where, why and what to do. After each of them a
+// run succeeds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,14 +13,14 @@ const values = Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 
 const good = npy(values, shape);
 const withNaN = npy(values.map((value, at) => (at === 17 ? NaN : value)), shape);
 
-/** Takes the samples away. @param {Visit} visit */
+/** Removes the samples. @param {Visit} visit */
 async function emptied(visit) {
   if (!await visit.tab.$('.names')) return;
   await visit.press('Remove all');
   await visit.tab.waitForFunction(() => !document.querySelector('.names'));
 }
 
-/** A good model and a good sample, over whatever is on the page. @param {Visit} visit */
+/** Opens a valid model and sample, whatever is on the page. @param {Visit} visit */
 async function works(visit) {
   await visit.drop({ 'good.onnx': convolution() });
   await visit.says('.file', /good\.onnx/);
@@ -39,7 +40,7 @@ function holds(said, words) {
 
 inBrowsers('what cannot be used', (visit) => {
   test('each of these is said, and a good run works after it', (t) => visit({}, async (visit) => {
-    // One page takes it all: whatever was wrong before, the next model and the next sample are taken.
+    // One page for all errors: after each, the next model and sample are accepted.
     /** @param {string} what @param {() => Promise<void>} walk */
     const then = (what, walk) => t.test(what, async () => {
       await emptied(visit);
@@ -127,7 +128,7 @@ inBrowsers('what cannot be used', (visit) => {
       await visit.quantize();
       assert.match(await visit.text('#left-out'), /1 sample could not be run and was left out.*b\.npy.*NaN/s);
       assert.match(await visit.text('#result-facts'), /2 samples/);
-      // The mended file has the name and size of the bad one.
+      // The repaired file has the name and size of the bad one.
       await visit.drop({ 'b.npy': good });
       await visit.says('#left', /3 samples/);
       assert.equal(await visit.tab.$('#skipped'), null);

@@ -1,4 +1,4 @@
-// Figures that head the page: none of them argues with another, or tells a difference that is none.
+// The main figures of the page are consistent, and differences are significant.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ test('each kind of output is judged by its own figure', () => {
   assert.match(boxes.note, /1 extra; SQNR of boxes 45\.0 dB, of scores 12\.5 dB/);
   const none = found(output('y', 'boxes', 40, { boxes: { confident: 0, found: 0, extra: 0 }, parts: { boxes: 45, scores: 12.5 } }));
   assert.deepEqual([none.value, none.metric], ['12.5 dB', 'sqnr']);
-  // One sign and one word: signal over noise.
+  // SQNR has a single sign and name: signal over noise.
   for (const kind of /** @type {OutputKind[]} */ (['classes', 'embedding', 'values', 'boxes'])) {
     const { value, what, note } = found(output('y', kind, 19.6, { top1: kind === 'classes' ? 1 : null }));
     assert.doesNotMatch(`${value} ${what} ${note}`.replace('top-1', ''), /−|-\d/);
@@ -83,7 +83,8 @@ test('a sample or two that changed sides is no difference', () => {
 const spread = (median, mean) => ({ median, mean, p10: median, p90: median });
 
 test('the layers of a run add up to the one figure that is told of it', () => {
-  // A busy machine: each layer is slow in another run, so that the medians of the layers are half of the run's.
+  // A busy machine: each layer is slow in another run, so the layers' medians add up to half of the
+  // run's.
   const layer = (/** @type {string} */ name) => ({ name, nodes: [name], ms: spread(10, 20), ownBytes: 2_000_000, liveBytes: 4_000_000, calls: 1 });
   const run = /** @type {any} */ ({ layers: ['a', 'b', 'c', 'd'].map(layer), totals: { total: spread(83.7, 84), outsideMs: 4 } });
   const { layers, outside, total } = layerTimes(run);
