@@ -74,7 +74,7 @@ function picture(name, { layers, outside, total }, totals, span, peak) {
   return h('figure', { class: 'lane' }, h('figcaption', {}, text), drawn, asTable(name, layers));
 }
 
-/** The same data as a table. @param {string} name @param {LayerTimes['layers']} layers */
+/** The layers as a table. @param {string} name @param {LayerTimes['layers']} layers */
 function asTable(name, layers) {
   const shown = layers.slice(0, most);
   return h('details', {}, h('summary', {}, `${name}, layer by layer`),
