@@ -82,7 +82,7 @@ impl ModelSession {
 
     /// The summary of the model.
     pub fn card(&self) -> Result<JsValue, JsValue> {
-        to_js(self.inner.card())
+        to_js(self.inner.summary())
     }
 
     /// The external data files that are missing.
@@ -176,7 +176,7 @@ impl ModelSession {
             name,
             parts: parts(&files, None).await?,
         };
-        let job = session::Job {
+        let job = session::ForecastJob {
             samples: samples as usize,
             ahead: ahead as usize,
             threads: rayon::current_num_threads(),
@@ -241,7 +241,7 @@ impl ModelSession {
     pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
         self.inner
-            .begin_further_pass(method, moments)
+            .begin_extra_pass(method, moments)
             .map_err(error)
     }
 

@@ -10,7 +10,7 @@ import { done, model, modelChanged, presets, samples, settings, runHistory } fro
 import { addSamples, open as openModel, take } from './studio.js';
 
 /** @import { NamedFile, Result } from './types.js' */
-/** @import { Done, Samples, Settings, HistoryEntry } from './state.js' */
+/** @import { Done, HistoryEntry, PageSettings, Samples } from './state.js' */
 
 /** @typedef {{ name: string, files: NamedFile[] }} StoredModel the model's own file is the first */
 /** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} StoredSamples */
@@ -109,7 +109,7 @@ export async function startPersistence() {
 /** Restores everything that was stored. */
 export async function restore() {
   const read = (/** @type {string} */ key) => ask('readonly', (all) => all.get(key));
-  /** @type {[StoredModel | undefined, Partial<Settings> | undefined, StoredSamples | undefined, StoredResult | undefined, HistoryEntry[] | undefined]} */
+  /** @type {[StoredModel | undefined, Partial<PageSettings> | undefined, StoredSamples | undefined, StoredResult | undefined, HistoryEntry[] | undefined]} */
   const [file, choices, storedSamples, result, list] = /** @type {any} */ (await Promise.all(['model', 'settings', 'samples', 'result', 'tried'].map(read)));
   if (!file?.files?.length) return deleteStored();
   if (file.files.length > 1) await take(file.files);

@@ -3,12 +3,12 @@
 
 import { count, plural } from './format.js';
 
-/** @import { Card, QuantizeSettings, Summary } from './types.js' */
+/** @import { ModelSummary, Settings, QuantizationSummary } from './types.js' */
 
 /**
  * The arithmetic of a quantized operator: integers, half precision, or float with integer weights.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @returns {{ title: string, on: string, chip: string, unlike: string }} a title; behind a number; of one operator; of those that were not changed
  */
 export function worksOn({ scheme = 'static' }) {
@@ -21,7 +21,7 @@ export function worksOn({ scheme = 'static' }) {
  * The number of quantized operators. The file may have more operators than remain after constants
  * and batch norms are folded; `more` then gives both numbers.
  *
- * @param {Summary} summary @param {Pick<Card, 'operators'>} card
+ * @param {QuantizationSummary} summary @param {Pick<ModelSummary, 'operators'>} card
  */
 export function changedOperators({ nodes }, { operators }) {
   const [changed, before] = [nodes.filter((node) => node.quantized).length, operators.reduce((sum, [, times]) => sum + times, 0)];

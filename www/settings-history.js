@@ -10,7 +10,7 @@ import { calibrationServes, quantize, show, stale } from './run.js';
 import { batch, effect } from './signals.js';
 import { blocked, done, redoable, run, settings, undoable } from './state.js';
 
-/** @import { QuantizeSettings } from './types.js' */
+/** @import { Settings } from './types.js' */
 /** @import { Path } from './settings-document.js' */
 
 /** The number of undo steps. */
@@ -30,7 +30,7 @@ let waiting = false;
  * Replaces the document. If the calibration of the current result serves it, a new result is made
  * at once.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @param {{ now?: boolean }} [how] `now`: without waiting for more changes
  */
 export function adopt(document, { now = false } = {}) {

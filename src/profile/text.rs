@@ -72,21 +72,21 @@ pub fn summary(table: &LayerTable) -> String {
     const MB: f64 = 1e6;
     let total = &table.total;
     let mut out = format!(
-        "{:.3} ms a run (median of {} after {} to warm up; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it outside \
-         the layers\n",
+        "{:.3} ms per run (median of {} after {} warm-up runs; 10 % below {:.3}, 90 % below {:.3}), {:.3} ms of it \
+         outside the layers\n",
         total.median, table.runs, table.warm_up, total.p10, total.p90, table.outside_ms
     );
     if table.macs > 0 && total.median > 0.0 {
         let _ = writeln!(
             out,
-            "{:.1} million multiplications, {:.1} GMAC/s",
+            "{:.1} million multiply-accumulates, {:.1} GMAC/s",
             table.macs as f64 / 1e6,
             table.macs as f64 / (total.median * 1e6)
         );
     }
     let _ = writeln!(
         out,
-        "memory: {:.1} MB stay (file, weights, plan), {:.1} MB more at the peak, in {}; all layers together make {:.1} MB",
+        "memory: {:.1} MB resident (file, weights, plan), {:.1} MB more at the peak, in {}; outputs of all layers: {:.1} MB",
         table.resident_bytes as f64 / MB,
         table.peak_bytes as f64 / MB,
         table.peak_layer,
@@ -94,7 +94,7 @@ pub fn summary(table: &LayerTable) -> String {
     );
     let _ = writeln!(
         out,
-        "the clock steps by {:.2} µs; shorter times mean nothing one by one",
+        "the clock resolution is {:.2} µs; a single shorter time means nothing",
         table.resolution_ms * 1e3
     );
     out.push_str(&in_float(&table.layers));
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_quotes_what_would_break_it_and_has_a_cell_for_each_column() {
+    fn csv_is_quoted_and_has_a_cell_for_each_column() {
         let layer = Layer {
             name: "a,\"b\"".into(),
             operator: "Conv".into(),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_float_is_said_once_a_reason() {
+    fn float_layers_are_grouped_by_reason() {
         let layer = |name: &str, reason: Option<&str>| Layer {
             name: name.into(),
             in_float: reason.map(Into::into),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_row_stays_one_line_whatever_a_name_holds() {
+    fn a_terminal_row_is_one_line_for_any_name() {
         let name = format!("x\n\u{1b}[31m{}", "é".repeat(60));
         let text = rows(&[Layer {
             name,

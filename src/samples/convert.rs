@@ -6,7 +6,7 @@
 //! model without normalization.
 
 use super::error::type_name;
-use super::{Array, InputSpec, Problem};
+use super::{Array, InputSpec, SampleProblem};
 use crate::onnx::schema::DataType;
 use crate::tensor::{Tensor, Values};
 
@@ -15,51 +15,53 @@ pub(super) fn convert(
     array: &mut Array,
     input: &InputSpec,
     notes: &mut Vec<String>,
-) -> Result<(), Problem> {
-    let wanted = input.element;
-    let given = array.tensor.element_type();
+) -> Result<(), SampleProblem> {
+    let expected = input.element;
+    let actual = array.tensor.element_type();
     let mut note = || {
         notes.push(format!(
-            "array {:?}, stored as {}, is read as {}",
+            "array {:?}, stored as {}, is converted to {}",
             array.name,
             array.stored,
-            type_name(wanted)
+            type_name(expected)
         ));
     };
-    if given == wanted {
-        if array.stored != type_name(wanted) {
+    if actual == expected {
+        if array.stored != type_name(expected) {
             note();
         }
         return Ok(());
     }
     let shape = array.tensor.shape().to_vec();
-    let converted = match (array.tensor.values(), wanted) {
+    let converted = match (array.tensor.values(), expected) {
         (Values::F64(v), DataType::Float) => Values::F32(v.iter().map(|&x| x as f32).collect()),
         (Values::F32(v), DataType::Double) => Values::F64(v.iter().map(|&x| x.into()).collect()),
         (Values::F32(v), half) if half.is_half() => halves(v.iter().copied(), array, input)?,
         (Values::F64(v), half) if half.is_half() => {
             halves(v.iter().map(|&x| x as f32), array, input)?
         }
-        (values, _) => match (whole_numbers(values), is_whole(wanted)) {
-            (Some(numbers), true) => numbers_as(wanted, &numbers).map_err(|at| Problem::Unfit {
-                array: array.name.clone(),
-                value: numbers[at].to_string(),
-                index: index_text(at, &shape),
-                input: input.name.clone(),
-                wanted: type_name(wanted),
-            })?,
-            _ => {
-                return Err(Problem::Type {
+        (values, _) => match (whole_numbers(values), is_whole(expected)) {
+            (Some(numbers), true) => {
+                numbers_as(expected, &numbers).map_err(|at| SampleProblem::Unfit {
                     array: array.name.clone(),
-                    given: array.stored,
+                    value: numbers[at].to_string(),
+                    index: index_text(at, &shape),
                     input: input.name.clone(),
-                    wanted: type_name(wanted),
-                    next: match wanted {
+                    expected: type_name(expected),
+                })?
+            }
+            _ => {
+                return Err(SampleProblem::Type {
+                    array: array.name.clone(),
+                    actual: array.stored,
+                    input: input.name.clone(),
+                    expected: type_name(expected),
+                    next: match expected {
                         DataType::String => {
                             "Octet can't feed that type yet: give the model a float32 input"
                         }
                         float if float.is_float() => {
-                            "save the array as the model wants it, normalised (pictures: give .png or .jpg files)"
+                            "save the normalized array in that type (for images, use .png or .jpg files)"
                         }
                         _ => "save the array in that type",
                     },
@@ -67,7 +69,7 @@ pub(super) fn convert(
             }
         },
     };
-    if array.stored != type_name(wanted) {
+    if array.stored != type_name(expected) {
         note();
     }
     if let Some(tensor) = Tensor::new(shape, converted) {
@@ -81,18 +83,18 @@ fn halves(
     numbers: impl Iterator<Item = f32>,
     array: &Array,
     input: &InputSpec,
-) -> Result<Values, Problem> {
-    let wanted = input.element;
-    let one = |(at, given): (usize, f32)| {
-        let rounded = wanted.rounded(given);
-        match given.is_finite() && rounded.is_infinite() {
+) -> Result<Values, SampleProblem> {
+    let expected = input.element;
+    let one = |(at, actual): (usize, f32)| {
+        let rounded = expected.rounded(actual);
+        match actual.is_finite() && rounded.is_infinite() {
             false => Ok(rounded),
-            true => Err(Problem::Unfit {
+            true => Err(SampleProblem::Unfit {
                 array: array.name.clone(),
-                value: given.to_string(),
+                value: actual.to_string(),
                 index: index_text(at, array.tensor.shape()),
                 input: input.name.clone(),
-                wanted: type_name(wanted),
+                expected: type_name(expected),
             }),
         }
     };
@@ -125,7 +127,7 @@ fn whole_numbers(values: &Values) -> Option<Vec<i128>> {
 }
 
 /// Converts numbers to another type, or returns the index of the first that doesn't fit.
-fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
+fn numbers_as(expected: DataType, numbers: &[i128]) -> Result<Values, usize> {
     macro_rules! narrow {
         ($kind:ident, $type:ty) => {
             numbers
@@ -136,7 +138,7 @@ fn numbers_as(wanted: DataType, numbers: &[i128]) -> Result<Values, usize> {
                 .map(Values::$kind)
         };
     }
-    match wanted {
+    match expected {
         DataType::Int8 => narrow!(I8, i8),
         DataType::Int16 => narrow!(I16, i16),
         DataType::Int32 => narrow!(I32, i32),
@@ -199,9 +201,13 @@ mod tests {
             (
                 Values::U8(vec![9]),
                 DataType::Float,
-                Err("is uint8, but the model's input \"x\" wants float32"),
+                Err("is uint8, but the model's input \"x\" expects float32"),
             ),
-            (Values::F32(vec![1.0]), DataType::Int64, Err("wants int64")),
+            (
+                Values::F32(vec![1.0]),
+                DataType::Int64,
+                Err("expects int64"),
+            ),
             (
                 Values::F32(vec![0.1]),
                 DataType::Float16,
@@ -215,18 +221,22 @@ mod tests {
             (
                 Values::F32(vec![7e4]),
                 DataType::Float16,
-                Err("70000 at index [0], which is no float16"),
+                Err("70000 at index [0], which is not a float16"),
             ),
-            (Values::U8(vec![9]), DataType::Float16, Err("wants float16")),
+            (
+                Values::U8(vec![9]),
+                DataType::Float16,
+                Err("expects float16"),
+            ),
         ];
-        for (given, wanted, result) in cases {
+        for (actual, expected, result) in cases {
             let input = InputSpec {
                 name: "x".into(),
-                element: wanted,
+                element: expected,
                 shape: vec![Dim::Known(1)],
             };
-            let stored = type_name(given.element_type());
-            let tensor = Tensor::new(vec![1], given).unwrap();
+            let stored = type_name(actual.element_type());
+            let tensor = Tensor::new(vec![1], actual).unwrap();
             let mut array = Array {
                 name: "x".into(),
                 named: true,

@@ -24,13 +24,13 @@ impl SampleRef {
     pub fn is_picture(&self) -> bool {
         self.parts
             .iter()
-            .any(|path| kind(path) == Some(Kind::Image))
+            .any(|path| kind(path) == Some(FileKind::Image))
     }
 }
 
 /// Type of a file by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Npz,
     Npy,
     Image,
@@ -39,18 +39,18 @@ pub(super) enum Kind {
 }
 
 /// Type of a sample's file; `None` if the file is not a sample.
-pub(super) fn kind(path: &str) -> Option<Kind> {
+pub(super) fn kind(path: &str) -> Option<FileKind> {
     let (_, file) = split(path);
     let (stem, ending) = file.rsplit_once('.')?;
     match ending.to_ascii_lowercase().as_str() {
-        "npz" => Some(Kind::Npz),
-        "npy" => Some(Kind::Npy),
-        "png" | "jpg" | "jpeg" => Some(Kind::Image),
+        "npz" => Some(FileKind::Npz),
+        "npy" => Some(FileKind::Npy),
+        "png" | "jpg" | "jpeg" => Some(FileKind::Image),
         "pb" => stem
             .strip_prefix("input_")?
             .parse()
             .ok()
-            .map(Kind::TensorFile),
+            .map(FileKind::TensorFile),
         _ => None,
     }
 }
@@ -71,19 +71,19 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
     for path in paths {
         let (folder, file) = split(path);
         match kind(path) {
-            Some(Kind::TensorFile(position)) => {
+            Some(FileKind::TensorFile(position)) => {
                 sets.entry(folder).or_default().push((position, path))
             }
             Some(_) => single.push(SampleRef {
                 name: path.clone(),
                 parts: vec![path.clone()],
             }),
-            None if passed_over(file) => {}
+            None if is_ignored(file) => {}
             None => {
                 let why = if file.to_ascii_lowercase().ends_with(".pb") {
                     "a .pb file is read only as input_0.pb, input_1.pb … of one folder"
                 } else {
-                    "files of its kind are not read"
+                    "this file type is not supported"
                 };
                 return Err(SampleError::Kind {
                     path: path.clone(),
@@ -112,7 +112,7 @@ pub fn group(paths: &[String]) -> Result<Vec<SampleRef>, SampleError> {
     Ok(samples)
 }
 
-fn passed_over(file: &str) -> bool {
+fn is_ignored(file: &str) -> bool {
     file.starts_with('.')
         || file == "Thumbs.db"
         || file == "desktop.ini"
@@ -159,8 +159,8 @@ mod tests {
     }
 
     #[test]
-    fn samples_come_in_the_order_a_person_counts() {
-        let given = [
+    fn numbers_in_names_sort_by_value() {
+        let paths = [
             "d/img10.png",
             "d/img9.JPG",
             "d/img009.JPG",
@@ -168,7 +168,7 @@ mod tests {
             "img2.npz",
         ];
         assert_eq!(
-            names(&given),
+            names(&paths),
             [
                 "c/x.npy",
                 "d/img009.JPG",
@@ -177,9 +177,9 @@ mod tests {
                 "img2.npz"
             ]
         );
-        let mut turned = given;
+        let mut turned = paths;
         turned.reverse();
-        assert_eq!(names(&turned), names(&given));
+        assert_eq!(names(&turned), names(&paths));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sample_is_refused_by_name() {
+    fn other_files_are_refused_by_name() {
         for (paths, word) in [
             (vec!["a/labels.txt"], "a/labels.txt"),
             (vec!["a.npy", "weights.pb"], "weights.pb"),
@@ -214,8 +214,8 @@ mod tests {
             (vec!["t/output_0.pb"], "no samples"),
         ] {
             let paths: Vec<String> = paths.into_iter().map(String::from).collect();
-            let said = group(&paths).unwrap_err().to_string();
-            assert!(said.contains(word), "{said}");
+            let message = group(&paths).unwrap_err().to_string();
+            assert!(message.contains(word), "{message}");
         }
     }
 }

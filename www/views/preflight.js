@@ -11,7 +11,7 @@ import { asProposed, hasPictures, proposal } from '../image-settings.js';
 import { unusable, model, modelChanged, preview, randomData, samples, settings } from '../state.js';
 import { forecastView } from './forecast.js';
 
-/** @import { Card } from '../types.js' */
+/** @import { ModelSummary } from '../types.js' */
 
 /** @typedef {{ level: 'good' | 'fair', text: string }} Finding */
 
@@ -32,7 +32,7 @@ export function preflight() {
     () => forecastView());
 }
 
-/** @param {Card} card @returns {Finding[]} */
+/** @param {ModelSummary} card @returns {Finding[]} */
 function operatorFindings({ operators, quantizable, float, warnings, parameters }) {
   const scheme = settings.value.document.scheme ?? 'static';
   const nodes = operators.reduce((sum, [, times]) => sum + times, 0);

@@ -1,7 +1,7 @@
 //! Progress on the error stream, if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use octet::session::{Event, Watch};
+use octet::session::{Event, ProgressMonitor};
 
 /// A progress bar over the samples, with the name of the stage.
 pub struct Progress {
@@ -48,7 +48,7 @@ impl Drop for Progress {
     }
 }
 
-impl Watch for Progress {
+impl ProgressMonitor for Progress {
     fn event(&self, event: &Event) {
         match event {
             Event::Stage { name } => self.stage(name),

@@ -93,7 +93,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     let inputs = session.decode(&sample, &settings)?;
     let kernels = options.float_kernels;
     if let Some(pairs) = options.overhead {
-        let runner = session.runner().map_err(named)?.by(kernels);
+        let runner = session.runner().map_err(named)?.with_float_kernels(kernels);
         let share = runner.overhead(&inputs, pairs.into(), &()).map_err(named)?;
         return files::print(&format!(
             "profiling adds {:.2} % to a run, the median of {pairs} pairs\n",
@@ -104,7 +104,7 @@ pub fn run(options: &RunOptions) -> Result<(), Failure> {
     if !profiled {
         let outputs = session
             .runner()
-            .and_then(|runner| runner.by(kernels).run(&inputs, &()))
+            .and_then(|runner| runner.with_float_kernels(kernels).run(&inputs, &()))
             .map_err(named)?;
         return files::print(&describe_outputs(&outputs)?);
     }

@@ -1,6 +1,6 @@
 //! Comparison of a quantized model with this session's float model.
 
-use super::{Error, Runner, Session, Watch};
+use super::{Error, ProgressMonitor, Runner, Session};
 use crate::compare::{CompareError, Comparing, Comparison};
 use crate::tensor::Tensor;
 
@@ -18,18 +18,19 @@ impl Session {
     }
 
     /// Ends the comparison and puts its results into the report.
-    pub fn finish_comparison(&mut self, found: &Comparison) {
+    pub fn finish_comparison(&mut self, result: &Comparison) {
         self.profiler.finish();
-        self.report.compared(Some(found));
-        self.comparison = Some(found.clone());
-        self.compared.insert(self.made_with.clone(), found.clone());
+        self.report.compared(Some(result));
+        self.comparison = Some(result.clone());
+        self.comparisons
+            .insert(self.result_settings.clone(), result.clone());
     }
 
     /// Sets the current result's settings. Restores its comparison if these settings were compared
     /// before; drops that of other settings.
-    pub(super) fn compared_as(&mut self, settings: &crate::quantize::Settings) {
-        self.made_with = serde_json::to_string(settings).unwrap_or_default();
-        self.comparison = self.compared.get(&self.made_with).cloned();
+    pub(super) fn restore_comparison(&mut self, settings: &crate::quantize::Settings) {
+        self.result_settings = serde_json::to_string(settings).unwrap_or_default();
+        self.comparison = self.comparisons.get(&self.result_settings).cloned();
         self.report.compared(self.comparison.as_ref());
     }
 }
@@ -39,9 +40,9 @@ pub fn compare_sample(
     comparing: &mut Comparing,
     inputs: &[Tensor],
     label: Option<usize>,
-    watch: &dyn Watch,
+    monitor: &dyn ProgressMonitor,
 ) -> Result<(), Error> {
-    Ok(comparing.feed(inputs, label, || watch.cancelled())?)
+    Ok(comparing.feed(inputs, label, || monitor.cancelled())?)
 }
 
 impl From<CompareError> for Error {
