@@ -19,7 +19,7 @@ import { needsSamples } from './settings-document.js';
 import { aborted, Engine, OctetError, unlessAborted } from './engine.js';
 import { namedFile } from './files.js';
 
-/** @import { CalibrateOptions, Calibration, Card, Channels, CompareOptions, Comparison, Decoded, Distribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
+/** @import { CalibrateOptions, Calibration, ModelSummary, ChannelRanges, CompareOptions, Comparison, Decoded, ValueDistribution, ElementType, Forecast, ForecastOptions, GraphView, ImageSettings, InputTensor, Memory, UnusableSample, NamedFile, Progress, Settings, Result, Run, RunOptions, SampleRef, SampleSettings } from './types.js' */
 /** @import { Capabilities } from './capabilities.js' */
 /** @import { CallOptions } from './engine.js' */
 
@@ -206,7 +206,7 @@ export class Model {
     this.#key = key;
     this.#blob = blob;
     this.name = name;
-    /** @type {Card} */
+    /** @type {ModelSummary} */
     this.card = /** @type {any} */ (null);
     /** @type {string[]} the external data files that are still missing */
     this.wanted = [];
@@ -230,7 +230,7 @@ export class Model {
     return engine;
   }
 
-  /** @param {{ card: Card, wanted: string[] }} opened */
+  /** @param {{ card: ModelSummary, wanted: string[] }} opened */
   #know({ card, wanted }) {
     this.card = card;
     this.wanted = wanted;
@@ -267,7 +267,7 @@ export class Model {
    *
    * @param {(File | NamedFile)[]} samples
    * @param {SampleSettings} [settings]
-   * @returns {Promise<Misfit[]>}
+   * @returns {Promise<UnusableSample[]>}
    */
   async check(samples, settings = {}) {
     return (await this.worker()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
@@ -320,7 +320,7 @@ export class Model {
   /**
    * Creates the quantized model from the calibration; may be called again with other settings.
    *
-   * @param {QuantizeSettings} [settings]
+   * @param {Settings} [settings]
    * @param {CallOptions} [options]
    * @returns {Promise<Result>}
    */
@@ -392,7 +392,7 @@ export class Model {
    * @param {string} value
    * @param {ElementType} [element]
    * @param {boolean} [symmetric]
-   * @returns {Promise<Distribution | null>}
+   * @returns {Promise<ValueDistribution | null>}
    */
   async distribution(value, element = 'u8', symmetric) {
     return (await this.worker()).call('distribution', { key: this.#key, value, element, symmetric });
@@ -402,7 +402,7 @@ export class Model {
    * Minimum and maximum of each channel of a weight; `null` for other constants.
    *
    * @param {string} weight
-   * @returns {Promise<Channels | null>}
+   * @returns {Promise<ChannelRanges | null>}
    */
   async channels(weight) {
     return (await this.worker()).call('channels', { key: this.#key, weight });

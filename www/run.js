@@ -13,7 +13,7 @@ import { blocked, comparison, done, forecast, model, run, samples, randomData, s
 import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { Calibration, NamedFile, Progress, QuantizeSettings } from './types.js' */
+/** @import { Calibration, NamedFile, Progress, Settings } from './types.js' */
 /** @import { Model } from './octet.js' */
 /** @import { Done } from './state.js' */
 
@@ -58,7 +58,7 @@ const reading = () => JSON.stringify(imageSettings());
 /**
  * The cached result of these settings and the loaded samples.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  */
 function cachedResult(document) {
   const wanted = canonical(inFull(document));
@@ -70,7 +70,7 @@ function cachedResult(document) {
 /**
  * Shows the cached result of these settings with its measurements.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @returns {boolean} whether there is one
  */
 export function show(document) {
@@ -116,8 +116,8 @@ export async function inSession() {
 /**
  * Sets the method explicitly; otherwise the method at the end of the calibration would apply.
  *
- * @param {QuantizeSettings} document
- * @returns {QuantizeSettings}
+ * @param {Settings} document
+ * @returns {Settings}
  */
 const inFull = (document) => ((document.scheme ?? 'static') === 'static' ? { method: defaultMethod, ...document } : document);
 
@@ -129,7 +129,7 @@ let enough = null;
  * The inputs of the worker's calibration. Files are compared by identity, as another sample may
  * have the same name and size.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: Calibration } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: Settings, summary: Calibration } | null}
  */
 let calibration = null;
 
@@ -137,7 +137,7 @@ let calibration = null;
  * True if the calibration serves these settings, so that no samples run again. A calibration that
  * was ended early serves `quick` changes only; the button runs all samples.
  *
- * @param {QuantizeSettings} document @param {boolean} [quick]
+ * @param {Settings} document @param {boolean} [quick]
  */
 export function calibrationServes(document, quick = false) {
   if (!calibration) return false;

@@ -11,7 +11,7 @@ import { batch } from './signals.js';
 import { unusable, model, preview, randomData, run, samples } from './state.js';
 import { imageSettings } from './studio.js';
 
-/** @import { Misfit, NamedFile, SampleRef } from './types.js' */
+/** @import { UnusableSample, NamedFile, SampleRef } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /** Number of samples per call, so that the worker can answer other calls in between. */
@@ -93,14 +93,14 @@ function filesOf(ref) {
   return samples.peek().files.filter((file) => ref.parts.includes(file.path));
 }
 
-/** @param {Misfit[]} list */
+/** @param {UnusableSample[]} list */
 function note(list) {
   const known = unusable.peek();
   const all = [...known.filter((old) => !list.some((one) => one.sample === old.sample)), ...list];
   if (list.length > 0) unusable.value = all.sort((a, b) => place(a) - place(b));
 }
 
-/** @param {Misfit} one */
+/** @param {UnusableSample} one */
 const place = (one) => samples.peek().refs.findIndex((ref) => ref.name === one.sample);
 
 /**
@@ -128,7 +128,7 @@ export function setAside(which) {
   return left;
 }
 
-/** Leaves out unusable samples. @param {Misfit[]} which */
+/** Leaves out unusable samples. @param {UnusableSample[]} which */
 export function skip(which) {
   const shown = preview.peek()?.name;
   setAside(which);

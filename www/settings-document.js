@@ -4,7 +4,7 @@
  * summarize, and write as a command line. Independent of the page.
  */
 
-/** @import { QuantizeSettings } from './types.js' */
+/** @import { Settings } from './types.js' */
 
 /** @typedef {string[]} Path keys from the outside in */
 
@@ -48,13 +48,13 @@ export function canonical(value) {
     inner && typeof inner === 'object' && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
 }
 
-/** True if GPTQ needs an extra pass over the samples. @param {QuantizeSettings} document */
+/** True if GPTQ needs an extra pass over the samples. @param {Settings} document */
 export const needsMoments = ({ scheme = 'static', rounding, blocks }) => (scheme === 'static' ? rounding : scheme === 'blocks' && blocks?.method) === 'gptq';
 
 /**
  * Strength of channel equalization, which needs the samples again.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  */
 export const equalizes = ({ scheme = 'static', equalize = false }) => scheme === 'static' && equalize;
 
@@ -65,23 +65,23 @@ export const defaultMethod = 'auto';
  * The method to calibrate for. Methods with an extra pass must be known during the calibration;
  * others can be chosen afterwards.
  *
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  */
 export const passOf = ({ method }) => (method?.startsWith('ort-') ? method : defaultMethod);
 
 /**
  * True if a calibration for the settings `before` does not serve `document`.
  *
- * @param {QuantizeSettings} document
- * @param {QuantizeSettings} before
+ * @param {Settings} document
+ * @param {Settings} before
  */
 export const runsAgain = (document, before) => (needsMoments(document) && !needsMoments(before)) || equalizes(document) !== equalizes(before)
   || (passOf(document) !== defaultMethod && document.method !== before.method);
 
-/** @param {QuantizeSettings} document */
+/** @param {Settings} document */
 export const needsSamples = (document) => (document.scheme ?? 'static') === 'static' || needsMoments(document);
 
-/** A short summary, for the run history. @param {QuantizeSettings} document */
+/** A short summary, for the run history. @param {Settings} document */
 export function inWords(document) {
   const scheme = document.scheme ?? 'static';
   const words = [scheme === 'static' ? (document.method ?? defaultMethod) : scheme];
@@ -112,7 +112,7 @@ export function inWords(document) {
  * complete image preprocessing.
  *
  * @param {string} model
- * @param {QuantizeSettings} document
+ * @param {Settings} document
  * @param {{ random?: number }} [samples] how many random ones, in place of files
  * @returns {string} for a POSIX shell; `SAMPLES` stands for where the samples are
  */

@@ -35,7 +35,7 @@ const formats = [
 /**
  * Presets of the whole document.
  *
- * @type {[string, string, import('../types.js').QuantizeSettings][]}
+ * @type {[string, string, import('../types.js').Settings][]}
  */
 const careful = [
   ['balanced', 'Balanced', {}],
