@@ -240,9 +240,7 @@ impl ModelSession {
     #[wasm_bindgen(js_name = beginFurtherPass)]
     pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
-        self.inner
-            .begin_extra_pass(method, moments)
-            .map_err(error)
+        self.inner.begin_extra_pass(method, moments).map_err(error)
     }
 
     /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.

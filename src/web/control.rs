@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::to_js;
 use crate::profile::memory;
-use crate::session::{Event, Watch};
+use crate::session::{Event, ProgressMonitor};
 
 /// The words shared with the page, at the indices of `www/shared-memory.js`.
 static CONTROL: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
@@ -86,7 +86,7 @@ pub fn memory_usage() -> Result<JsValue, JsValue> {
 /// Writes the progress of a calibration to the control words, from any thread.
 pub(super) struct SharedControl;
 
-impl Watch for SharedControl {
+impl ProgressMonitor for SharedControl {
     fn event(&self, event: &Event) {
         if let Event::Sample { .. } = event {
             CONTROL[DONE].fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use wasm_bindgen_futures::JsFuture;
 
 use super::failure;
 use crate::onnx::Pieces;
-use crate::samples::{Encoded, Glimpse, glimpsed};
+use crate::samples::{Encoded, FileStart, bytes_to_check};
 use crate::session::{Checksum, hexadecimal};
 
 /// Bytes of a file that are in JS memory at a time.
@@ -42,24 +42,24 @@ pub(super) async fn parts(
 }
 
 /// Reads the parts of `{ path, blob }`s that the check of a sample needs.
-pub(super) async fn glimpses(files: &Array) -> Result<Vec<Glimpse>, JsValue> {
-    let mut glimpses = Vec::with_capacity(files.length() as usize);
+pub(super) async fn file_starts(files: &Array) -> Result<Vec<FileStart>, JsValue> {
+    let mut file_starts = Vec::with_capacity(files.length() as usize);
     for file in files.iter() {
         let path = Reflect::get(&file, &"path".into())?
             .as_string()
             .unwrap_or_default();
         let blob = Reflect::get(&file, &"blob".into())?.dyn_into::<web_sys::Blob>()?;
         let size = blob.size() as u64;
-        let end = glimpsed(&path, size);
+        let end = bytes_to_check(&path, size);
         let beginning = Blob::from(blob).slice(0, end);
         let beginning = read(&path, beginning.into()).await?;
-        glimpses.push(Glimpse {
+        file_starts.push(FileStart {
             path,
             beginning,
             size,
         });
     }
-    Ok(glimpses)
+    Ok(file_starts)
 }
 
 /// Copies a file into memory that the page owns.

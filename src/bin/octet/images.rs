@@ -1,7 +1,9 @@
 //! Options for samples that are images.
 
 use clap::Args;
-use octet::samples::{ImageChanges, ImageSettings, Layout, Order, Resize, Settings};
+use octet::samples::{
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, Settings,
+};
 use octet::session::Session;
 
 use super::Failure;
@@ -29,10 +31,10 @@ pub struct ImageOptions {
     /// input's]
     #[arg(long, value_name = "PIXELS")]
     shorter_side: Option<u32>,
-    /// Order of axes, nchw or nhwc [default: from the input's shape]
+    /// ChannelOrder of axes, nchw or nhwc [default: from the input's shape]
     #[arg(long, value_name = "ORDER")]
     layout: Option<String>,
-    /// Order of color channels, rgb or bgr [default: the preset's]
+    /// ChannelOrder of color channels, rgb or bgr [default: the preset's]
     #[arg(long, value_name = "ORDER")]
     channels: Option<String>,
     /// Factor for each pixel value (0 to 255), applied first [default: the preset's]
@@ -49,7 +51,7 @@ pub struct ImageOptions {
 impl ImageOptions {
     /// The settings of these options without a model.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let image = apply(&self.changes()?, &ImageSettings::default())?;
+        let image = apply_changes(&self.changes()?, &ImageSettings::default())?;
         Ok(Settings {
             image,
             ..Settings::default()
@@ -65,17 +67,17 @@ impl ImageOptions {
         settings: Settings,
     ) -> Result<(Settings, Option<String>), Failure> {
         let changes = self.changes()?;
-        let proposal = session.card().pictures.as_ref();
+        let proposal = session.summary().pictures.as_ref();
         let usual = ImageSettings::default();
         let mut image = proposal.map_or(&usual, |proposal| &proposal.image).clone();
         for changes in document.into_iter().chain([&changes]) {
-            image = over(changes, &image)?;
+            image = apply_changes(changes, &image)?;
         }
         let complete =
             |changes: &ImageChanges| changes.preset.is_some() && changes.resize.is_some();
         let complete = complete(&changes) || document.is_some_and(complete);
         let note = proposal.filter(|_| !complete).map(|proposal| {
-            let text = proposal.said(&image);
+            let text = proposal.describe(&image);
             format!("{text}; --image-size, --resize and --image-preset change this")
         });
         Ok((Settings { image, ..settings }, note))
@@ -108,17 +110,18 @@ impl ImageOptions {
     }
 }
 
-const RESIZES: [(&str, Resize); 4] = [
-    ("shorter", Resize::Shorter),
-    ("exact", Resize::Exact),
-    ("letterbox", Resize::Letterbox),
-    ("none", Resize::None),
+const RESIZES: [(&str, ResizeMode); 4] = [
+    ("shorter", ResizeMode::Shorter),
+    ("exact", ResizeMode::Exact),
+    ("letterbox", ResizeMode::Letterbox),
+    ("none", ResizeMode::None),
 ];
-const LAYOUTS: [(&str, Layout); 2] = [("nchw", Layout::Nchw), ("nhwc", Layout::Nhwc)];
-const ORDERS: [(&str, Order); 2] = [("rgb", Order::Rgb), ("bgr", Order::Bgr)];
+const LAYOUTS: [(&str, ImageLayout); 2] =
+    [("nchw", ImageLayout::Nchw), ("nhwc", ImageLayout::Nhwc)];
+const ORDERS: [(&str, ChannelOrder); 2] = [("rgb", ChannelOrder::Rgb), ("bgr", ChannelOrder::Bgr)];
 
 /// Applies changes to settings; an unknown preset is an error of its option.
-fn over(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
+fn apply_changes(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
     if let Some(name) = &changes.preset
         && ImageSettings::preset(name).is_none()
     {

@@ -7,7 +7,7 @@ use clap::Args;
 use octet::profile::memory;
 use octet::quantize::Scheme;
 use octet::samples;
-use octet::session::{Error, Forecast, Job, Session};
+use octet::session::{Error, Forecast, ForecastJob, Session};
 
 use super::images::ImageOptions;
 use super::progress::Progress;
@@ -199,7 +199,7 @@ pub fn run(options: &QuantizeOptions) -> Result<(), Failure> {
             };
             pass(&mut session)?;
             let moments = settings.need_moments();
-            while session.begin_further_pass(method, moments).map_err(named)? {
+            while session.begin_extra_pass(method, moments).map_err(named)? {
                 progress.stage("Extra pass");
                 pass(&mut session)?;
             }
@@ -270,7 +270,7 @@ fn out(
 
 /// Prints notes: a summary, or all of them with `--verbose`.
 fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
-    let lines = notes::lines(all, options.verbose);
+    let lines = notes::summary_lines(all, options.verbose);
     lines.iter().for_each(|line| progress.note(line));
 }
 
@@ -283,7 +283,7 @@ fn forecast(
     samples: &Samples,
     threads: usize,
 ) -> Result<Option<Forecast>, Failure> {
-    let job = Job {
+    let job = ForecastJob {
         samples: samples.count(),
         ahead: read_ahead(threads),
         threads,

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, Glimpse, SampleError, SampleRef, Settings, Skipped, glimpsed, group,
+    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check,
+    group,
 };
 use octet::session::{Error, Session};
 
@@ -128,7 +129,7 @@ impl Samples {
         };
         let mut good = Vec::new();
         for sample in refs {
-            let parts = sample.parts.iter().map(|path| glimpse_of(path));
+            let parts = sample.parts.iter().map(|path| file_start(path));
             let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
             match session.check(&sample.name, &parts, settings) {
                 Ok(()) => good.push(sample),
@@ -164,26 +165,26 @@ impl Samples {
 }
 
 /// The part of a file that the check of a sample needs.
-fn glimpse_of(path: &str) -> Result<Glimpse, Failure> {
+fn file_start(path: &str) -> Result<FileStart, Failure> {
     let place = Path::new(path);
     let metadata = place.metadata();
     if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
         // A pipe can be read only once, by the run itself.
-        return Ok(Glimpse {
+        return Ok(FileStart {
             path: path.into(),
             beginning: Bytes::new(),
             size: u64::MAX,
         });
     }
     let size = metadata.map_or(0, |metadata| metadata.len());
-    let most = glimpsed(path, size);
+    let most = bytes_to_check(path, size);
     let mut beginning = Vec::new();
     let read = File::open(place).and_then(|file| file.take(most).read_to_end(&mut beginning));
     if read.is_err() {
         // Returns the error message for an unreadable file.
         beginning = files::read(place, "sample")?;
     }
-    Ok(Glimpse {
+    Ok(FileStart {
         path: path.into(),
         beginning: beginning.into(),
         size,
