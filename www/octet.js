@@ -55,7 +55,7 @@ export class Octet {
     const detected = detect();
     if (!detected.variant) throw new OctetError({ kind: 'load', message: detected.reason });
     const capabilities = variant && variant !== detected.variant
-      ? { ...detected, variant, reason: `The ${variant} build was asked for.`, threads: variant === 'baseline' ? 1 : detected.threads }
+      ? { ...detected, variant, reason: `The ${variant} build was requested.`, threads: variant === 'baseline' ? 1 : detected.threads }
       : detected;
     const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads), onOneThread);
     await octet.engine();
