@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What quantization costs real models at their own tasks, by method, ours and ONNX Runtime's: a table for the docs.
+"""Accuracy of quantized models at their own tasks, by method, ours and ONNX Runtime's: tables for
+the docs.
 
     accuracy.py [MODEL...]           prints the table of methods
     accuracy.py --rounding           prints that of weights rounded each for itself and together
@@ -10,8 +11,8 @@
                                      one of the options above its table of them
     accuracy.py --write              and puts it into docs/accuracy.md
 
-The tasks are those of tests/oracle/tasks.py. A cell holds how many answers are right, and the signal over the noise
-of the first float output in dB.
+The tasks are those of tests/oracle/tasks.py. A cell holds the number of correct answers, and the
+SQNR of the first float output in dB.
 """
 
 import argparse
@@ -58,7 +59,7 @@ MADE = ["ppocr_rec", "ppocr_det", "ppocr_cls", "captcha_crnn", "ddddocr", "ddddo
 SEEN = [name for name in TASKS if name not in SOUNDS]
 TIMES = 5
 THEIRS = ["minmax", "percentile"]
-# Of each table its columns of ours and theirs, and its rows.
+# The columns of each table, ours and theirs, and its rows.
 TABLES = {
     "methods": (METHODS, THEIRS, SEEN),
     "rounding": (ROUNDINGS, [], SEEN),
@@ -77,7 +78,7 @@ def octet(model, samples, out, *options):
 
 
 def theirs(source, samples, method, folder, ours_prepared):
-    """ONNX Runtime's model and its mark; none where it fails with our prepared model, too."""
+    """ONNX Runtime's model and its mark; `None` if it fails with our prepared model, too."""
     out = folder / "theirs.onnx"
     try:
         return out, "" if judge.ort_quantize_or_prepared(source, ours_prepared, out, samples, method) else " †"
@@ -86,7 +87,7 @@ def theirs(source, samples, method, folder, ours_prepared):
 
 
 def cells(name, corpus, ours, others):
-    """The float model's cell, and those of the quantized ones: (label, right, of, dB, mark)."""
+    """Cells of the float model and of the quantized models: (label, correct, of, dB, mark)."""
     task, source = TASKS[name](corpus), corpus.model(name)
     found = {}
 

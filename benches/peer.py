@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The peer: ONNX Runtime's quantize_static in Python, timed on min/max and, for the rest, the settings that are Octet's defaults.
+"""Times the peer, ONNX Runtime's quantize_static in Python, with minmax and otherwise Octet's
+default settings.
 
     peer.py MODEL.onnx SAMPLES OUT.onnx [--count N]
 
-Prints one JSON object: `seconds` of the call on the file as it is, which is what Octet is given too; `peak_bytes`, the
-largest the process was. The imports (half a second) are not counted.
+Prints one JSON object: `seconds` of the call on the same file that Octet gets, and `peak_bytes` of
+the process. The imports (half a second) are not counted.
 """
 
 import argparse

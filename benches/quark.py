@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Compares scales with those that AMD Quark's quantizer gives the same model, as docs/settings.md says they go together.
+"""Compares scales with those of AMD Quark for the same model, with corresponding settings by
+docs/settings.md.
 
     python benches/quark.py [NAME...]
 
-Quark brings PyTorch, six gigabytes, so it isn't among what a checkout installs: make an environment with
+Quark needs PyTorch, six gigabytes, so a checkout does not install it. Create an environment with
 
     python3 -m venv DIR && DIR/bin/pip install amd-quark==0.13 torch onnxruntime ninja setuptools
 
-and run this with its python and DIR/bin on the PATH, OCTET naming a built `octet`. Prints, for each method, how many tensors both quantize
-and how many of these have the same scale (to a millionth) and zero point: of activations, of weights and biases.
+and run this with its python, with DIR/bin on the PATH and OCTET set to a built `octet`. For each
+method it prints the number of tensors that both quantize, and how many of them have the same scale
+(to a millionth) and zero point: activations, weights and biases.
 """
 
 import json
@@ -30,7 +32,7 @@ from corpus import Corpus  # noqa: E402
 SAMPLES = 4
 NEAREST = {"type": "i8", "symmetric": True, "power_of_two": "nearest"}
 ONE_SCALE = {"per_channel": False}
-# label → what is said there, its further options, what is said here
+# label → settings of Quark, its further options, settings of Octet
 METHODS = {
     "minmax": ((CalibrationMethod.MinMax, QuantType.QUInt8), {}, {"method": "minmax", "weights": ONE_SCALE}),
     "NonOverflow": ((PowerOfTwoMethod.NonOverflow, QuantType.QInt8), {"ActivationSymmetric": True, "WeightSymmetric": True},

@@ -70,7 +70,7 @@ function cancelled(page, moment) {
   return page.evaluate(async (moment) => {
     await new Promise((next) => setTimeout(next, moment));
     /** @type {HTMLButtonElement | null} */
-    const button = document.querySelector('.foot button.small');
+    const button = document.querySelector('.status-bar button.small');
     if (!button || button.hidden) return null;
     const began = performance.now();
     button.click();

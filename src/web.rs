@@ -238,11 +238,9 @@ impl ModelSession {
     /// Begins an extra pass if this method, GPTQ rounding or equalization needs one. Returns true
     /// if the samples must be fed again.
     #[wasm_bindgen(js_name = beginFurtherPass)]
-    pub fn begin_further_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
+    pub fn begin_extra_pass(&mut self, method: JsValue, moments: bool) -> Result<bool, JsValue> {
         let method: calibrate::Method = from_js(method, "method")?;
-        self.inner
-            .begin_extra_pass(method, moments)
-            .map_err(error)
+        self.inner.begin_extra_pass(method, moments).map_err(error)
     }
 
     /// Ends the calibration with a method, such as `minmax` or `percentile:99.9`.

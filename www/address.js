@@ -25,10 +25,10 @@ export function followAddress() {
 }
 
 function read() {
-  const given = new URLSearchParams(location.hash.slice(1)).get(key);
-  if (!given) return;
+  const text = new URLSearchParams(location.hash.slice(1)).get(key);
+  if (!text) return;
   try {
-    const document = JSON.parse(given);
+    const document = JSON.parse(text);
     if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error('not a settings document');
     if (canonical(document) !== canonical(settings.peek().document)) settings.value = { ...settings.peek(), document };
   } catch {

@@ -17,7 +17,7 @@ import { measuring, run } from './state.js';
  * @param {(signal: AbortSignal, onProgress: (progress: Progress) => void) => Promise<void>} work
  * @returns {Promise<unknown>} what went wrong; `null` where nothing did, or where it was stopped
  */
-export async function aside(stage, work) {
+export async function inBackground(stage, work) {
   if (run.peek()) return null;
   stopMeasuring();
   const stop = new AbortController();

@@ -7,29 +7,29 @@
 import { floatGraph } from './graphs.js';
 import { rowsOf } from './layers.js';
 import { computed, signal } from './signals.js';
-import { model, tried } from './state.js';
+import { model, runHistory } from './state.js';
 
 /** @import { Row } from './layers.js' */
-/** @import { Tried } from './state.js' */
+/** @import { HistoryEntry } from './state.js' */
 
 /** The id of the float model among the results. */
 export const float = -1;
 
 /** The ids of both sides. 0 selects the default: the newest result, and the one before it. */
-export const sides = signal({ left: 0, right: 0 });
+export const sideIds = signal({ left: 0, right: 0 });
 
-/** The float model as a result in which nothing is quantized. @returns {Tried | null} */
+/** The float model as a result in which nothing is quantized. @returns {HistoryEntry | null} */
 function floatSide() {
-  const last = tried.value.at(-1);
+  const last = runHistory.value.at(-1);
   if (!last) return null;
-  const { summary, metrics } = tried.value.findLast((one) => 'floatMs' in one.metrics) ?? last;
+  const { summary, metrics } = runHistory.value.findLast((one) => 'floatMs' in one.metrics) ?? last;
   /** @type {Record<string, number>} */
   const known = {};
   if ('floatMs' in metrics) known.ms = metrics.floatMs;
   if ('floatLow' in metrics) [known.msLow, known.msHigh] = [metrics.floatLow, metrics.floatHigh];
-  const right = tried.value.find((one) => 'floatAccuracy' in one.metrics)?.metrics.floatAccuracy;
+  const right = runHistory.value.find((one) => 'floatAccuracy' in one.metrics)?.metrics.floatAccuracy;
   if (right !== undefined) known.accuracy = right;
-  const layers = Object.fromEntries(tried.value.flatMap((one) => Object.entries(one.layers).flatMap(([name, { floatMs }]) => (floatMs === undefined ? [] : [[name, { floatMs }]]))));
+  const layers = Object.fromEntries(runHistory.value.flatMap((one) => Object.entries(one.layers).flatMap(([name, { floatMs }]) => (floatMs === undefined ? [] : [[name, { floatMs }]]))));
   return {
     id: float, document: {}, took: 0, metrics: known, layers,
     summary: { ...summary, bytesAfter: summary.bytesBefore, tensors: [], notes: [], advice: [], nodes: summary.nodes.map((node) => ({ ...node, quantized: false, reason: 'the float model' })) },
@@ -37,19 +37,19 @@ function floatSide() {
 }
 
 /** All candidates, the float model first. */
-export const candidates = computed(() => [floatSide(), ...tried.value].flatMap((one) => one ?? []));
+export const candidates = computed(() => [floatSide(), ...runHistory.value].flatMap((one) => one ?? []));
 
 /**
  * The pair that is compared; `null` while there is no result.
  *
- * @type {{ readonly value: { left: Tried, right: Tried } | null }}
+ * @type {{ readonly value: { left: HistoryEntry, right: HistoryEntry } | null }}
  */
 export const pair = computed(() => {
   const all = candidates.value;
   if (all.length < 2) return null;
-  const right = all.find((one) => one.id === sides.value.right) ?? all[all.length - 1];
+  const right = all.find((one) => one.id === sideIds.value.right) ?? all[all.length - 1];
   // The default is the result before, or the float model.
-  const left = all.find((one) => one.id === sides.value.left) ?? all[Math.max(0, all.indexOf(right) - 1)];
+  const left = all.find((one) => one.id === sideIds.value.left) ?? all[Math.max(0, all.indexOf(right) - 1)];
   return { left, right };
 });
 

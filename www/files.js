@@ -19,17 +19,17 @@ export async function dropped(transfer) {
   const entries = [...transfer.items].map((item) => (item.kind === 'file' ? item.webkitGetAsEntry() : null));
   if (!entries.some((entry) => entry?.isDirectory)) return named(transfer.files);
   /** @type {NamedFile[]} */
-  const found = [];
-  for (const entry of entries) if (entry) await walk(entry, '', found);
-  return found;
+  const result = [];
+  for (const entry of entries) if (entry) await walk(entry, '', result);
+  return result;
 }
 
-/** @param {FileSystemEntry} entry @param {string} folder @param {NamedFile[]} found */
-async function walk(entry, folder, found) {
+/** @param {FileSystemEntry} entry @param {string} folder @param {NamedFile[]} result */
+async function walk(entry, folder, result) {
   const path = folder + entry.name;
   if (entry.isFile) {
     const file = await new Promise((done, failed) => /** @type {FileSystemFileEntry} */ (entry).file(done, failed));
-    found.push({ path, blob: /** @type {File} */ (file) });
+    result.push({ path, blob: /** @type {File} */ (file) });
     return;
   }
   const reader = /** @type {FileSystemDirectoryEntry} */ (entry).createReader();
@@ -38,7 +38,7 @@ async function walk(entry, folder, found) {
     /** @type {FileSystemEntry[]} */
     const portion = await new Promise((done, failed) => reader.readEntries(done, failed));
     if (portion.length === 0) return;
-    for (const inner of portion) await walk(inner, `${path}/`, found);
+    for (const inner of portion) await walk(inner, `${path}/`, result);
   }
 }
 

@@ -8,7 +8,7 @@
 import { needsSamples } from './settings-document.js';
 import { sentence, aborted } from './messages.js';
 import { effect, untracked } from './signals.js';
-import { done, engine, forecast, misfits, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
+import { done, engine, forecast, unusable, model, modelChanged, opening, preview, run, samples, settings } from './state.js';
 import { imageSettings } from './studio.js';
 
 /** Time in milliseconds without changes before a forecast is requested. */
@@ -24,7 +24,7 @@ function ready() {
   if (open.wanted.length > 0 || open.card.alreadyQuantized || refs.length === 0 || !preview.value?.decoded) return null;
   if (!needsSamples(document)) return null;
   // Unusable samples are left out.
-  const bad = new Set(misfits.value.flatMap((one) => refs.find((ref) => ref.name === one.sample)?.parts ?? []));
+  const bad = new Set(unusable.value.flatMap((one) => refs.find((ref) => ref.name === one.sample)?.parts ?? []));
   const good = files.filter((file) => !bad.has(file.path));
   if (good.length === 0) return null;
   return { open, files, good, key: JSON.stringify([document, preset, image, threads, [...bad]]) };

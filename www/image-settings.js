@@ -67,15 +67,15 @@ export function withoutValues(image) {
 export function wholeDocument() {
   const { document, preset, image } = settings.value;
   if (!hasPictures.value) return document;
-  const said = Object.entries(image).filter(([, value]) => value !== undefined && value !== null);
-  return { ...document, images: { preset, ...Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, value])) } };
+  const entries = Object.entries(image).filter(([, value]) => value !== undefined && value !== null);
+  return { ...document, images: { preset, ...Object.fromEntries(entries.map(([key, value]) => [written[key] ?? key, value])) } };
 }
 
 /** A document's `images` in the page's form. @param {Record<string, any>} images */
 export function chosenOf(images) {
-  const { preset = settings.peek().preset, ...said } = images;
+  const { preset = settings.peek().preset, ...entries } = images;
   const ours = Object.fromEntries(Object.entries(written).map(([key, inDocument]) => [inDocument, key]));
-  return { preset, image: Object.fromEntries(Object.entries(said).map(([key, value]) => [ours[key] ?? key, value])) };
+  return { preset, image: Object.fromEntries(Object.entries(entries).map(([key, value]) => [ours[key] ?? key, value])) };
 }
 
 /**
@@ -85,8 +85,8 @@ export function chosenOf(images) {
 export const explicitImages = computed(() => {
   const { document, preset, image } = settings.value;
   if (!hasPictures.value || !needsSamples(document)) return {};
-  const said = Object.entries({ ...presets.value[preset], ...image }).filter(([, value]) => value !== undefined && value !== null);
-  return { images: Object.fromEntries(said.map(([key, value]) => [written[key] ?? key, short(value)])) };
+  const entries = Object.entries({ ...presets.value[preset], ...image }).filter(([, value]) => value !== undefined && value !== null);
+  return { images: Object.fromEntries(entries.map(([key, value]) => [written[key] ?? key, short(value)])) };
 });
 
 /** Numbers without the digits beyond single precision. @param {any} value @returns {any} */

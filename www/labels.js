@@ -43,8 +43,8 @@ const linesOf = (text) => text.replace(/^\uFEFF/, '').split(/\r?\n/).map((line) 
  * @returns {[string, string] | null}
  */
 function pairOf(line) {
-  const found = /^"?([^",;\t]+)"?\s*[,;\t]\s*"?([^",;\t]+)"?/.exec(line) ?? /^(\S+)\s+(.+)$/.exec(line);
-  return found ? [found[1].trim().replaceAll('\\', '/'), found[2].trim()] : null;
+  const result = /^"?([^",;\t]+)"?\s*[,;\t]\s*"?([^",;\t]+)"?/.exec(line) ?? /^(\S+)\s+(.+)$/.exec(line);
+  return result ? [result[1].trim().replaceAll('\\', '/'), result[2].trim()] : null;
 }
 
 /**
@@ -54,13 +54,13 @@ function pairOf(line) {
  */
 function pairsOf({ text }, known) {
   /** @type {Map<string, string>} */
-  const found = new Map();
+  const result = new Map();
   for (const line of linesOf(text)) {
     const [file, label] = pairOf(line) ?? ['', ''];
     const sample = known.get(file) ?? known.get(baseName(file));
-    if (sample !== undefined && label !== '') found.set(sample, label);
+    if (sample !== undefined && label !== '') result.set(sample, label);
   }
-  return found.size > 0 ? found : null;
+  return result.size > 0 ? result : null;
 }
 
 /**
@@ -93,8 +93,8 @@ export function labelled(refs, files, classes) {
   for (const [key, name] of known) if (name === '') known.delete(key);
   for (const { name } of refs) known.set(name, name);
   const pairs = files.flatMap((file) => {
-    const found = pairsOf(file, known);
-    return found ? [{ path: file.path, found }] : [];
+    const result = pairsOf(file, known);
+    return result ? [{ path: file.path, result }] : [];
   });
   const list = files.find((file) => isList(file.path) && !pairs.some(({ path }) => path === file.path));
   const names = list ? listOf(list.text) : [];
@@ -104,9 +104,9 @@ export function labelled(refs, files, classes) {
   if (pairs.length === 0 && !byFolder) {
     return { ...unlabelled, used, failure: list ? `${list.path} lists class names, but no file says which class a sample has: add a file with lines “sample, class”, or put the samples into one folder per class.` : '' };
   }
-  const said = byFolder ? folders : new Map(pairs.flatMap(({ found }) => [...found]));
+  const labelOf = byFolder ? folders : new Map(pairs.flatMap(({ result }) => [...result]));
   const from = byFolder ? 'the folders' : pairs.map(({ path }) => path).join(', ');
-  const kinds = [...new Set(said.values())];
+  const kinds = [...new Set(labelOf.values())];
   /** @type {Map<string, string>} the number of each label */
   let numbers;
   let order = '';
@@ -128,12 +128,12 @@ export function labelled(refs, files, classes) {
   const beyond = classes === null ? undefined : [...numbers.values()].find((number) => Number(number) >= classes);
   if (beyond !== undefined) return { ...unlabelled, used, failure: `Class ${beyond} in ${from} does not exist: the model has ${classes} classes, numbered from 0. The labels are not used.` };
   return {
-    labels: new Map([...said].map(([name, label]) => [name, numbers.get(label) ?? ''])),
+    labels: new Map([...labelOf].map(([name, label]) => [name, numbers.get(label) ?? ''])),
     names: new Map([...numbers].flatMap(([label, number]) => {
       const name = names[Number(number)] ?? (whole.test(label) ? '' : label);
       return name ? [[number, name]] : [];
     })),
-    source: `${said.size} of ${refs.length} samples have a label, from ${from}${order}.`,
+    source: `${labelOf.size} of ${refs.length} samples have a label, from ${from}${order}.`,
     failure: '',
     used,
   };

@@ -28,14 +28,14 @@ export function layerTimes({ layers, totals }) {
  */
 export function timesByNode(float, quantized) {
   /** @type {Figures} */
-  const found = {};
-  for (const { nodes, took } of float.layers) if (nodes[0]) found[nodes[0]] = { floatMs: took };
+  const result = {};
+  for (const { nodes, took } of float.layers) if (nodes[0]) result[nodes[0]] = { floatMs: took };
   for (const { nodes, took, ownBytes, liveBytes, calls } of quantized.layers) {
     if (!nodes[0]) continue;
-    const { floatMs } = found[nodes[0]] ?? {};
-    found[nodes[0]] = {
+    const { floatMs } = result[nodes[0]] ?? {};
+    result[nodes[0]] = {
       ...(floatMs === undefined ? {} : { floatMs }), intMs: took, ...(floatMs ? { ratio: took / floatMs } : {}), ownKb: ownBytes / 1000, liveKb: liveBytes / 1000, calls, fused: nodes.length,
     };
   }
-  return found;
+  return result;
 }

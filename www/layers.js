@@ -4,7 +4,7 @@
 import { defaultMethod, get } from './settings-document.js';
 import { floatGraph } from './graphs.js';
 import { computed } from './signals.js';
-import { done, settings, timing, tried } from './state.js';
+import { done, settings, timing, runHistory } from './state.js';
 
 /** @import { Comparison, NodeChoice, NodeView, QuantizedTensor, Settings, QuantizationSummary } from './types.js' */
 /** @import { Indexed } from './graphs.js' */
@@ -30,9 +30,9 @@ import { done, settings, timing, tried } from './state.js';
 
 /** @typedef {Record<string, Record<string, number>>} Figures what was measured of each node, by its name and the name of the measure */
 
-/** @param {Comparison} found @returns {Figures} */
-export function errorsByNode(found) {
-  return Object.fromEntries(found.layers.map(({ layer, added, accumulated, weightsOnly, activationsOnly, harm, clipped }) => [layer, {
+/** @param {Comparison} result @returns {Figures} */
+export function errorsByNode(result) {
+  return Object.fromEntries(result.layers.map(({ layer, added, accumulated, weightsOnly, activationsOnly, harm, clipped }) => [layer, {
     harm: harm * 100, ...(added ? { sqnr: added.sqnr } : {}), ...(weightsOnly === null ? {} : { weightsOnly }), ...(activationsOnly === null ? {} : { activationsOnly }),
     reached: accumulated.sqnr, maxDifference: accumulated.max, clipped: clipped * 100,
   }]));
@@ -45,13 +45,13 @@ export function errorsByNode(found) {
  * @param {Figures} other
  * @returns {Figures}
  */
-export function joined(one, other) {
+export function mergeFigures(one, other) {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries([...names].map((name) => [name, { ...one[name], ...other[name] }]));
 }
 
 /** The measurements of the current result. @returns {Figures} */
-const measured = () => tried.value.find(({ id }) => id === done.value?.id)?.layers ?? {};
+const measured = () => runHistory.value.find(({ id }) => id === done.value?.id)?.layers ?? {};
 
 /** Operators that the quantizer folds into the node before them. */
 const folded = new Set(['Relu', 'Clip']);
@@ -163,9 +163,9 @@ const aside = new Set(['reached', 'ownKb', 'liveKb', 'calls', 'fused']);
 
 /** All columns with content. */
 export const columns = computed(() => {
-  const found = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
+  const result = new Set(Object.values(measured()).flatMap((one) => Object.keys(one)));
   /** @type {Column[]} */
-  const more = [...found].map((key) => ({
+  const more = [...result].map((key) => ({
     key, title: measures[key] ?? key, width: ['reached', 'maxDifference', 'ratio', 'liveKb', 'intMs', 'weightsOnly', 'activationsOnly'].includes(key) ? 9 : 6.5, figure: true, shown: !aside.has(key), value: (row) => row.measured[key] ?? '',
   }));
   // Next to the state of the layer, which they explain.
@@ -187,8 +187,8 @@ export function arranged(all, { column, down, text, only }, known) {
     const [left, right] = [by.value(a), by.value(b)];
     // Empty values sort last in both directions.
     if (left === '' || right === '') return left === right ? a.index - b.index : left === '' ? 1 : -1;
-    const found = typeof left === 'number' && typeof right === 'number' ? left - right : String(left).localeCompare(String(right), undefined, { numeric: true });
-    return found * sign || a.index - b.index;
+    const result = typeof left === 'number' && typeof right === 'number' ? left - right : String(left).localeCompare(String(right), undefined, { numeric: true });
+    return result * sign || a.index - b.index;
   });
 }
 

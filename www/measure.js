@@ -4,20 +4,20 @@
  * both on this machine. If one fails, the other is still measured.
  */
 
-import { aside } from './background-task.js';
-import { errorsByNode, joined } from './layers.js';
+import { inBackground } from './background-task.js';
+import { errorsByNode, mergeFigures } from './layers.js';
 import { say, sentence } from './messages.js';
-import { heading, metricsOf } from './outputs.js';
-import { reading, readLines } from './ocr.js';
+import { headlineOutput, metricsOf } from './outputs.js';
+import { recognized, readLines } from './ocr.js';
 import { inSession, replaced } from './run.js';
 import { batch } from './signals.js';
-import { chosenOutput, comparison, done, measuring, model, run, samples, timing, tried, unmeasured } from './state.js';
+import { chosenOutput, comparison, done, measuring, model, run, samples, timing, runHistory, unmeasured } from './state.js';
 import { imageSettings, start } from './studio.js';
 import { layerTimes, timesByNode } from './layer-times.js';
 
 /** @import { Comparison } from './types.js' */
 /** @import { Figures } from './layers.js' */
-/** @import { Tried } from './state.js' */
+/** @import { HistoryEntry } from './state.js' */
 
 /** Numbers of measured runs and of warm-up runs. */
 const [timed, before] = [10, 2];
@@ -26,10 +26,10 @@ const [timed, before] = [10, 2];
  * Adds measurements to a result in the run history.
  *
  * @param {number} id
- * @param {(one: Tried) => Partial<Tried>} what
+ * @param {(one: HistoryEntry) => Partial<HistoryEntry>} what
  */
 function note(id, what) {
-  tried.value = tried.peek().map((one) => (one.id === id ? { ...one, ...what(one) } : one));
+  runHistory.value = runHistory.peek().map((one) => (one.id === id ? { ...one, ...what(one) } : one));
 }
 
 /**
@@ -55,7 +55,7 @@ export async function measureError({ split = false } = {}) {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, labels } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
-  const error = await aside(split ? 'Splitting the error into weights and activations' : 'Comparing with the float model', async (gently, onProgress) => {
+  const error = await inBackground(split ? 'Splitting the error into weights and activations' : 'Comparing with the float model', async (gently, onProgress) => {
     const numbers = Object.fromEntries([...labels].map(([name, label]) => [name, Number(label)]));
     const mine = await inSession();
     gently.throwIfAborted();
@@ -73,11 +73,11 @@ export async function measureError({ split = false } = {}) {
   failed(shown.id, 'error', error);
 }
 
-/** @param {Tried} one @param {Comparison} found @returns {Partial<Tried>} */
+/** @param {HistoryEntry} one @param {Comparison} found @returns {Partial<HistoryEntry>} */
 function noted(one, found) {
   const outputs = Object.fromEntries(found.outputs.map((output) => [output.name, metricsOf(output)]));
-  const head = heading(found, chosenOutput.peek());
-  return { outputs, metrics: { ...timesOnly(one.metrics), ...(head ? outputs[head.name] : {}) }, layers: joined(one.layers, errorsByNode(found)) };
+  const head = headlineOutput(found, chosenOutput.peek());
+  return { outputs, metrics: { ...timesOnly(one.metrics), ...(head ? outputs[head.name] : {}) }, layers: mergeFigures(one.layers, errorsByNode(found)) };
 }
 
 /** @param {Record<string, number>} metrics */
@@ -87,7 +87,7 @@ const timesOnly = (metrics) => Object.fromEntries(Object.entries(metrics).filter
 export function chooseOutput(name) {
   batch(() => {
     chosenOutput.value = name;
-    tried.value = tried.peek().map((one) => (one.outputs?.[name] ? { ...one, metrics: { ...timesOnly(one.metrics), ...one.outputs[name] } } : one));
+    runHistory.value = runHistory.peek().map((one) => (one.outputs?.[name] ? { ...one, metrics: { ...timesOnly(one.metrics), ...one.outputs[name] } } : one));
   });
 }
 
@@ -100,7 +100,7 @@ export async function measureTime() {
   const { files, refs } = samples.peek();
   if (!open || !shown || refs.length === 0) return;
   const sample = files.filter((file) => refs[0].parts.includes(file.path));
-  const error = await aside('Timing both models', async (gently) => {
+  const error = await inBackground('Timing both models', async (gently) => {
     const options = { samples: { image: imageSettings() }, runs: timed, warmUp: before, gently };
     const float = await open.run(sample, options);
     gently.throwIfAborted();
@@ -112,7 +112,7 @@ export async function measureTime() {
       timing.value = { id: shown.id, float, quantized };
       note(shown.id, (one) => ({
         metrics: { ...one.metrics, ms: q.median, msLow: q.p10, msHigh: q.p90, floatMs: f.median, floatLow: f.p10, floatHigh: f.p90 },
-        layers: joined(one.layers, timesByNode(layerTimes(float), layerTimes(quantized))),
+        layers: mergeFigures(one.layers, timesByNode(layerTimes(float), layerTimes(quantized))),
       }));
     });
     say(`The float model takes ${f.median.toFixed(1)} milliseconds, the quantized one ${q.median.toFixed(1)}.`);
@@ -127,7 +127,7 @@ export async function measureBoth() {
   if (comparison.peek()?.id !== shown.id) await measureError();
   if (!settled(shown.id, 'error')) return;
   if (timing.peek()?.id !== shown.id) await measureTime();
-  if (settled(shown.id, 'time') && samples.peek().characters.length > 0 && reading.peek()?.id !== shown.id) await readLines();
+  if (settled(shown.id, 'time') && samples.peek().characters.length > 0 && recognized.peek()?.id !== shown.id) await readLines();
 }
 
 /**

@@ -4,7 +4,7 @@
  * characters.
  */
 
-import { aside } from './background-task.js';
+import { inBackground } from './background-task.js';
 import { fail, say } from './messages.js';
 import { effect, signal } from './signals.js';
 import { done, model, samples } from './state.js';
@@ -19,10 +19,10 @@ import { imageSettings, start } from './studio.js';
  *
  * @type {import('./signals.js').Signal<{ id: number, lines: Line[] } | null>}
  */
-export const reading = signal(/** @type {any} */ (null));
+export const recognized = signal(/** @type {any} */ (null));
 effect(() => {
   void model.value;
-  reading.value = null;
+  recognized.value = null;
 });
 
 /**
@@ -31,7 +31,7 @@ effect(() => {
  * @param {Pick<OutputTensor, 'shape' | 'data'>} scores steps by characters
  * @param {string[]} characters
  */
-export function spelt({ shape, data }, characters) {
+export function decodeCtc({ shape, data }, characters) {
   const width = shape[shape.length - 1];
   let text = '';
   let before = 0;
@@ -57,7 +57,7 @@ export async function readLines() {
   const [open, shown] = [model.peek(), done.peek()];
   const { files, refs, characters } = samples.peek();
   if (!open || !shown || characters.length === 0) return;
-  const error = await aside('Reading text with both models', async (gently, onProgress) => {
+  const error = await inBackground('Reading text with both models', async (gently, onProgress) => {
     const options = { samples: { image: imageSettings() }, runs: 1, warmUp: 0, gently };
     const octet = await start();
     const quantized = await octet.open(shown.result.file);
@@ -69,14 +69,14 @@ export async function readLines() {
         gently.throwIfAborted();
         const decoded = await open.preview(sample, options.samples);
         const [right, now] = [await open.run(sample, options), await quantized.run(sample, options)];
-        lines.push({ name, decoded, float: spelt(right.outputs[0], characters), quantized: spelt(now.outputs[0], characters) });
+        lines.push({ name, decoded, float: decodeCtc(right.outputs[0], characters), quantized: decodeCtc(now.outputs[0], characters) });
         onProgress({ stage: 'Reading text with both models', done: lines.length, of: refs.length, unit: 'samples' });
       }
     } finally {
       await quantized.close().catch(() => {});
     }
     gently.throwIfAborted();
-    reading.value = { id: shown.id, lines };
+    recognized.value = { id: shown.id, lines };
     say(`${lines.filter((line) => line.float === line.quantized).length} of ${lines.length} lines are read the same by both models.`);
   });
   if (error) fail('The text could not be read', error, 'The result is kept and can be downloaded.');

@@ -52,11 +52,11 @@ export class Octet {
    * @returns {Promise<Octet>}
    */
   static async start({ threads, variant, onOneThread } = {}) {
-    const found = detect();
-    if (!found.variant) throw new OctetError({ kind: 'load', message: found.reason });
-    const capabilities = variant && variant !== found.variant
-      ? { ...found, variant, reason: `The ${variant} build was asked for.`, threads: variant === 'baseline' ? 1 : found.threads }
-      : found;
+    const detected = detect();
+    if (!detected.variant) throw new OctetError({ kind: 'load', message: detected.reason });
+    const capabilities = variant && variant !== detected.variant
+      ? { ...detected, variant, reason: `The ${variant} build was requested.`, threads: variant === 'baseline' ? 1 : detected.threads }
+      : detected;
     const octet = new Octet(capabilities, clamp(threads ?? capabilities.threads, capabilities.threads), onOneThread);
     await octet.engine();
     return octet;
@@ -113,7 +113,7 @@ export class Octet {
     const blob = file instanceof Blob ? file : new Blob([file]);
     const called = name ?? (file instanceof File ? file.name : 'model.onnx');
     const model = new Model(this, this.#keys++, called, blob);
-    await model.reach(options);
+    await model.worker(options);
     return model;
   }
 
@@ -218,7 +218,7 @@ export class Model {
    * @param {CallOptions} options
    * @returns {Promise<Engine>}
    */
-  async reach(options = {}) {
+  async worker(options = {}) {
     const engine = await unlessAborted(this.#octet.engine(), options.signal);
     if (this.#home === engine) return engine;
     const opened = await engine.call('open', { key: this.#key, name: this.name, blob: this.#blob }, options);
@@ -243,7 +243,7 @@ export class Model {
    * @param {CallOptions} [options]
    */
   async attach(files, options = {}) {
-    const engine = await this.reach(options);
+    const engine = await this.worker(options);
     const named = files.map(namedFile);
     this.#know(await engine.call('attach', { key: this.#key, files: named }, options));
     this.#attached = named;
@@ -258,7 +258,7 @@ export class Model {
    * @returns {Promise<Decoded>}
    */
   async preview(samples, settings = {}, options = {}) {
-    const engine = await this.reach(options);
+    const engine = await this.worker(options);
     return engine.call('preview', { key: this.#key, files: samples.map(namedFile), settings }, options);
   }
 
@@ -270,7 +270,7 @@ export class Model {
    * @returns {Promise<UnusableSample[]>}
    */
   async check(samples, settings = {}) {
-    return (await this.reach()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
+    return (await this.worker()).call('check', { key: this.#key, files: samples.map(namedFile), settings });
   }
 
   /**
@@ -282,7 +282,7 @@ export class Model {
    * @returns {Promise<NamedFile[]>}
    */
   async demoSamples(count, seed = 0) {
-    return (await this.reach()).call('demoSamples', { key: this.#key, count, seed });
+    return (await this.worker()).call('demoSamples', { key: this.#key, count, seed });
   }
 
   /**
@@ -294,7 +294,7 @@ export class Model {
    * @returns {Promise<Forecast>}
    */
   async forecast(samples, { method = 'auto', samples: reading = {}, settings = {}, signal } = {}) {
-    const engine = await this.reach({ signal });
+    const engine = await this.worker({ signal });
     const args = { key: this.#key, files: samples.map(namedFile), method, samples: reading, settings };
     return engine.call('forecast', args, { signal });
   }
@@ -309,7 +309,7 @@ export class Model {
    */
   async calibrate(samples, options = {}, onProgress) {
     const { method = 'auto', rounding, equalize, samples: reading = {}, signal, enough } = options;
-    const engine = await this.reach({ signal, onProgress });
+    const engine = await this.worker({ signal, onProgress });
     this.#calibrated = null;
     const args = { key: this.#key, files: samples.map(namedFile), method, rounding, equalize, samples: reading };
     const summary = await engine.call('calibrate', args, { signal, enough, onProgress });
@@ -325,7 +325,7 @@ export class Model {
    * @returns {Promise<Result>}
    */
   async quantize(settings = {}, options = {}) {
-    const engine = await this.reach(options);
+    const engine = await this.worker(options);
     if (needsSamples(settings) && this.#calibrated !== engine) {
       throw new OctetError({ kind: 'order', message: 'There are no ranges yet: calibrate this model first.' });
     }
@@ -340,9 +340,9 @@ export class Model {
    * @returns {Promise<Run>}
    */
   async run(sample, { runs = 10, warmUp = 2, samples = {}, floatKernels, signal, gently } = {}) {
-    const engine = await this.reach({ signal });
-    const given = sample.map((one) => ('data' in one ? one : namedFile(one)));
-    return engine.call('run', { key: this.#key, sample: given, samples, runs, warmUp, floatKernels }, { signal, gently });
+    const engine = await this.worker({ signal });
+    const files = sample.map((one) => ('data' in one ? one : namedFile(one)));
+    return engine.call('run', { key: this.#key, sample: files, samples, runs, warmUp, floatKernels }, { signal, gently });
   }
 
   /**
@@ -356,7 +356,7 @@ export class Model {
    * @returns {Promise<Comparison>}
    */
   async compare(quantized, data, { samples = {}, labels = {}, split = false, signal, gently } = {}, onProgress) {
-    const engine = await this.reach({ signal, onProgress });
+    const engine = await this.worker({ signal, onProgress });
     const blob = quantized instanceof Blob ? quantized : new Blob([quantized]);
     const args = { key: this.#key, quantized: blob, files: data.map(namedFile), samples, labels, split };
     return engine.call('compare', args, { signal, gently, onProgress });
@@ -382,7 +382,7 @@ export class Model {
    * @returns {Promise<GraphView>}
    */
   async graph() {
-    return (await this.reach()).call('graph', { key: this.#key });
+    return (await this.worker()).call('graph', { key: this.#key });
   }
 
   /**
@@ -395,7 +395,7 @@ export class Model {
    * @returns {Promise<ValueDistribution | null>}
    */
   async distribution(value, element = 'u8', symmetric) {
-    return (await this.reach()).call('distribution', { key: this.#key, value, element, symmetric });
+    return (await this.worker()).call('distribution', { key: this.#key, value, element, symmetric });
   }
 
   /**
@@ -405,7 +405,7 @@ export class Model {
    * @returns {Promise<ChannelRanges | null>}
    */
   async channels(weight) {
-    return (await this.reach()).call('channels', { key: this.#key, weight });
+    return (await this.worker()).call('channels', { key: this.#key, weight });
   }
 
   /** The files of this model, the model file first. @returns {NamedFile[]} */
@@ -415,7 +415,7 @@ export class Model {
 
   /** The report so far, as YAML. @returns {Promise<string>} */
   async report() {
-    return (await this.reach()).call('report', { key: this.#key });
+    return (await this.worker()).call('report', { key: this.#key });
   }
 
   /**
@@ -426,7 +426,7 @@ export class Model {
    * @returns {Promise<string>}
    */
   async export(kind) {
-    return (await this.reach()).call('export', { key: this.#key, kind });
+    return (await this.worker()).call('export', { key: this.#key, kind });
   }
 
   /** Frees the worker's memory of this model. */

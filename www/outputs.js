@@ -5,7 +5,7 @@
  */
 
 import { count, percent } from './format.js';
-import { rightBesideFloat } from './significance.js';
+import { compareAccuracy } from './significance.js';
 
 /** @import { Comparison, OutputError } from './types.js' */
 
@@ -17,7 +17,7 @@ export const decibels = (sqnr) => (sqnr >= 200 ? 'equal' : `${sqnr.toFixed(1)} d
  *
  * @param {OutputError[]} all
  */
-export const telling = (all) => all.filter(({ kind }) => kind !== 'integers' && kind !== 'passed');
+export const judgedOutputs = (all) => all.filter(({ kind }) => kind !== 'integers' && kind !== 'passed');
 
 /**
  * The headline output: the user's choice, or the worst.
@@ -25,8 +25,8 @@ export const telling = (all) => all.filter(({ kind }) => kind !== 'integers' && 
  * @param {Pick<Comparison, 'outputs' | 'headline'>} found
  * @param {string} chosen
  */
-export function heading({ outputs, headline }, chosen) {
-  const all = telling(outputs);
+export function headlineOutput({ outputs, headline }, chosen) {
+  const all = judgedOutputs(outputs);
   return all.find(({ name }) => name === chosen) ?? all.find(({ name }) => name === headline) ?? all[0];
 }
 
@@ -66,7 +66,7 @@ export function judged(output, samples, { read } = {}) {
     return { value: percent(read.same / Math.max(read.of, 1)), what: `of ${count(read.of)} lines read the same as in float`, note: sqnr, metric: 'top1', kind: read.same < read.of * 0.9 ? 'bad' : '' };
   }
   if (accuracy) {
-    const said = rightBesideFloat(accuracy[0], accuracy[1], samples);
+    const said = compareAccuracy(accuracy[0], accuracy[1], samples);
     return { value: percent(accuracy[1]), what: said.text, note: sqnr, metric: 'accuracy', kind: said.kind };
   }
   if (kind === 'classes' && top1 !== null) return { value: percent(top1), what: 'top-1 agreement with float', note: sqnr, metric: 'top1', kind: top1 < 0.9 ? 'bad' : '' };

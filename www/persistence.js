@@ -6,15 +6,15 @@
 
 import { say } from './messages.js';
 import { batch, effect, signal } from './signals.js';
-import { done, model, modelChanged, presets, samples, settings, tried } from './state.js';
+import { done, model, modelChanged, presets, samples, settings, runHistory } from './state.js';
 import { addSamples, open as openModel, take } from './studio.js';
 
 /** @import { NamedFile, Result } from './types.js' */
-/** @import { Done, PageSettings, Samples, Tried } from './state.js' */
+/** @import { Done, HistoryEntry, PageSettings, Samples } from './state.js' */
 
-/** @typedef {{ name: string, files: NamedFile[] }} KeptModel the model's own file is the first */
-/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} KeptSamples */
-/** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} KeptResult */
+/** @typedef {{ name: string, files: NamedFile[] }} StoredModel the model's own file is the first */
+/** @typedef {Pick<Samples, 'files' | 'source' | 'labels' | 'names' | 'labelFiles' | 'characters'>} StoredSamples */
+/** @typedef {Omit<Done, 'result'> & { model: Blob, report: string, summary: Result['summary'] }} StoredResult */
 
 const store = 'kept';
 /**
@@ -28,7 +28,7 @@ const most = 1e9;
  *
  * @type {import('./signals.js').Signal<{ name: string, bytes: number } | null>}
  */
-export const kept = signal(/** @type {any} */ (null));
+export const stored = signal(/** @type {any} */ (null));
 
 /** @type {Promise<IDBDatabase> | null} */
 let opened = null;
@@ -56,7 +56,7 @@ async function ask(mode, work) {
 let refused = false;
 
 /** @param {string} key @param {unknown} value */
-function keep(key, value) {
+function storeValue(key, value) {
   if (refused) return;
   ask('readwrite', (all) => /** @type {IDBRequest<any>} */ (value === null ? all.delete(key) : all.put(value, key))).catch(() => {
     if (!refused) say('This browser cannot store data for the next visit; downloads are not affected.');
@@ -68,11 +68,11 @@ function keep(key, value) {
 const size = (files) => files.reduce((sum, { blob }) => sum + blob.size, 0);
 
 /** Loads the stored model's name, then stores every change from now on. */
-export async function remember() {
+export async function startPersistence() {
   try {
-    /** @type {KeptModel | undefined} */
+    /** @type {StoredModel | undefined} */
     const before = await ask('readonly', (all) => all.get('model'));
-    if (before?.files?.length) kept.value = { name: before.name, bytes: size(before.files) };
+    if (before?.files?.length) stored.value = { name: before.name, bytes: size(before.files) };
   } catch {
     refused = true;
     return;
@@ -82,45 +82,45 @@ export async function remember() {
   effect(() => {
     modelChanged.value;
     const now = model.value;
-    if (now && size(now.files) <= most) keep('model', { name: now.name, files: now.files });
+    if (now && size(now.files) <= most) storeValue('model', { name: now.name, files: now.files });
   });
   effect(() => {
     const { document, preset, image } = settings.value;
-    if (begun()) keep('settings', { document, preset, image });
+    if (begun()) storeValue('settings', { document, preset, image });
   });
   effect(() => {
     const { files: used, skipped, source, labels, names, labelFiles, characters } = samples.value;
     // Samples that were left out are checked again.
     const files = [...used, ...skipped.flatMap((one) => one.files)];
-    if (begun()) keep('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
+    if (begun()) storeValue('samples', size(files) <= most ? { files, source, labels, names, labelFiles, characters } : null);
   });
   effect(() => {
     const now = done.value;
     if (!begun()) return;
-    if (!now) return keep('result', null);
+    if (!now) return storeValue('result', null);
     const { result, ...rest } = now;
-    keep('result', { ...rest, model: result.file, report: result.report, summary: result.summary });
+    storeValue('result', { ...rest, model: result.file, report: result.report, summary: result.summary });
   });
   effect(() => {
-    if (begun()) keep('tried', tried.value);
+    if (begun()) storeValue('tried', runHistory.value);
   });
 }
 
 /** Restores everything that was stored. */
-export async function goOn() {
+export async function restore() {
   const read = (/** @type {string} */ key) => ask('readonly', (all) => all.get(key));
-  /** @type {[KeptModel | undefined, Partial<PageSettings> | undefined, KeptSamples | undefined, KeptResult | undefined, Tried[] | undefined]} */
-  const [file, choices, given, result, list] = /** @type {any} */ (await Promise.all(['model', 'settings', 'samples', 'result', 'tried'].map(read)));
-  if (!file?.files?.length) return forget();
+  /** @type {[StoredModel | undefined, Partial<PageSettings> | undefined, StoredSamples | undefined, StoredResult | undefined, HistoryEntry[] | undefined]} */
+  const [file, choices, storedSamples, result, list] = /** @type {any} */ (await Promise.all(['model', 'settings', 'samples', 'result', 'tried'].map(read)));
+  if (!file?.files?.length) return deleteStored();
   if (file.files.length > 1) await take(file.files);
   else await openModel(file.files[0]);
   if (!model.peek()) return;
   batch(() => {
     if (choices) settings.value = { ...settings.peek(), ...choices, preset: choices.preset && choices.preset in presets.peek() ? choices.preset : settings.peek().preset };
     // Older entries have no figures by node.
-    if (list) tried.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
+    if (list) runHistory.value = list.map((one) => ({ ...one, layers: one.layers ?? {} }));
   });
-  if (given && given.files.length > 0) await addSamples([...given.files, ...(given.labelFiles ?? [])], given.source ? { source: given.source, labels: given.labels, names: given.names ?? new Map(), characters: given.characters ?? [] } : undefined);
+  if (storedSamples && storedSamples.files.length > 0) await addSamples([...storedSamples.files, ...(storedSamples.labelFiles ?? [])], storedSamples.source ? { source: storedSamples.source, labels: storedSamples.labels, names: storedSamples.names ?? new Map(), characters: storedSamples.characters ?? [] } : undefined);
   if (result) {
     const { model: bytes, report, summary, ...rest } = result;
     // Older results have no file name by scheme, and no advice.
@@ -131,7 +131,7 @@ export async function goOn() {
 }
 
 /** Deletes all stored data; the open model stays open. */
-export async function forget() {
+export async function deleteStored() {
   try {
     await ask('readwrite', (all) => all.clear());
     localStorage.clear();
@@ -139,6 +139,6 @@ export async function forget() {
   } catch {
     // Without storage there is nothing to delete.
   }
-  kept.value = null;
+  stored.value = null;
   say('All data this page stored in your browser is deleted.');
 }

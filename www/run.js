@@ -9,7 +9,7 @@ import { canonical, defaultMethod, equalizes, needsMoments, needsSamples, passOf
 import { bytes, duration } from './format.js';
 import { aborted, fail, problem, say } from './messages.js';
 import { batch, effect } from './signals.js';
-import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, tried } from './state.js';
+import { blocked, comparison, done, forecast, model, run, samples, randomData, settings, timing, runHistory } from './state.js';
 import { setAside } from './sample-check.js';
 import { imageSettings, start } from './studio.js';
 
@@ -33,7 +33,7 @@ const results = new Map();
  *
  * @type {{ id: number, home: unknown, of: Model | null }}
  */
-let written = { id: 0, home: null, of: null };
+let sessionResult = { id: 0, home: null, of: null };
 
 effect(() => {
   void model.value;
@@ -60,7 +60,7 @@ const reading = () => JSON.stringify(imageSettings());
  *
  * @param {Settings} document
  */
-function made(document) {
+function cachedResult(document) {
   const wanted = canonical(inFull(document));
   const [{ files }, read] = [samples.peek(), reading()];
   return [...results.values()].reverse().find(({ done: one, ...from }) => canonical(inFull(one.document)) === wanted
@@ -74,15 +74,15 @@ function made(document) {
  * @returns {boolean} whether there is one
  */
 export function show(document) {
-  const found = made(document);
-  if (!found || !tried.peek().some(({ id }) => id === found.done.id)) return false;
+  const found = cachedResult(document);
+  if (!found || !runHistory.peek().some(({ id }) => id === found.done.id)) return false;
   stopMeasuring();
   batch(() => {
     done.value = found.done;
     comparison.value = found.comparison ?? comparison.peek();
     timing.value = found.timing ?? timing.peek();
   });
-  tell();
+  notifyReplaced();
   return true;
 }
 
@@ -105,11 +105,11 @@ export function stale() {
 export async function inSession() {
   const [open, shown] = [model.peek(), done.peek()];
   if (!open || !shown) return false;
-  const can = !needsSamples(shown.document) || held(shown.document, true);
+  const can = !needsSamples(shown.document) || calibrationServes(shown.document, true);
   if (!can) return false;
-  if (written.id === shown.id && written.home === open.home && written.of === open) return true;
+  if (sessionResult.id === shown.id && sessionResult.home === open.home && sessionResult.of === open) return true;
   await open.quantize(inFull(shown.document));
-  written = { id: shown.id, home: open.home, of: open };
+  sessionResult = { id: shown.id, home: open.home, of: open };
   return true;
 }
 
@@ -139,7 +139,7 @@ let calibration = null;
  *
  * @param {Settings} document @param {boolean} [quick]
  */
-export function held(document, quick = false) {
+export function calibrationServes(document, quick = false) {
   if (!calibration) return false;
   const { model: of, files, reading: read, summary } = calibration;
   const all = summary.samples + summary.skipped.length === summary.given;
@@ -185,7 +185,7 @@ export async function quantize({ quick = false } = {}) {
   };
   try {
     const { signal } = mine;
-    const runs = needed && !held(document, quick);
+    const runs = needed && !calibrationServes(document, quick);
     const told = runs ? (forecast.peek()?.told ?? null) : null;
     if (runs) {
       enough = new AbortController();
@@ -201,14 +201,14 @@ export async function quantize({ quick = false } = {}) {
     const took = performance.now() - started;
     const curve = [...(run.peek()?.curve ?? []), { at: took, stage: 'Done', memory }];
     // Equal settings and samples give the same result, which keeps its place.
-    const before = made(document)?.done;
-    const again = summary && before?.calibration?.samples !== summary.samples ? undefined : tried.peek().find(({ id }) => id === before?.id);
-    const id = again?.id ?? Math.max(0, ...tried.peek().map((one) => one.id)) + 1;
+    const before = cachedResult(document)?.done;
+    const again = summary && before?.calibration?.samples !== summary.samples ? undefined : runHistory.peek().find(({ id }) => id === before?.id);
+    const id = again?.id ?? Math.max(0, ...runHistory.peek().map((one) => one.id)) + 1;
     const one = { metrics: {}, layers: {}, ...again, id, document, summary: result.summary, took };
-    written = { id, home: open.home, of: open };
+    sessionResult = { id, home: open.home, of: open };
     batch(() => {
       run.value = null;
-      tried.value = again ? tried.peek().map((other) => (other.id === id ? one : other)) : [...tried.peek(), one].slice(-remembered);
+      runHistory.value = again ? runHistory.peek().map((other) => (other.id === id ? one : other)) : [...runHistory.peek(), one].slice(-remembered);
       done.value = {
         result, took, memory, document, id,
         // A quick run has no timeline; the calibration's one stays.
@@ -236,10 +236,10 @@ export async function quantize({ quick = false } = {}) {
   } finally {
     if (running === mine) [running, enough] = [null, null];
   }
-  if (quick) tell();
+  if (quick) notifyReplaced();
 }
 
-function tell() {
+function notifyReplaced() {
   const id = done.peek()?.id;
   if (id !== undefined) for (const one of replaced) one(id);
 }
@@ -253,7 +253,7 @@ export function cancel() {
 }
 
 /** Ends the calibration with the samples so far and continues with them. */
-export function suffice() {
+export function endCalibration() {
   if (!enough || enough.signal.aborted) return;
   enough.abort();
   say('Continuing with the samples seen so far.');

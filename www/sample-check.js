@@ -8,7 +8,7 @@ import { isPicture } from './files.js';
 import { aborted, say, sentence } from './messages.js';
 import { plural } from './format.js';
 import { batch } from './signals.js';
-import { misfits, model, preview, randomData, run, samples } from './state.js';
+import { unusable, model, preview, randomData, run, samples } from './state.js';
 import { imageSettings } from './studio.js';
 
 /** @import { UnusableSample, NamedFile, SampleRef } from './types.js' */
@@ -20,26 +20,26 @@ const portion = 8;
 const tries = 5;
 
 /** Counts checks; a new one replaces the one before. */
-let looks = 0;
+let checks = 0;
 
 /** Decodes the first sample with the current settings, then checks all. */
-export async function look() {
-  const mine = ++looks;
+export async function checkSamples() {
+  const mine = ++checks;
   const open = model.peek();
   const { refs } = samples.peek();
-  misfits.value = [];
+  unusable.value = [];
   if (!open || refs.length === 0 || open.wanted.length > 0) {
     preview.value = null;
     return;
   }
-  const still = () => mine === looks;
+  const still = () => mine === checks;
   await showFirst(open, still);
   if (still()) void checkAll(open, still);
 }
 
 /** The samples without a known problem. @returns {SampleRef[]} */
 function usable() {
-  const bad = new Set(misfits.peek().map((one) => one.sample));
+  const bad = new Set(unusable.peek().map((one) => one.sample));
   return samples.peek().refs.filter((ref) => !bad.has(ref.name));
 }
 
@@ -55,11 +55,11 @@ async function showFirst(open, still) {
       return;
     } catch (error) {
       if (!still() || aborted(error)) return;
-      const said = sentence(/** @type {Error} */ (error).message);
-      note([{ sample: first.name, reason: said.replace(`sample ${first.name}: `, '').replace(`Sample ${first.name}: `, ''), asksForSize: false }]);
+      const message = sentence(/** @type {Error} */ (error).message);
+      note([{ sample: first.name, reason: message.replace(`sample ${first.name}: `, '').replace(`Sample ${first.name}: `, ''), asksForSize: false }]);
       if (usable().length > 0 && left > 1) continue;
-      preview.value = { decoded: null, failure: said, picture, name: first.name };
-      say(said);
+      preview.value = { decoded: null, failure: message, picture, name: first.name };
+      say(message);
       return;
     }
   }
@@ -75,14 +75,14 @@ async function checkAll(open, still) {
     if (!still() || run.peek()) return;
     const files = refs.slice(at, at + portion).flatMap(filesOf);
     try {
-      const found = await open.check(files, { image: imageSettings() });
-      if (still()) note(found);
+      const list = await open.check(files, { image: imageSettings() });
+      if (still()) note(list);
     } catch {
       return; // whatever it is, the run says it
     }
   }
   if (!still()) return;
-  const bad = misfits.peek();
+  const bad = unusable.peek();
   if (bad.length > 0) say(`${bad.length} of ${plural(refs.length, 'sample')} can’t be used with the current preprocessing.`);
   const shown = preview.peek();
   if (shown && bad.some((one) => one.sample === shown.name) && usable().length > 0) await showFirst(open, still);
@@ -93,11 +93,11 @@ function filesOf(ref) {
   return samples.peek().files.filter((file) => ref.parts.includes(file.path));
 }
 
-/** @param {UnusableSample[]} found */
-function note(found) {
-  const known = misfits.peek();
-  const all = [...known.filter((old) => !found.some((one) => one.sample === old.sample)), ...found];
-  if (found.length > 0) misfits.value = all.sort((a, b) => place(a) - place(b));
+/** @param {UnusableSample[]} list */
+function note(list) {
+  const known = unusable.peek();
+  const all = [...known.filter((old) => !list.some((one) => one.sample === old.sample)), ...list];
+  if (list.length > 0) unusable.value = all.sort((a, b) => place(a) - place(b));
 }
 
 /** @param {UnusableSample} one */
@@ -123,7 +123,7 @@ export function setAside(which) {
       refs: refs.filter((ref) => !reasons.has(ref.name)),
       skipped: [...skipped, ...out.map((ref) => ({ sample: ref.name, reason: reasons.get(ref.name) ?? '', files: files.filter((file) => ref.parts.includes(file.path)) }))],
     };
-    misfits.value = misfits.peek().filter((one) => !reasons.has(one.sample));
+    unusable.value = unusable.peek().filter((one) => !reasons.has(one.sample));
   });
   return left;
 }
@@ -134,5 +134,5 @@ export function skip(which) {
   setAside(which);
   const { refs } = samples.peek();
   say(`${plural(which.length, 'sample')} left out; ${plural(refs.length, 'sample')} remain.`);
-  if (refs.length === 0 || which.some((one) => one.sample === shown)) void look();
+  if (refs.length === 0 || which.some((one) => one.sample === shown)) void checkSamples();
 }

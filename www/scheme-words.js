@@ -25,5 +25,5 @@ export function worksOn({ scheme = 'static' }) {
  */
 export function changedOperators({ nodes }, { operators }) {
   const [changed, before] = [nodes.filter((node) => node.quantized).length, operators.reduce((sum, [, times]) => sum + times, 0)];
-  return { said: `${count(changed)} of ${plural(nodes.length, 'operator')}`, more: before === nodes.length || before === 0 ? '' : `The file has ${count(before)}; the others were folded into these.` };
+  return { text: `${count(changed)} of ${plural(nodes.length, 'operator')}`, more: before === nodes.length || before === 0 ? '' : `The file has ${count(before)}; the others were folded into these.` };
 }

@@ -6,7 +6,7 @@
 
 import { canonical, needsSamples, put } from './settings-document.js';
 import { say } from './messages.js';
-import { held, quantize, show, stale } from './run.js';
+import { calibrationServes, quantize, show, stale } from './run.js';
 import { batch, effect } from './signals.js';
 import { blocked, done, redoable, run, settings, undoable } from './state.js';
 
@@ -94,7 +94,7 @@ function again() {
   }
   const { document } = settings.peek();
   if (!done.peek() || !stale() || show(document) || blocked.peek()) return;
-  if (!needsSamples(document) || held(document, true)) void quantize({ quick: true });
+  if (!needsSamples(document) || calibrationServes(document, true)) void quantize({ quick: true });
 }
 
 effect(() => {
@@ -104,7 +104,7 @@ effect(() => {
 });
 
 /** True if the current settings need a new calibration. */
-export const wantsRun = () => stale() && needsSamples(settings.value.document) && !held(settings.value.document, true);
+export const wantsRun = () => stale() && needsSamples(settings.value.document) && !calibrationServes(settings.value.document, true);
 
 /**
  * Ctrl+Z, and Ctrl+Shift+Z or Ctrl+Y. Text fields keep their own undo.

@@ -7,7 +7,7 @@
 import { percent } from './format.js';
 
 /** @typedef {{ median: number, p10: number, p90: number }} Band what was measured several times */
-/** @typedef {{ text: string, kind: '' | 'good' | 'bad' }} Told */
+/** @typedef {{ text: string, kind: '' | 'good' | 'bad' }} Verdict */
 
 /** Fewest samples with another outcome for a significant difference: 2 · ½⁶ is 3 %. */
 const fewest = 6;
@@ -41,7 +41,7 @@ export const signed = (by, text) => `${by > 0 ? '+' : '−'}${text(Math.abs(by))
  * @param {number} was
  * @param {{ text: (by: number) => string, moreIsBetter: boolean, differ?: boolean, least?: number }} how `differ`: whether that can be
  *   told from chance; `least`: what is less than this is no change
- * @returns {Told}
+ * @returns {Verdict}
  */
 export function changed(is, was, { text, moreIsBetter, differ = true, least = 0 }) {
   const by = is - was;
@@ -56,9 +56,9 @@ export function changed(is, was, { text, moreIsBetter, differ = true, least = 0 
  *
  * @param {Band} quantized
  * @param {Band} float
- * @returns {Told & { ratio: number }}
+ * @returns {Verdict & { ratio: number }}
  */
-export function besideFloat(quantized, float) {
+export function compareTimes(quantized, float) {
   const ratio = quantized.median / float.median;
   if (!timesDiffer(quantized, float)) return { ratio, text: 'no significant difference', kind: '' };
   return { ratio, text: `${ratio > 1 ? 'slower' : 'faster'}, ${ratio.toFixed(2)} × the float time`, kind: ratio > 1 ? 'bad' : 'good' };
@@ -70,9 +70,9 @@ export function besideFloat(quantized, float) {
  * @param {number} float
  * @param {number} quantized
  * @param {number} samples
- * @returns {Told}
+ * @returns {Verdict}
  */
-export function rightBesideFloat(float, quantized, samples) {
+export function compareAccuracy(float, quantized, samples) {
   const text = `accuracy; ${percent(float)} in float`;
   if (quantized === float) return { text, kind: '' };
   if (!sharesDiffer(float, quantized, samples)) return { text: `${text}: too few samples to tell a difference`, kind: '' };

@@ -29,12 +29,12 @@ import { computed, signal } from './signals.js';
  * @property {string} name
  * @property {Settings} document what it was made with
  * @property {Run['curve']} curve
- * @property {number} id of `tried`
+ * @property {number} id of `runHistory`
  * @property {Forecast | null} forecast what was told before it; `null` where nothing was, or no samples were run
  */
 
 /**
- * @typedef {object} Tried one result, without its bytes
+ * @typedef {object} HistoryEntry one result, without its bytes
  * @property {number} id
  * @property {Settings} document
  * @property {QuantizationSummary} summary
@@ -94,7 +94,7 @@ export const preview = signal(/** @type {any} */ (null));
  *
  * @type {import('./signals.js').Signal<UnusableSample[]>}
  */
-export const misfits = signal(/** @type {UnusableSample[]} */ ([]));
+export const unusable = signal(/** @type {UnusableSample[]} */ ([]));
 /** @type {import('./signals.js').Signal<PageSettings>} */
 export const settings = signal({
   document: /** @type {Settings} */ ({}),
@@ -137,9 +137,9 @@ export const chosenOutput = signal('');
 /**
  * All results of this model and these samples, the newest last.
  *
- * @type {import('./signals.js').Signal<Tried[]>}
+ * @type {import('./signals.js').Signal<HistoryEntry[]>}
  */
-export const tried = signal(/** @type {Tried[]} */ ([]));
+export const runHistory = signal(/** @type {HistoryEntry[]} */ ([]));
 /**
  * Earlier documents for undo, the newest last.
  *
@@ -176,7 +176,7 @@ export const blocked = computed(() => {
   if (!needsSamples(settings.value.document)) return '';
   if (samples.value.refs.length === 0) return 'Add at least one sample: calibration needs it to measure ranges.';
   if (forecast.value?.told?.refusal) return forecast.value.told.refusal;
-  const [bad] = misfits.value;
-  if (bad && misfits.value.length >= samples.value.refs.length) return `None of the samples can be used with the current preprocessing. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
+  const [bad] = unusable.value;
+  if (bad && unusable.value.length >= samples.value.refs.length) return `None of the samples can be used with the current preprocessing. ${bad.sample}: ${bad.reason}${/[.!?]$/.test(bad.reason) ? '' : '.'}`;
   return '';
 });

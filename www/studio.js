@@ -8,14 +8,14 @@ import { stopMeasuring } from './background-task.js';
 import { baseName, isModel } from './files.js';
 import { plural } from './format.js';
 import { classesOf, labelled, mayBeLabels } from './labels.js';
-import { look } from './sample-check.js';
+import { checkSamples } from './sample-check.js';
 import { fail, problem, say } from './messages.js';
 import { Octet, unlessAborted } from './octet.js';
 import { asChosen } from './image-settings.js';
 import { batch } from './signals.js';
 import {
-  chosenOutput, comparison, done, engine, misfits, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
-  tried, undoable, unmeasured,
+  chosenOutput, comparison, done, engine, unusable, model, modelChanged, noSamples, opening, presets, preview, randomData, redoable, run, samples, selected, settings, timing,
+  runHistory, undoable, unmeasured,
 } from './state.js';
 
 /** @import { NamedFile, SampleRef } from './types.js' */
@@ -107,11 +107,11 @@ export async function open({ path, blob }) {
       if (proposed) settings.value = { ...settings.peek(), ...asChosen(proposed) };
       done.value = null;
       opening.value = null;
-      forget();
+      clearForModel();
     });
     say(`${name} is open: ${plural(opened.card.parameters, 'parameter')}.`);
     await relabel();
-    await look();
+    await checkSamples();
   } catch (error) {
     if (loading !== mine) return;
     opening.value = null;
@@ -124,8 +124,8 @@ export async function open({ path, blob }) {
 /**
  * Clears the run history and the settings by node and tensor, which don't apply to another model.
  */
-function forget() {
-  tried.value = [];
+function clearForModel() {
+  runHistory.value = [];
   comparison.value = null;
   timing.value = null;
   undoable.value = [];
@@ -146,11 +146,11 @@ async function attach(files) {
   const open = model.peek();
   if (!open) return;
   const wanted = open.wanted;
-  const given = files.flatMap((file) => {
+  const attached = files.flatMap((file) => {
     const path = wanted.find((name) => name === file.path) ?? wanted.find((name) => baseName(name) === baseName(file.path));
     return path ? [{ path, blob: file.blob }] : [];
   });
-  beside = [...beside.filter((old) => !given.some((file) => file.path === old.path)), ...given];
+  beside = [...beside.filter((old) => !attached.some((file) => file.path === old.path)), ...attached];
   const missing = wanted.filter((name) => !beside.some((file) => file.path === name));
   if (missing.length > 0) return say(`Still missing: ${missing.join(', ')}.`);
   try {
@@ -161,9 +161,9 @@ async function attach(files) {
   }
   beside = [];
   modelChanged.value += 1;
-  await look();
+  await checkSamples();
 }
-/** @type {NamedFile[]} external data given so far, while more is missing */
+/** @type {NamedFile[]} external data attached so far, while more is missing */
 let beside = [];
 
 /**
@@ -191,7 +191,7 @@ export async function addSamples(files, about) {
       ...noSamples, files: others, refs, skipped: before.skipped.filter((one) => !one.files.some(replaced)), labelFiles: lists, labelSource: read.source, labelFailure: read.failure, labels: read.labels, names: read.names, ...about,
     };
     say(`${plural(refs.length, 'sample')} ready.${read.failure || read.source ? ` ${read.failure || read.source}` : ''}`);
-    await look();
+    await checkSamples();
   } catch (error) {
     fail('These samples cannot be used', error, 'The previous samples are kept.');
   }
@@ -235,7 +235,7 @@ export async function removeSample(name) {
   stopMeasuring();
   samples.value = { files: left, refs: refs.filter((ref) => ref.name !== name), ...about };
   say(`${name} is removed; ${plural(samples.peek().refs.length, 'sample')} remain.`);
-  await look();
+  await checkSamples();
 }
 
 /** Restores samples that were left out. @param {Samples['skipped']} which */
@@ -246,7 +246,7 @@ export function useAgain(which) {
 export function clearSamples() {
   stopMeasuring();
   samples.value = noSamples;
-  misfits.value = [];
+  unusable.value = [];
   preview.value = null;
   say('Samples removed.');
 }
@@ -263,7 +263,7 @@ export function imageSettings() {
 /** @param {Partial<PageSettings>} change */
 export function set(change) {
   settings.value = { ...settings.peek(), ...change };
-  if ('preset' in change || 'image' in change) look();
+  if ('preset' in change || 'image' in change) checkSamples();
   if ('threads' in change) {
     engine.value = { ...engine.peek(), noThreads: '' };
     start().then((octet) => (octet.threads = settings.peek().threads), () => {});

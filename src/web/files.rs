@@ -42,8 +42,8 @@ pub(super) async fn parts(
 }
 
 /// Reads the parts of `{ path, blob }`s that the check of a sample needs.
-pub(super) async fn glimpses(files: &Array) -> Result<Vec<FileStart>, JsValue> {
-    let mut glimpses = Vec::with_capacity(files.length() as usize);
+pub(super) async fn file_starts(files: &Array) -> Result<Vec<FileStart>, JsValue> {
+    let mut file_starts = Vec::with_capacity(files.length() as usize);
     for file in files.iter() {
         let path = Reflect::get(&file, &"path".into())?
             .as_string()
@@ -53,13 +53,13 @@ pub(super) async fn glimpses(files: &Array) -> Result<Vec<FileStart>, JsValue> {
         let end = bytes_to_check(&path, size);
         let beginning = Blob::from(blob).slice(0, end);
         let beginning = read(&path, beginning.into()).await?;
-        glimpses.push(FileStart {
+        file_starts.push(FileStart {
             path,
             beginning,
             size,
         });
     }
-    Ok(glimpses)
+    Ok(file_starts)
 }
 
 /// Copies a file into memory that the page owns.

@@ -3,7 +3,7 @@
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
-use super::files::{glimpses, read};
+use super::files::{file_starts, read};
 use super::{ModelSession, error, from_js, to_js};
 use crate::quantize::ElementType;
 use crate::samples;
@@ -27,7 +27,7 @@ impl ModelSession {
         settings: JsValue,
     ) -> Result<JsValue, JsValue> {
         let settings: samples::Settings = from_js(settings, "sample settings")?;
-        let parts = glimpses(&files).await?;
+        let parts = file_starts(&files).await?;
         to_js(&self.inner.check(&name, &parts, &settings).err())
     }
 

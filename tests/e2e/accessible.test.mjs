@@ -1,4 +1,5 @@
-// Every state of the page, light and dark, wide and narrow, held against axe-core's rules for WCAG 2.2 AA.
+// Checks every state of the page, light and dark, wide and narrow, against axe-core's rules for
+// WCAG 2.2 AA.
 
 import assert from 'node:assert/strict';
 import { linkSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,7 @@ import { inBrowsers, scratch, silentThreads } from './walk.mjs';
 
 const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 
-/** What is found wrong is gathered, so that one run tells all of it. @type {string[]} */
+/** Problems are collected, so that one run reports all of them. @type {string[]} */
 let wrong = [];
 
 /** @param {Visit} visit @param {string} state */
@@ -37,7 +38,7 @@ inBrowsers('accessibility', (visit) => {
   test('every state is clean in light and dark, and fits at 400 %', () => visit({}, async (visit) => {
     const { tab } = visit;
     wrong = [];
-    // By the browser's own hand: the page's policy lets no script in.
+    // Injected through the browser, as the page's policy allows no foreign script.
     await tab.evaluate(axe);
     await clean(visit, 'empty');
     await visit.drop({ 'small.onnx': convolution() });
@@ -56,7 +57,7 @@ inBrowsers('accessibility', (visit) => {
     await tab.click('.virtual .link');
     await tab.waitForSelector('.histogram .bars');
     await tab.click('[aria-label="Keep conv float"]');
-    await tab.waitForSelector('.tried tbody tr:nth-child(1), .problem');
+    await tab.waitForSelector('.run-history tbody tr:nth-child(1), .problem');
     await clean(visit, 'layers');
     if (await tab.$('.problem')) await visit.press('Close');
     await tab.$eval('#close-inspector', (button) => /** @type {HTMLElement} */ (button).click());
@@ -78,7 +79,7 @@ inBrowsers('accessibility', (visit) => {
     await visit.drop({ 'detector.onnx': detector(), 'a.png': png(64, 128), 'b.png': png(57, 33), 'c.png': png(90, 100) });
     await tab.waitForSelector('#resize');
     await tab.select('#resize', 'none');
-    await visit.says('#misfits', /Skip all 2/);
+    await visit.says('#unusable', /Skip all 2/);
     await tab.$eval('#proposal', (details) => details.setAttribute('open', ''));
     await clean(visit, 'photos of which some do not fit');
     await visit.drop({ 'broken.onnx': [1, 2, 3] });
@@ -90,7 +91,8 @@ inBrowsers('accessibility', (visit) => {
   test('opening and calibrating are clean too, and progress is announced', () => visit({ mounts: { '/pkg/': silentThreads() } }, async (visit) => {
     const { tab } = visit;
     wrong = [];
-    // Anew: threads that never answer keep the engine from starting for ten seconds, and a model from being opened.
+    // Restarted: threads that never answer delay the engine, and the opening of a model, for ten
+    // seconds.
     await tab.goto(visit.server?.url ?? '');
     await tab.evaluate(axe);
     await tab.waitForSelector('#choose-model');
@@ -99,7 +101,7 @@ inBrowsers('accessibility', (visit) => {
     await clean(visit, 'opening');
     assert.ok(await tab.$('#opening-title'), 'the model was opened before all of it was looked at');
     await tab.waitForSelector('#card-title');
-    // Far more than any machine runs while they are looked at; all are one file.
+    // Far more samples than any machine runs during the check; all are one file.
     const count = 400;
     const side = 2048;
     const files = Array.from({ length: count }, (_, index) => join(scratch, `slow-${index}.npy`));

@@ -1,4 +1,5 @@
-// All tests of the page in one process, and so in one browser of each kind: `node --test tests/e2e/all.mjs`.
+// All tests of the page in one process, so that each browser starts once: `node --test
+// tests/e2e/all.mjs`.
 
 import { readdirSync } from 'node:fs';
 

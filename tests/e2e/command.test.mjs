@@ -1,4 +1,4 @@
-// What the page hands on: the command line that does the same, and files that don't replace each other.
+// The equivalent command line and the names of downloads.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -12,13 +12,19 @@ import { inBrowsers, photos, scratch } from './walk.mjs';
 
 const name = "it's small.onnx";
 
-/** Puts a value into a field, as a person does. @param {Visit} visit @param {string} selector @param {string} value */
+/**
+ * Enters a value into a field as a user would.
+ *
+ * @param {Visit} visit
+ * @param {string} selector
+ * @param {string} value
+ */
 const fill = ({ tab }, selector, value) => tab.$eval(selector, (field, given) => {
   /** @type {HTMLInputElement} */ (field).value = given;
   field.dispatchEvent(new Event('change'));
 }, value);
 
-/** A model of pictures and two photos, read in a way that no preset has. @param {Visit} visit */
+/** An image model and two photos, with a preprocessing that no preset has. @param {Visit} visit */
 async function pictures(visit) {
   const { tab } = visit;
   await visit.drop({ [name]: exact() });
@@ -50,7 +56,7 @@ inBrowsers('what the page hands on', (visit, browser) => {
     symlinkSync(process.env.OCTET ?? '', join(folder, 'octet'));
     execFileSync('sh', ['-c', command], { cwd: folder, env: { ...process.env, PATH: `${folder}:${process.env.PATH}` } });
     assert.ok(readFileSync(join(folder, "it's small_uint8.onnx")).equals(file), command);
-    // With other numbers in front of the model the bytes are others: what is said of pictures counts.
+    // Other input values give another file, so this checks that the preprocessing is passed on.
     const plain = `${command.replace(/,"images":\{[^}]*\}/, '')} --out plain.onnx`;
     assert.doesNotMatch(plain, /images/);
     execFileSync('sh', ['-c', plain], { cwd: folder, env: { ...process.env, PATH: `${folder}:${process.env.PATH}` } });

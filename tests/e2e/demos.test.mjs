@@ -1,4 +1,4 @@
-// Each demo that is served: one click to its model, its samples and a good run.
+// Each demo: one click opens its model and samples, and a run succeeds.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -25,8 +25,8 @@ inBrowsers('the demos', (visit, name) => {
       if (id !== 'text') return;
       await visit.tab.click('#read');
       await visit.says('.reading', /of 16 lines are read alike|All 16 lines are read alike/);
-      const read = await visit.tab.$$eval('.reading tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));
-      // The first line as it was written (tests/oracle/corpus_samples.py), and no line without a word.
+      const read = await visit.tab.$$eval('.ocr tbody tr', (rows) => rows.map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent ?? '').slice(1, 3)));
+      // The first line is the written text (tests/oracle/corpus_samples.py), and no line is empty.
       assert.deepEqual(read.map(([float]) => /^[a-zA-Z ,.'-]{4,}$/.test(float)), read.map(() => true), JSON.stringify(read));
       assert.ok(read.filter(([float, quantized]) => float === quantized).length >= 8, JSON.stringify(read));
     }));

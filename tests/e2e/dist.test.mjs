@@ -1,4 +1,5 @@
-// The folder that `make dist` leaves, on a host that sends no headers, from a path of its own: isolated by its service worker, and offline.
+// The folder of `make dist` on a host without headers, under its own path: isolated by its service
+// worker, and usable offline.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -16,7 +17,7 @@ const types = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 const path = '/some/where/';
 /** @type {string[]} */
 let missing = [];
-/** Whether the host is out of reach. */
+/** True while the host is unreachable. */
 let gone = false;
 const server = createServer((request, response) => {
   if (gone) return void request.socket.destroy();
@@ -45,18 +46,18 @@ for (const name of /** @type {const} */ (['chromium', 'firefox'])) {
       const page = await browser.newPage();
       page.setDefaultTimeout(60_000);
       await page.goto(`http://localhost:${port}${path}`);
-      // Loaded again once, by itself.
+      // The page reloads itself once.
       await page.waitForFunction(() => crossOriginIsolated && navigator.serviceWorker.controller !== null);
       await ready(page);
       assert.deepEqual(missing.filter((asked) => !/favicon|demo\/manifest/.test(asked)), []);
       gone = true;
       server.closeAllConnections();
-      // A page of its own: one that swapped its process on the way is not always followed by the driver.
+      // A separate page: the driver may lose a page that changed its process.
       const again = await browser.newPage();
       await again.goto(`http://localhost:${port}${path}`);
       await ready(again);
       assert.equal(await again.evaluate(() => crossOriginIsolated), true);
-      // Workers get the policy too, which the page's own tag can't give them.
+      // Workers get the policy from a header, as the page's meta tag does not reach them.
       const headers = await again.evaluate(async () => (await fetch('www/worker.js')).headers.get('content-security-policy'));
       assert.match(headers ?? '', /connect-src 'self'/);
     } finally {

@@ -1,4 +1,4 @@
-// Channels made alike before anything is rounded: on the page and through `www/octet.js`.
+// Channel equalization on the page and through `www/octet.js`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { inBrowsers } from './walk.mjs';
 
 const layers = () => depthwise({ layers: 2, channels: 3, size: 4, kernel: 3, dilation: 1 });
 
-/** The first channel a hundredth of the last. @param {number} index */
+/** The first channel is a hundredth of the last. @param {number} index */
 const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index + k * 3) * 10 ** (Math.floor(k / 16) - 2)), [1, 3, 4, 4]);
 
 const remembers = (/** @type {Buffer} */ file) => file.includes('octet.equalized');

@@ -1,4 +1,5 @@
-// What the page says of a result: figures that are true, that agree with each other, and that leave the page usable while they are found.
+// Figures of a result: they are correct and consistent, and the page stays usable while they are
+// measured.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +12,7 @@ const picture = (/** @type {number} */ index) => npy(Float32Array.from({ length:
 const vector = (/** @type {number} */ index) => npy(Float32Array.from({ length: 24 }, (_, i) => Math.sin(i * 3 + index)), [1, 24]);
 
 /**
- * From now on calls of the worker by that name are held back for good, or are none that it knows.
+ * From now on worker calls of that name never return, or are unknown.
  *
  * @param {Visit} visit @param {string} call @param {'held' | 'failed'} how
  */
@@ -44,7 +45,7 @@ inBrowsers('figures', (visit) => {
     await tab.select('#headline-output', 'probabilities');
     await visit.says('.headlines', /top-1 agreement with float.*SQNR/);
     assert.match(await visit.text('[aria-labelledby=accuracy-title]'), /ypassed through.*embeddingembedding[\d.]+ dB/);
-    // The whole error in two.
+    // The error split into weights and activations.
     await tab.click('#split');
     await visit.says('#split-table', /embedding[\d.]+ dB[\d.]+ dB[\d.]+ dB/);
     await visit.says('[aria-labelledby=accuracy-title]', /Weights only.*Activations only/);
@@ -69,11 +70,11 @@ inBrowsers('figures', (visit) => {
     const grown = await headline(visit, 'Size');
     assert.match(grown.text, /larger than the float model/);
     assert.equal(grown.bad, true);
-    assert.match(await visit.text('#made'), /In integer arithmetic2 of 2 operators/);
+    assert.match(await visit.text('#result-facts'), /In integer arithmetic2 of 2 operators/);
     await tab.select('#scheme', 'float16');
     await visit.shows(2);
-    assert.match(await visit.text('#made'), /In half precision\d of 2 operators/);
-    assert.doesNotMatch(await visit.text('#made'), /In integer arithmetic/);
+    assert.match(await visit.text('#result-facts'), /In half precision\d of 2 operators/);
+    assert.doesNotMatch(await visit.text('#result-facts'), /In integer arithmetic/);
   }));
 
   for (const [half, call, other] of [['error', 'compare', 'Inference time'], ['time', 'run', 'Accuracy']]) {
@@ -109,7 +110,7 @@ inBrowsers('figures', (visit) => {
     await visit.quantized(convolution(), [picture(0)]);
     await meddle(visit, 'compare', 'held');
     await tab.click('#measure');
-    await visit.says('.foot-stage', /Comparing/);
+    await visit.says('.status-stage', /Comparing/);
     assert.equal(await tab.$eval('#run', (button) => button.getAttribute('aria-disabled')), null);
     assert.equal(await tab.$eval('.side fieldset', (set) => /** @type {HTMLFieldSetElement} */ (set).disabled), false);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
@@ -117,7 +118,7 @@ inBrowsers('figures', (visit) => {
     await tab.waitForSelector('[aria-label="Keep conv float"]:not([disabled])');
     await tab.click('[aria-label="16 bits for conv"]');
     await visit.shows(2);
-    await visit.says('.foot-stage', /Done/);
+    await visit.says('.status-stage', /Done/);
     assert.equal(await tab.$('.problem'), null);
   }));
 
@@ -151,12 +152,12 @@ inBrowsers('figures', (visit) => {
     await visit.shows(1);
     await tab.click('#redo');
     await visit.shows(2);
-    // Nothing was made or measured again, and nothing is listed twice.
+    // Nothing was computed again, and nothing is listed twice.
     assert.doesNotMatch(await stages(), /Writing|Comparing|Calibrating/);
     await tab.click('#tab-layers');
-    await tab.waitForSelector('.tried tbody tr');
-    assert.equal((await tab.$$('.tried tbody tr')).length, 2);
-    // In a field the keys are the field’s.
+    await tab.waitForSelector('.run-history tbody tr');
+    assert.equal((await tab.$$('.run-history tbody tr')).length, 2);
+    // Text fields keep their own undo.
     await tab.type('#layer-filter', 'conv');
     await chord('Control', 'z');
     assert.equal(await visit.shown(), 2);

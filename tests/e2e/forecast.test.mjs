@@ -1,4 +1,4 @@
-// What a run will take is told before it, and held against what it took.
+// The forecast is shown before a run and compared with the actual figures afterwards.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ inBrowsers('the forecast', (visit) => {
     tab.setDefaultTimeout(40_000);
     await visit.ready(4);
     await visit.says('#forecast', /Estimated time.*s.*Peak memory[\d.]+ MB.*Quantized size5\.\d\d MB.*4 samples on \d threads?/s);
-    // Another scheme has no samples to forecast, and the first one its own again.
+    // Another scheme has no forecast; the first scheme has its forecast again.
     await tab.select('#scheme', 'weights');
     await tab.waitForFunction(() => !document.querySelector('#forecast'));
     await tab.select('#scheme', 'static');

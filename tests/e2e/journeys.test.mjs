@@ -1,5 +1,5 @@
-// Three models as people bring them, of dynamic sizes and in nobody's mind when the page was made:
-// opened, calibrated, compared, timed and downloaded. The corpus fetches or builds them.
+// Three real models with dynamic sizes: opened, calibrated, compared, timed and downloaded. The
+// corpus downloads or builds them.
 
 import assert from 'node:assert/strict';
 import { readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -66,14 +66,14 @@ inBrowsers('a journey', (visit, name) => {
       await tab.click('#measure-both');
       await visit.says('.headlines', told);
       await visit.says('[aria-labelledby=latency-title]', /10 runs each/);
-      // Every layer was compared, and nothing failed on the way.
+      // Every layer was compared without a failure.
       assert.equal(await tab.$('#no-layers'), null);
       assert.equal(await tab.$('.problem'), null);
       assert.ok((await tab.$$('[aria-labelledby=accuracy-title] button[aria-label^="Keep "]')).length >= 5);
       await tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `journey-${samples.length}-${name}`)}.png`) });
       const file = await visit.downloaded('.onnx');
       assert.ok(file.length < 0.6 * statSync(model).size, `${file.length} bytes`);
-      // The smallest is left for ONNX Runtime to judge.
+      // The smallest one is left for ONNX Runtime to check.
       if (choose) writeFileSync(join(out, `yolo8n_dynamic-${name}.onnx`), file);
     }));
   }

@@ -1,5 +1,5 @@
-// The page stays answering: with a model of 60 MB, from the choice of the file to the downloaded result, with a table of 2,000 rows and
-// with a graph of 1,500 nodes that is laid out elsewhere.
+// The page stays responsive: with a model of 60 MB from the choice of the file to the download,
+// with a table of 2,000 rows, and with a graph of 1,500 nodes.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -11,17 +11,29 @@ import { inBrowsers, scratch } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
-/** What is promised, in milliseconds, on a machine that does the job below in its usual time; a slower one is given longer in proportion. */
+/**
+ * The limit in milliseconds on a machine that does the job below in its usual time; a slower
+ * machine gets proportionally more.
+ */
 const promised = 100;
-/** A table of 400 cells: made, laid out and thrown away, in milliseconds. (On a Zen 3 that ran at half its speed: 10 to 16, and 16 to 28.) */
+/**
+ * Time in milliseconds to create, lay out and discard a table of 400 cells. (On a Zen 3 at half its
+ * speed: 10 to 16, and 16 to 28.)
+ */
 const usual = { chromium: 6, firefox: 10 };
 /**
- * A machine that is busy with other things stops a page for longer than the page itself ever does. What the page does to itself it does
- * every time: so each walk is made up to so often, and the best of them counts.
+ * A busy machine stops a page for longer than the page itself does, but the page's own delays occur
+ * every time. So each scenario is repeated up to this often, and the best run counts.
  */
 const tries = 4;
 
-/** How many times as long as usual the machine takes for the job, now. @param {Visit} visit @param {'chromium' | 'firefox'} name @returns {Promise<number>} */
+/**
+ * The factor by which the machine is slower than usual now.
+ *
+ * @param {Visit} visit
+ * @param {'chromium' | 'firefox'} name
+ * @returns {Promise<number>}
+ */
 const slowness = async ({ tab }, name) => {
   const took = await tab.evaluate(async () => {
     const times = [];
@@ -48,12 +60,12 @@ const slowness = async ({ tab }, name) => {
   return Math.max(1, median(took) / usual[name]);
 };
 
-/** Sees from now on how long the main thread answered nothing at a time. @param {Visit} visit */
+/** Starts to record gaps in which the main thread did not answer. @param {Visit} visit */
 const watch = ({ tab }) => tab.evaluate(() => {
   const seen = /** @type {any} */ (window);
   seen.gap = 0;
   let last = performance.now();
-  // A message a time, not a timer: these are made to wait when there are many.
+  // Uses messages, as frequent timers are throttled.
   const channel = new MessageChannel();
   channel.port1.onmessage = () => {
     const now = performance.now();
@@ -64,7 +76,7 @@ const watch = ({ tab }) => tab.evaluate(() => {
   channel.port2.postMessage(null);
 });
 
-/** The longest since it was asked before. @param {Visit} visit @returns {Promise<number>} */
+/** The longest gap since the last call. @param {Visit} visit @returns {Promise<number>} */
 const longest = ({ tab }) => tab.evaluate(() => {
   const seen = /** @type {any} */ (window);
   const found = seen.gap;
@@ -132,7 +144,7 @@ inBrowsers('lively', (visit, name) => {
       await visit.says('.side .file', new RegExp(`long${attempt}`));
       await longest(visit);
       await tab.click('#tab-layers');
-      await visit.says('#layers-said', /^2,?000 of 2,?000/);
+      await visit.says('#layers-note', /^2,?000 of 2,?000/);
       await longest(visit);
       for (let step = 0; step <= 20; step += 1) {
         await tab.$eval('.long-table', (box, to) => (box.scrollTop = to), step * 3500);

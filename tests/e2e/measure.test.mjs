@@ -1,4 +1,4 @@
-// A model is run, quantized, held against its float form and told of in files, all through `www/octet.js`.
+// Running, quantizing, comparing and exporting through `www/octet.js`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ inBrowsers('measuring', (visit) => {
     const names = found.run.layers.flatMap((/** @type {import('../../www/types.js').Layer} */ layer) => layer.nodes);
     assert.deepEqual(names.sort(), ['conv', 'relu']);
     assert.equal(found.run.totals.macs, 864);
-    // Our convolution clamps what it writes; tract's leaves that to an operator.
+    // Our convolution includes the clamp; tract uses a separate operator.
     assert.deepEqual([found.run, found.byTract].map((run) => run.layers.length), [1, 2]);
     assert.match(found.byNobody, /`fast`: choose octet or tract/);
     assert.ok(found.run.totals.resolutionMs > 0 && found.run.totals.peakBytes > 0);

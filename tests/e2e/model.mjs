@@ -1,4 +1,4 @@
-// Models and samples so small that they are written here by hand.
+// Small models and samples, written byte by byte.
 
 import { crc32, deflateSync } from 'node:zlib';
 
@@ -65,7 +65,10 @@ const convolve = (/** @type {string} */ from) => node('Conv', 'conv', [from, 'w'
 /** A convolution and a Relu: `x` [1, 3, 4, 4] to `y` [1, 2, 4, 4]. */
 export const convolution = (ports = small) => model([convolve('x'), node('Relu', 'relu', ['c'], 'y')], [weight], ports);
 
-/** The convolution with multiples of an eighth as weights: sums of their products are exact in any order, and so the same in every engine. */
+/**
+ * The convolution with multiples of 1/8 as weights: sums of products are exact in any order, so all
+ * engines agree.
+ */
 export const exact = () => model(
   [node('Conv', "it's conv", ['x', 'w'], 'c', pads), node('Relu', 'relu', ['c'], 'y')],
   [tensor('w', float, [2, 3, 3, 3], [raw(Array.from({ length: 54 }, (_, i) => (((i * 11) % 23) - 11) / 8))])], small);
@@ -73,7 +76,10 @@ export const exact = () => model(
 /** @param {number} rows @param {number} columns @param {number} seed */
 const matrix = (rows, columns, seed) => Array.from({ length: rows * columns }, (_, i) => (((i + seed) * 2654435761) % 1009) / 1009 - 0.5);
 
-/** An encoder whose first output is what went in: `x` [1, 24] to `y`, the same, `embedding` [1, 96] and `probabilities` [1, 10]. */
+/**
+ * An encoder whose first output is its input: `x` [1, 24] to `y`, the same, `embedding` [1, 96] and
+ * `probabilities` [1, 10].
+ */
 export const encoder = () => model([
   node('Identity', 'pass', ['x'], 'y'),
   node('MatMul', 'dense', ['x', 'w'], 'd'), node('Tanh', 'tanh', ['d'], 'embedding'),
@@ -81,7 +87,7 @@ export const encoder = () => model([
 ], [tensor('w', float, [24, 96], [raw(matrix(24, 96, 1))]), tensor('v', float, [96, 10], [raw(matrix(96, 10, 7))])], { x: [1, 24], y: [1, 24] }, { embedding: [1, 96], probabilities: [1, 10] });
 
 /**
- * Depthwise convolutions one behind the other that keep the size of their picture, `x` to `y`, for the bench of the kernels.
+ * A chain of depthwise convolutions that keep the image size, `x` to `y`, for the kernel bench.
  *
  * @param {{ layers: number, channels: number, size: number, kernel: number, dilation: number }} of
  */
@@ -89,7 +95,7 @@ export function depthwise({ layers, channels, size, kernel, dilation }) {
   const ints = (/** @type {string} */ name, /** @type {number[]} */ values) => field(5, [field(1, name), ...values.map((value) => whole(8, value)), whole(20, 7)]);
   const pad = dilation * (kernel >> 1);
   const attributes = [ints('dilations', [dilation, dilation]), ints('pads', [pad, pad, pad, pad]), field(5, [field(1, 'group'), whole(3, channels), whole(20, 2)])];
-  // Values as spread as those that come in: a weight's variance is one over their number.
+  // Weights with a variance of one over the fan-in, so values keep their variance.
   const spread = Math.sqrt(12) / kernel;
   const weights = Array.from({ length: layers }, (_, at) => tensor(`w${at}`, float, [channels, 1, kernel, kernel], [
     raw(Array.from({ length: channels * kernel * kernel }, (_, i) => ((((i + 7 * at) * 2654435761) % 1009) / 1008 - 0.5) * spread)),
@@ -99,7 +105,11 @@ export function depthwise({ layers, channels, size, kernel, dilation }) {
   return model(nodes, weights, { x: [1, channels, size, size], y: [1, channels, size, size] });
 }
 
-/** A long chain with a way around each third node, to see how the page bears it. @param {number} count */
+/**
+ * A long chain with a skip connection around each third node, for large graphs.
+ *
+ * @param {number} count
+ */
 export function chain(count) {
   const name = (/** @type {number} */ at) => (at === count - 1 ? 'y' : `v${at}`);
   const nodes = Array.from({ length: count }, (_, at) => (at > 2 && at % 3 === 0
@@ -121,12 +131,12 @@ export function large() {
   return model(nodes, weights, { x: [1, side], y: [1, side] });
 }
 
-/** The convolution for pictures of any size. */
+/** The convolution for images of any size. */
 export const anySize = () => convolution({ x: [1, 3, 'height', 'width'], y: [1, 2, 'height', 'width'] });
 
 /**
- * As YOLO's, of any height and width: `images` is halved five times, and what comes out is enlarged and joined with what was there
- * before the last, so that sides must be multiples of 32.
+ * A model like YOLO for any height and width. `images` is halved five times; the result is enlarged
+ * and concatenated with the value before the last halving. So sides must be multiples of 32.
  *
  * @param {Record<string, string>} [metadata] as its exporter leaves them
  */
@@ -161,7 +171,7 @@ export function detector(metadata = {}) {
   return Buffer.concat([whole(1, 8), field(7, parts), field(8, whole(2, 13)), ...told]);
 }
 
-/** A PNG of coloured noise. @param {number} width @param {number} height @returns {Buffer} */
+/** A PNG with coloured noise. @param {number} width @param {number} height @returns {Buffer} */
 export function png(width, height) {
   const chunk = (/** @type {string} */ kind, /** @type {Buffer} */ content) => {
     const body = Buffer.concat([Buffer.from(kind), content]);
@@ -178,10 +188,10 @@ export function png(width, height) {
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), chunk('IHDR', header), chunk('IDAT', deflateSync(Buffer.concat(lines))), chunk('IEND', Buffer.alloc(0))]);
 }
 
-/** With an operator nobody knows. */
+/** A model with an unknown operator. */
 export const unknownOperator = () => model([convolve('x'), node('Frobnicate', 'frob', ['c'], 'y')], [weight], small);
 
-/** As another tool would have quantized it. */
+/** A model as quantized by another tool. */
 export function alreadyQuantized() {
   const nodes = [
     node('QuantizeLinear', 'q', ['x', 'scale', 'zero'], 'i'),
@@ -192,7 +202,7 @@ export function alreadyQuantized() {
   return model(nodes, constants, small);
 }
 
-/** y = x + w, with w of four floats in another file. @param {string} location */
+/** y = x + w, with w of four floats in an external file. @param {string} location */
 export function withExternalData(location) {
   const entry = (/** @type {string} */ key, /** @type {string} */ value) => field(13, [field(1, key), field(2, value)]);
   const elsewhere = tensor('w', float, [4], [entry('location', location), entry('offset', '0'), entry('length', '16'), whole(14, 1)]);

@@ -1,4 +1,4 @@
-// The page in stock browsers, as a person walks it.
+// The page in stock browsers, used like a person would.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -20,7 +20,7 @@ inBrowsers('the page', (visit, name) => {
       await visit({ plain: kind === 'plain', older: kind === 'older' }, async (visit) => {
         const said = await visit.tab.$$eval('summary', (all) => all[1].textContent ?? '');
         const why = await visit.tab.$eval('.abilities li:last-child', (item) => item.textContent ?? '');
-        // Firefox does not start a worker in one of twenty pages that are driven (www/engine.js).
+        // Firefox does not start a worker in one of twenty automated pages (www/engine.js).
         assert.match(said, name === 'firefox' && /did not start/.test(why) ? kinds.plain.engine : engine);
         assert.equal(await visit.tab.evaluate(() => crossOriginIsolated), kind !== 'plain');
         const loaded = visit.requests.filter((url) => url.endsWith('.wasm')).map((url) => new URL(url).pathname);
@@ -46,7 +46,7 @@ inBrowsers('the page', (visit, name) => {
       const { tab } = visit;
       tab.setDefaultTimeout(30_000);
       const here = () => tab.evaluate(() => document.activeElement?.id || document.activeElement?.className || document.activeElement?.textContent || '');
-      /** Tab after Tab, as far as a person would go. @param {(at: string) => boolean} there */
+      /** Presses Tab repeatedly, up to a limit. @param {(at: string) => boolean} there */
       const reach = async (there) => {
         for (let steps = 0; steps < 80; steps += 1) {
           if (there(await here())) return;
@@ -57,7 +57,7 @@ inBrowsers('the page', (visit, name) => {
       /** Presses Enter on a button that asks for files. @param {string[]} files */
       const answer = async (...files) => {
         const asked = tab.waitForFileChooser();
-        // The dialog must be waited for before it opens; the driver says nothing of when it does.
+        // The wait for the dialog must begin before it opens.
         await new Promise((next) => setTimeout(next, 300));
         await tab.keyboard.press('Enter');
         const chooser = await asked;

@@ -1,4 +1,5 @@
-// A detector of any height and width and a folder of photos, of which some are odd: from the drop to the download.
+// A detector for any height and width with a folder of photos, some of them unusable: from the drop
+// to the download.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -8,9 +9,9 @@ import { inBrowsers, out } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
-/** As an Ultralytics export says of itself. */
+/** Metadata like that of an Ultralytics export. */
 const metadata = { author: 'Ultralytics', task: 'detect', stride: '32', imgsz: '[64, 96]', names: "{0: 'cat', 1: 'dog'}" };
-/** The beginning of a JPEG, and no more. */
+/** A truncated JPEG. */
 const broken = Buffer.from('ffd8ffe000104a46494600010100000100010000ffc0000b08004000600103', 'hex');
 
 const fitting = { 'a.png': png(64, 128), 'b.png': png(96, 64) };
@@ -28,23 +29,23 @@ const type = (visit, selector, text) => visit.tab.$eval(selector, (field, typed)
 inBrowsers('photos of any size', (visit, name) => {
   test('size, fit and values are proposed, the broken one is skipped, and the run goes through', () => visit({}, async (visit) => {
     await visit.drop({ 'best.onnx': detector(metadata), ...fitting, ...odd, 'broken.jpg': broken });
-    await visit.says('#misfits', /broken\.jpg/);
-    assert.match(await visit.text('#misfits'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is truncated/s);
+    await visit.says('#unusable', /broken\.jpg/);
+    assert.match(await visit.text('#unusable'), /1 of 5 samples can’t be used.*broken\.jpg: can't be read: it is truncated/s);
     assert.deepEqual([await value(visit, '#image-height'), await value(visit, '#image-width')], ['64', '96']);
     assert.deepEqual([await value(visit, '#resize'), await value(visit, '#preset'), await value(visit, '#pad')], ['letterbox', 'unit', '114']);
     assert.match(await visit.text('#proposal'), /metadata state it: imgsz \(sure\)/);
     await visit.says('.sample table', /1×3×64×96/);
     for (const [width, height] of [[1280, 1100], [390, 1400]]) {
       await visit.tab.setViewport({ width, height });
-      await visit.tab.$eval('#misfits', (list) => list.scrollIntoView());
+      await visit.tab.$eval('#unusable', (list) => list.scrollIntoView());
       await visit.tab.screenshot({ path: /** @type {`${string}.png`} */ (`${join(out, `photos-${name}-${width}`)}.png`) });
     }
     await visit.tab.setViewport({ width: 1280, height: 900 });
     await visit.press('Skip this one');
-    await visit.tab.waitForFunction(() => !document.querySelector('#misfits'));
+    await visit.tab.waitForFunction(() => !document.querySelector('#unusable'));
     assert.match(await visit.text('#skipped'), /1 sample left out.*broken\.jpg/s);
     await visit.quantize();
-    assert.match(await visit.text('#made'), /4 samples/);
+    assert.match(await visit.text('#result-facts'), /4 samples/);
     assert.equal(await visit.tab.$('#left-out'), null);
     const report = (await visit.downloaded('.yaml')).toString();
     assert.match(report, /resize: "letterbox"/);
@@ -56,8 +57,8 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.drop({ 'best.onnx': detector(), ...fitting, ...odd });
     await visit.says('.sample table', /1×3×640×640/);
     await visit.tab.select('#resize', 'none');
-    await visit.says('#misfits', /d\.png/);
-    const said = await visit.text('#misfits');
+    await visit.says('#unusable', /d\.png/);
+    const said = await visit.text('#unusable');
     assert.match(said, /2 of 4 samples can’t be used/);
     assert.match(said, /c\.png.*doesn't accept the shape \[1, 3, 100, 90\].*Concat \(node `join`\).*choose a size/s);
     assert.match(await visit.text('#image-size-note'), /multiples of 32/);
@@ -65,7 +66,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     assert.match(await visit.text('#left-out'), /2 samples could not be run and were left out.*c\.png.*d\.png/s);
-    assert.match(await visit.text('#made'), /2 samples/);
+    assert.match(await visit.text('#result-facts'), /2 samples/);
     assert.equal(await visit.tab.$('#partial'), null);
     const report = (await visit.downloaded('.yaml')).toString();
     assert.match(report, /2 of 4 samples were left out/);
@@ -84,7 +85,7 @@ inBrowsers('photos of any size', (visit, name) => {
     await visit.tab.$eval('#as-proposed', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('#run-why', /Your file is not changed/);
     assert.equal(await value(visit, '#image-height'), '64');
-    // The document carries it, and takes it back.
+    // The document contains the preprocessing and restores it.
     assert.match(await value(visit, '#document'), /images:\n {2}preset: unit\n[^]*resize: letterbox/);
     await visit.quantize();
   }));

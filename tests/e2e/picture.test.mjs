@@ -1,4 +1,4 @@
-// The README's pictures, taken from the page itself; `make picture` puts them into docs.
+// Takes the README's pictures from the page; `make picture` puts them into docs.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -14,7 +14,7 @@ inBrowsers('the pictures', (visit) => {
     await visit.tab.setViewport({ width: 1280, height: 956 });
     await visit.choose('choose-model', model);
     await visit.tab.waitForSelector('#card-title');
-    // The first is shown; one of few details, since photos are most of the file.
+    // The first one is shown. It has few details, as photos dominate the file size.
     await visit.choose('choose-samples', ...photos.slice(11, 19));
     await visit.tab.waitForSelector('.pictures canvas');
     await visit.tab.select('#preset', 'lite');
@@ -22,7 +22,7 @@ inBrowsers('the pictures', (visit) => {
     const { tab } = visit;
     /** @param {string} name @param {number} least an empty page takes 10 kB */
     const take = async (name, least) => {
-      // Neither the ring of the focus nor a pointer over a button belongs to it.
+      // The picture shows neither a focus ring nor a hovered button.
       await tab.evaluate(() => {
         /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
         scrollTo(0, 0);

@@ -1,4 +1,5 @@
-// The policy: the same from the server and in the page, in force in workers too, and nothing of ours needs more than it allows.
+// The content security policy: identical in the server and the page, active in workers, and
+// sufficient for the page.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +10,7 @@ import { inBrowsers, scratch } from './walk.mjs';
 
 test('index.html and the server carry the same policy', () => {
   const inPage = /http-equiv="Content-Security-Policy"\s+content="([^"]+)"/.exec(readFileSync('index.html', 'utf8'))?.[1];
-  // A page can't say who may frame it; only a header can.
+  // Only a header can forbid framing, not a page.
   assert.equal(`${inPage}; frame-ancestors 'none'`, policy);
 });
 
@@ -22,7 +23,7 @@ test('it allows no other origin, no inline script and no eval', () => {
   assert.doesNotMatch(policy, /https?:|\*|'unsafe-/);
 });
 
-// What code that wanted to send something away would try.
+// The requests that code would try in order to send data away.
 const folder = join(scratch, 'probe');
 mkdirSync(folder);
 writeFileSync(join(folder, 'probe.js'), `
@@ -52,7 +53,7 @@ inBrowsers('the policy', (visit) => {
     }));
     assert.deepEqual(found.went, []);
     assert.deepEqual(found.stopped, stopped);
-    // That the reports arrive is what gives the silence of all other tests its meaning.
+    // Reports must arrive, otherwise their absence in all other tests would prove nothing.
     const reported = () => [...new Set(visit.violations.map((violation) => violation['effective-directive']))].sort();
     for (let tries = 0; reported().length < stopped.length && tries < 50; tries += 1) await new Promise((next) => setTimeout(next, 100));
     assert.deepEqual(reported(), stopped);

@@ -1,4 +1,5 @@
-// What is wrong with a model or a sample is said on the page: what, where, why and what to do. After each of it a good run works.
+// Errors of models and samples on the page: what, where, why and what to do. After each of them a
+// run succeeds.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,14 +13,14 @@ const values = Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 
 const good = npy(values, shape);
 const withNaN = npy(values.map((value, at) => (at === 17 ? NaN : value)), shape);
 
-/** Takes the samples away. @param {Visit} visit */
+/** Removes the samples. @param {Visit} visit */
 async function emptied(visit) {
   if (!await visit.tab.$('.names')) return;
   await visit.press('Remove all');
   await visit.tab.waitForFunction(() => !document.querySelector('.names'));
 }
 
-/** A good model and a good sample, over whatever is on the page. @param {Visit} visit */
+/** Opens a valid model and sample, whatever is on the page. @param {Visit} visit */
 async function works(visit) {
   await visit.drop({ 'good.onnx': convolution() });
   await visit.says('.file', /good\.onnx/);
@@ -39,7 +40,7 @@ function holds(said, words) {
 
 inBrowsers('what cannot be used', (visit) => {
   test('each of these is said, and a good run works after it', (t) => visit({}, async (visit) => {
-    // One page takes it all: whatever was wrong before, the next model and the next sample are taken.
+    // One page for all errors: after each, the next model and sample are accepted.
     /** @param {string} what @param {() => Promise<void>} walk */
     const then = (what, walk) => t.test(what, async () => {
       await emptied(visit);
@@ -59,14 +60,14 @@ inBrowsers('what cannot be used', (visit) => {
       await then(`no model: ${file}`, async () => {
         await visit.drop({ [file]: bytes });
         await visit.says('.problem h2', new RegExp(`^${file} could not be opened`));
-        holds(await visit.text('.problem .said'), words);
+        holds(await visit.text('.problem .message'), words);
       });
     }
 
     await then('a file of another kind', async () => {
       await visit.drop({ 'good.onnx': convolution(), 'notes.txt': Buffer.from('hi') });
       await visit.says('.problem', /notes\.txt/);
-      holds(await visit.text('.problem .said'), [/not a sample/, /give .*\.npy/]);
+      holds(await visit.text('.problem .message'), [/not a sample/, /give .*\.npy/]);
     });
 
     await then('an operator nobody knows', async () => {
@@ -75,7 +76,7 @@ inBrowsers('what cannot be used', (visit) => {
       await visit.says('#run-why', /Your file is not changed/);
       await visit.tab.click('#run');
       await visit.says('.problem h2', /The run stopped/);
-      holds(await visit.text('.problem .said'), [/Frobnicate/, /frob\b/, /export it with standard/]);
+      holds(await visit.text('.problem .message'), [/Frobnicate/, /frob\b/, /export it with standard/]);
     });
 
     await then('a model that is quantized already', async () => {
@@ -92,8 +93,8 @@ inBrowsers('what cannot be used', (visit) => {
       assert.match(await visit.text('.asks'), /weights\.bin/);
       assert.match(await visit.text('#run-why'), /weights\.bin/);
       await visit.drop({ 'weights.bin': Buffer.alloc(15) });
-      await visit.says('.problem .said', /weights\.bin/);
-      holds(await visit.text('.problem .said'), [/15|16/]);
+      await visit.says('.problem .message', /weights\.bin/);
+      holds(await visit.text('.problem .message'), [/15|16/]);
       await visit.drop({ 'weights.bin': Buffer.alloc(16) });
       await visit.tab.waitForFunction(() => !document.querySelector('#choose-external'));
       assert.match(await visit.text('#run-why'), /at least one sample/);
@@ -122,17 +123,17 @@ inBrowsers('what cannot be used', (visit) => {
     await then('a later sample that is bad is named before the run and left out of it, and is mended by adding it again', async () => {
       await visit.drop({ 'good.onnx': convolution(), 'a.npy': good, 'b.npy': withNaN, 'c.npy': good });
       await visit.says('#left', /3 samples/);
-      await visit.says('#misfits', /b\.npy.*NaN .*at index \[0, 1, 0, 1\].*repair or leave out/s);
+      await visit.says('#unusable', /b\.npy.*NaN .*at index \[0, 1, 0, 1\].*repair or leave out/s);
       await visit.says('#run-why', /Your file is not changed/);
       await visit.quantize();
       assert.match(await visit.text('#left-out'), /1 sample could not be run and was left out.*b\.npy.*NaN/s);
-      assert.match(await visit.text('#made'), /2 samples/);
-      // The mended file has the name and size of the bad one.
+      assert.match(await visit.text('#result-facts'), /2 samples/);
+      // The repaired file has the name and size of the bad one.
       await visit.drop({ 'b.npy': good });
       await visit.says('#left', /3 samples/);
       assert.equal(await visit.tab.$('#skipped'), null);
       await visit.quantize();
-      assert.match(await visit.text('#made'), /3 samples/);
+      assert.match(await visit.text('#result-facts'), /3 samples/);
     });
 
     await then('a run without samples is not begun', async () => {

@@ -1,11 +1,11 @@
-// Weights rounded together: the samples run once more, on the page and through `www/octet.js`.
+// GPTQ rounding with its extra pass, on the page and through `www/octet.js`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { convolution, npy } from './model.mjs';
 import { inBrowsers } from './walk.mjs';
 
-/** Pictures with even areas, as `.npy`. @param {number} index */
+/** Images with flat areas, as `.npy`. @param {number} index */
 const sample = (index) => npy(new Float32Array(48).map((_, k) => Math.sin(index + Math.floor(k / 8)) + ((k * 7 + index) % 5) / 50), [1, 3, 4, 4]);
 
 inBrowsers('weights rounded together', (visit) => {

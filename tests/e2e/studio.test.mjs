@@ -1,4 +1,4 @@
-// The studio's tabs: from the layer that is wrong to what mends it, the graph, the settings as a document.
+// The tabs of the studio: fixing a layer, the graph, the settings document.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { inBrowsers, model, out, photos, scratch } from './walk.mjs';
 
 /** @import { Visit } from './walk.mjs' */
 
-/** A convolution and its sample, quantized. @param {Visit} visit */
+/** Quantizes a convolution. @param {Visit} visit */
 async function small(visit) {
   const values = Float32Array.from({ length: 48 }, (_, i) => ((i * 7) % 19) / 9 - 1);
   const sample = join(scratch, 'sample.npy');
@@ -22,8 +22,13 @@ async function small(visit) {
   visit.tab.setDefaultTimeout(30_000);
 }
 
-/** Waits until the result on the page is the one after so many. @param {Visit} visit @param {number} results */
-const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document.querySelectorAll('.tried tbody tr').length === wanted, {}, results);
+/**
+ * Waits until the run history has this many results.
+ *
+ * @param {Visit} visit
+ * @param {number} results
+ */
+const tried = (visit, results) => visit.tab.waitForFunction((wanted) => document.querySelectorAll('.run-history tbody tr').length === wanted, {}, results);
 
 /** @param {Visit} visit @param {string} tab */
 async function open(visit, tab) {
@@ -32,7 +37,7 @@ async function open(visit, tab) {
   await visit.tab.waitForSelector(`#panel-${tab}:not([hidden])`);
 }
 
-/** Settings as a document, applied. @param {Visit} visit @param {string} text */
+/** Applies a settings document. @param {Visit} visit @param {string} text */
 async function paste({ tab }, text) {
   await tab.$eval('#document', (area, value) => (/** @type {HTMLTextAreaElement} */ (area).value = value), text);
   await tab.$eval('#apply-document', (button) => /** @type {HTMLElement} */ (button).click());
@@ -45,9 +50,9 @@ inBrowsers('the studio', (visit, name) => {
     const { tab } = visit;
     const stages = await visit.stages();
     await open(visit, 'layers');
-    await visit.says('#layers-said', /^94 of 94 layers; 94 in integer arithmetic; 5\.07 MB/);
+    await visit.says('#layers-note', /^94 of 94 layers; 94 in integer arithmetic; 5\.07 MB/);
     await tab.click('[aria-label="Keep _conv_stem float"]');
-    await visit.says('#layers-said', /; 9[0-3] in integer arithmetic/);
+    await visit.says('#layers-note', /; 9[0-3] in integer arithmetic/);
     await tried(visit, 2);
     assert.equal(await tab.$eval('[aria-label="Keep _conv_stem float"]', (button) => button.getAttribute('aria-pressed')), 'true');
     await tab.click('[aria-label="16 bits for _blocks.0._depthwise_conv"]');
@@ -66,7 +71,7 @@ inBrowsers('the studio', (visit, name) => {
       await visit.shows(id);
     }
     await tried(visit, 4);
-    await visit.says('#layers-said', /94 in integer arithmetic; 5\.07 MB/);
+    await visit.says('#layers-note', /94 in integer arithmetic; 5\.07 MB/);
   }));
 
   test('the error is measured, the worst layer kept float, and the error of that is measured at once; the time when asked', () => visit({}, async (visit) => {
@@ -82,22 +87,22 @@ inBrowsers('the studio', (visit, name) => {
     assert.match((await visit.downloaded('.yaml')).toString(), /comparison/i);
     const worst = await tab.$eval(`${section} button[aria-label^="Keep "]`, (button) => button.getAttribute('aria-label') ?? '');
     await tab.click(`${section} button[aria-label^="Keep "]`);
-    // The next result is measured by itself: the layer that was worst is no longer to blame.
+    // The next result is measured automatically; the worst layer before is no longer listed.
     await tab.waitForFunction((where, gone) => document.querySelector(`${where} table`) && !document.querySelector(`[aria-label="${gone}"]`), {}, section, worst);
     await tab.click('#measure-time');
     await visit.says('[aria-labelledby=latency-title]', /float model’s time.*Float.*ms.*Quantized.*ms.*10 runs each/s);
     await open(visit, 'layers');
     await tab.waitForSelector('[data-sort=harm]');
     await tab.waitForSelector('[data-sort=intMs]');
-    assert.equal(await tab.$$eval('.tried thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
-    // The layers of a run stand on the timeline, each as wide as it took, and in a table.
+    assert.equal(await tab.$$eval('.run-history thead th', (heads) => heads.some((head) => head.textContent === 'SQNR, dB')), true);
+    // The timeline shows the layers of a run with their times, also as a table.
     await open(visit, 'timeline');
     await tab.waitForSelector('.layer-lane');
     const lanes = await tab.$$eval('.layer-lane', (pictures) => pictures.map((one) => [...one.querySelectorAll('rect')].map((bar) => Number(bar.getAttribute('width')))));
     assert.equal(lanes.length, 2);
     for (const bars of lanes) assert.ok(bars.length > 50 && bars.every((width) => width > 0), String(bars));
     const longest = Math.max(...lanes.map((bars) => bars.reduce((sum, width) => sum + width, 0)));
-    // What lies between the layers is part of the run, and of the scale.
+    // The time between the layers is part of the run and of the scale.
     assert.ok(longest > 100 && longest < 1001, `both on one scale: ${longest}`);
     assert.match(await visit.text('[aria-labelledby=lanes-title] table'), /_conv_stem.*ms/s);
   }));
@@ -106,7 +111,7 @@ inBrowsers('the studio', (visit, name) => {
     await small(visit);
     const { tab } = visit;
     await open(visit, 'layers');
-    await visit.says('#layers-said', /^2 of 2 layers/);
+    await visit.says('#layers-note', /^2 of 2 layers/);
     const first = () => tab.$eval('.virtual tbody tr:not(.group) .link', (link) => link.textContent);
     assert.equal(await first(), 'conv');
     await tab.click('[data-sort=name]');
@@ -114,7 +119,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForFunction(() => document.querySelector('.virtual tbody .link')?.textContent === 'relu');
     assert.equal(await tab.$eval('th:has([data-sort=name])', (head) => head.getAttribute('aria-sort')), 'descending');
     await tab.type('#layer-filter', 'conv');
-    await visit.says('#layers-said', /^1 of 2/);
+    await visit.says('#layers-note', /^1 of 2/);
     await tab.click('#layer-groups');
     await visit.says('.virtual .group', /Conv: 1/);
     await tab.click('#layers-csv');
@@ -131,7 +136,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector('.histogram .bars');
     const methods = await tab.$$eval('.methods tbody th', (cells) => cells.map((cell) => cell.textContent));
     assert.deepEqual(methods, ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto']);
-    assert.equal(await tab.$eval('.strip', (strip) => /^2 channels of w/.test(strip.getAttribute('aria-label') ?? '')), true);
+    assert.equal(await tab.$eval('.channel-ranges', (strip) => /^2 channels of w/.test(strip.getAttribute('aria-label') ?? '')), true);
     await tab.$eval('#range-1', (input) => {
       /** @type {HTMLInputElement} */ (input).value = '1.5';
       input.dispatchEvent(new Event('change'));
@@ -178,7 +183,7 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector('#card-title');
     await visit.says('.preflight', /143 of 143 operators can be quantized.*There are no samples yet/s);
     await visit.choose('choose-samples', ...photos.slice(0, 3), labels);
-    await visit.says('#labels-said', /^3 of 3 samples have a label, from labels\.csv/);
+    await visit.says('#labels-note', /^3 of 3 samples have a label, from labels\.csv/);
     await visit.says('.preflight', /Only 3 samples.*3 labels/s);
     await tab.select('#preset', 'raw');
     await visit.says('.preflight', /Pixel values are \d+ to 2\d\d/);
@@ -194,7 +199,7 @@ inBrowsers('the studio', (visit, name) => {
     assert.ok(JSON.parse((await visit.saved('efficientnet_lite0_int8.trace.json')).toString()).traceEvents.length > 50);
     await visit.press('HTML report');
     assert.match((await visit.saved('efficientnet_lite0_int8.report.html')).toString(), /default-src 'none'/);
-    // The next result is measured like it, and tells its change.
+    // The next result is measured as well, and shows its change.
     await open(visit, 'layers');
     await tab.waitForSelector('[aria-label="Keep _conv_stem float"]');
     await tab.click('[aria-label="Keep _conv_stem float"]');
@@ -233,7 +238,7 @@ inBrowsers('the studio', (visit, name) => {
     await paste(visit, 'method: mse\n  guard: false\n');
     await visit.says('#advanced .callout', /can’t be read, line 2: indented more/);
     await paste(visit, 'methd: mse\n');
-    await visit.says('.problem .said', /methd.*did you mean `method`/);
+    await visit.says('.problem .message', /methd.*did you mean `method`/);
     await visit.press('Close');
     await paste(visit, '# mine\nmethod: percentile:99.9\nby_node:\n  conv: {activations: {type: u16}}\n');
     await visit.says('#command-line', /^octet quantize small\.onnx --samples SAMPLES --config '\{"method":"percentile:99\.9","by_node":\{"conv":\{"activations":\{"type":"u16"\}\}\}\}'$/);
@@ -254,10 +259,10 @@ inBrowsers('the studio', (visit, name) => {
     await tab.waitForSelector(line);
     assert.deepEqual(await tab.$$eval('#compare-left option, #compare-right option', (all) => all.filter((one) => /** @type {HTMLOptionElement} */ (one).selected).map((one) => one.textContent)), ['Float model', 'Result 1: auto']);
     assert.match(await visit.text(line), /^1convConv328−24$/);
-    // The longest bar is the greatest value of either side.
+    // The longest bar is the largest value of either side.
     const bars = () => tab.$$eval(`${line} .bar-cell rect`, (all) => all.map((one) => Number(one.getAttribute('width'))));
     assert.deepEqual(await bars(), [100, 25]);
-    await visit.says('#linked-said', /^2 of 2 layers differ/);
+    await visit.says('#linked-note', /^2 of 2 layers differ/);
     await tab.click(`${line} .link`);
     await visit.says('.both', /float.*integers.*float32.*uint8/s);
     await tab.waitForSelector('.two-ranges .bars');
@@ -270,11 +275,11 @@ inBrowsers('the studio', (visit, name) => {
     await visit.says(line, /^1convConv816\+8$/);
     assert.deepEqual(await bars(), [50, 100]);
     await visit.says('.both', /uint8uint16/);
-    // Only where they differ, and sorted by the difference.
+    // Shows only differences, sorted by the difference.
     await tab.click('[data-linked-sort=difference]');
     await tab.click('[data-linked-sort=difference]');
     assert.equal(await tab.$eval('th:has([data-linked-sort=difference])', (head) => head.getAttribute('aria-sort')), 'descending');
-    // Measured figures come in when there are some.
+    // Columns of measurements appear with the first figures.
     await open(visit, 'overview');
     await tab.$eval('#measure', (button) => /** @type {HTMLElement} */ (button).click());
     await visit.says('[aria-labelledby=accuracy-title]', /On 1 sample/);
@@ -291,7 +296,7 @@ inBrowsers('the studio', (visit, name) => {
     await visit.tab.select('#scheme', 'weights');
     await visit.says('#run-why', /^Weights\. Nothing is changed/);
     await visit.quantize();
-    assert.match(await visit.text('#made'), /no samples needed/);
+    assert.match(await visit.text('#result-facts'), /no samples needed/);
     assert.ok((await visit.downloaded('.onnx')).length > 200);
     await visit.tab.select('#scheme', 'static');
     await visit.says('#changed', /the samples are run again/);

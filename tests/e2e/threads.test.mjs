@@ -1,4 +1,4 @@
-// Threads: used where they start, done without where they don't, and the page says which.
+// Threads: used if they start, replaced by one thread otherwise; the page shows which.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ inBrowsers('threads', (visit, name) => {
   }));
 
   test('every sample is counted when it is done, not only every portion', () => visit({}, async (visit) => {
-    // The first takes a second, the second no time: with two threads they are one portion.
+    // The first sample takes a second, the second none; with two threads they are one batch.
     const side = 3072;
     const [slow, quick] = [join(scratch, 'a-slow.npy'), join(scratch, 'b-quick.npy')];
     writeFileSync(slow, npy(new Float32Array(3 * side * side).fill(0.5), [1, 3, side, side]));
@@ -42,14 +42,14 @@ inBrowsers('threads', (visit, name) => {
     assert.ok(counts.includes('1 of 2'), counts.join('; '));
   }));
 
-  // Only Chromium lets a test into the worker.
+  // Only Chromium gives a test access to the worker.
   if (name === 'chromium') {
     test('an engine that stops is started again, on one thread when asked; nothing is lost', () => visit({}, async (visit) => {
       const { tab } = visit;
       await visit.ready(48);
       await tab.click('#run');
       await visit.says('#progress-title', /Calibrating/);
-      // What comes so far is shown as it comes.
+      // Ranges are shown as they arrive.
       await visit.says('.ranges + figcaption', /Ranges of \d+ tensors so far; the widest is .+ to /);
       const worker = tab.workers().find((one) => /worker\.js/.test(one.url()));
       await worker?.evaluate(() => void setTimeout(() => {
@@ -60,7 +60,7 @@ inBrowsers('threads', (visit, name) => {
       await tab.click('#retry-one');
       await visit.finished();
       assert.match(await tab.$$eval('summary', (all) => all[1].textContent ?? ''), /1 thread$/);
-      assert.match(await visit.text('#made'), /48 samples/);
+      assert.match(await visit.text('#result-facts'), /48 samples/);
       assert.ok((await visit.downloaded('.onnx')).length > 1_000_000);
     }));
   }

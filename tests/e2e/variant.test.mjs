@@ -1,4 +1,5 @@
-// An older browser at a server that has the build for today's browsers only, as `make serve` leaves it.
+// An older browser at a server that has only the build for current browsers, as `make serve`
+// creates it.
 
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What the tests of the page share: a server, a stock browser, and a person's moves.
+// Helpers for the tests of the page: a server, a stock browser, and user actions.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -12,10 +12,10 @@ const cache = process.env.OCTET_CACHE ?? join(process.env.XDG_CACHE_HOME || join
 export const corpus = process.env.OCTET_CORPUS ?? join(cache, 'corpus');
 /** The folder that scripts/demo.mjs makes. */
 export const demo = process.env.OCTET_DEMO ?? join(cache, 'demo');
-/** Where downloaded models are left for the oracle. */
+/** Folder for downloaded models, which the oracle checks. */
 export const out = process.env.OCTET_E2E_OUT ?? join(cache, 'e2e');
 mkdirSync(out, { recursive: true });
-/** A folder for what the tests write, gone when they end. */
+/** A temporary folder for the tests, removed at the end. */
 export const scratch = mkdtempSync(join(tmpdir(), 'octet-e2e-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 export const downloads = join(scratch, 'downloads');
@@ -26,7 +26,11 @@ export const photos = existsSync(join(corpus, 'photos'))
   ? readdirSync(join(corpus, 'photos')).filter((name) => /\.jpg$/.test(name)).sort().map((name) => join(corpus, 'photos', name))
   : [];
 
-/** That many photos: where there are fewer, the same ones again under other names. @param {number} count */
+/**
+ * A number of photos; if there are fewer files, they repeat under other names.
+ *
+ * @param {number} count
+ */
 function pictures(count) {
   return Array.from({ length: count }, (_, index) => {
     const photo = photos[index % photos.length];
@@ -39,7 +43,7 @@ function pictures(count) {
 
 /** @type {string | undefined} */
 let withSilentThreads;
-/** The built packages, but threads that never answer; made once. @returns {string} */
+/** The built packages with threads that never answer; created once. @returns {string} */
 export const silentThreads = () => (withSilentThreads ??= silenced());
 
 function silenced() {
@@ -61,7 +65,7 @@ function silenced() {
   return folder;
 }
 
-/** Runs in the page before its own scripts: a browser that knows no relaxed SIMD. */
+/** Runs before the page's scripts: simulates a browser without relaxed SIMD. */
 export function withoutRelaxedSimd() {
   const validate = WebAssembly.validate;
   WebAssembly.validate = (source) => {
@@ -80,7 +84,7 @@ after(async () => {
   for (const browser of started.values()) await browser.close();
 });
 
-/** The browser that runs, or another where none does any more. @param {'chromium' | 'firefox'} name */
+/** The running browser, or a new one. @param {'chromium' | 'firefox'} name */
 async function running(name) {
   const kept = started.get(name);
   if (kept?.connected) return kept;
@@ -93,8 +97,8 @@ async function running(name) {
 /** @typedef {(options: Options, walk: (visit: Visit) => Promise<void>) => Promise<void>} Begin */
 
 /**
- * The same tests in each browser. `visit` opens the page, walks it, and then holds it against what is promised of every walk: no
- * error in the console, nothing that the policy had to stop, no request to another origin.
+ * Runs the tests in each browser. `visit` opens the page, runs a scenario and checks the general
+ * promises: no console error, no policy violation, no request to another origin.
  *
  * @param {string} what
  * @param {(visit: Begin, name: 'chromium' | 'firefox') => void} tests
@@ -118,13 +122,17 @@ export function inBrowsers(what, tests, which = ['chromium', 'firefox']) {
   }
 }
 
-/** A page on a server of its own, and everything it asked for. */
+/** A page with its own server, and all of its requests. */
 export class Visit {
   /** @type {string[]} */
   requests = [];
   /** @type {string[]} */
   errors = [];
-  /** What the policy stopped, told by the browser itself: of the page, its workers and their threads. @type {Record<string, unknown>[]} */
+  /**
+   * Policy violations as reported by the browser, from the page, its workers and their threads.
+   *
+   * @type {Record<string, unknown>[]}
+   */
   violations = [];
 
   /** @param {import('puppeteer-core').Browser} browser @param {Options} [options] */
@@ -135,7 +143,7 @@ export class Visit {
     if (older) await visit.page.evaluateOnNewDocument(withoutRelaxedSimd);
     await visit.page.setViewport({ width: 1280, height: 900 });
     visit.page.setDefaultTimeout(120_000);
-    // Requests of the worker and its threads are seen here too; blobs never leave the browser.
+    // This includes requests of the worker and its threads; blobs never leave the browser.
     visit.page.on('request', (request) => visit.requests.push(request.url()));
     visit.page.on('pageerror', (error) => visit.errors.push(String(error)));
     visit.page.on('console', (message) => message.type() === 'error' && visit.errors.push(message.text()));
@@ -143,7 +151,7 @@ export class Visit {
       await visit.page.goto(visit.server.url);
       await visit.page.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
     } catch (error) {
-      // A server left open would keep the whole run from ending.
+      // An open server would keep the process from ending.
       await visit.end();
       throw error;
     }
@@ -166,7 +174,11 @@ export class Visit {
     await input.uploadFile(...files);
   }
 
-  /** Drops files made in the page, as from a desktop. @param {Record<string, Uint8Array | number[]>} files by name */
+  /**
+   * Drops files, as from a desktop.
+   *
+   * @param {Record<string, Uint8Array | number[]>} files by name
+   */
   drop(files) {
     return this.tab.evaluate((given) => {
       const transfer = new DataTransfer();
@@ -184,7 +196,7 @@ export class Visit {
     await this.tab.select('#preset', 'lite');
   }
 
-  /** Clicks a button by what it says. @param {string} text */
+  /** Clicks a button by its text. @param {string} text */
   press(text) {
     return this.tab.evaluate((wanted) => {
       const button = [...document.querySelectorAll('button')].find((one) => one.textContent === wanted && one.checkVisibility());
@@ -193,26 +205,31 @@ export class Visit {
     }, text);
   }
 
-  /** Waits until an element says it. @param {string} selector @param {RegExp} words */
+  /** Waits until an element contains a text. @param {string} selector @param {RegExp} words */
   async says(selector, words) {
     const found = (/** @type {string} */ where, /** @type {string} */ source, /** @type {string} */ flags) =>
       new RegExp(source, flags).test(document.querySelector(where)?.textContent ?? '');
     await this.tab.waitForFunction(found, {}, selector, words.source, words.flags);
   }
 
-  /** Starts a run and waits for its end, which must be a good one. */
+  /** Starts a run and waits for its successful end. */
   async quantize() {
     await this.tab.click('#run');
     await this.finished();
   }
 
-  /** Waits for the end of a run that is under way; what stopped it is the error. */
+  /** Waits for the end of the current run; a failure is an error. */
   async finished() {
     await this.tab.waitForSelector('#done-title, .problem');
-    assert.equal(await this.tab.$eval('.problem .said', (said) => said.textContent).catch(() => null), null);
+    assert.equal(await this.tab.$eval('.problem .message', (said) => said.textContent).catch(() => null), null);
   }
 
-  /** Opens a model of one input, chooses samples for it and quantizes. @param {Buffer} model @param {Buffer[]} samples `.npy` files */
+  /**
+   * Opens a model with one input, adds samples and quantizes it.
+   *
+   * @param {Buffer} model
+   * @param {Buffer[]} samples `.npy` files
+   */
   async quantized(model, samples) {
     const files = samples.map((_, index) => join(scratch, `sample${index}.npy`));
     files.forEach((file, index) => writeFileSync(file, samples[index] ?? ''));
@@ -223,17 +240,20 @@ export class Visit {
     await this.quantize();
   }
 
-  /** The number of the result on the page. */
+  /** The id of the result on the page. */
   shown() {
     return this.tab.$eval('.result', (result) => Number(/** @type {HTMLElement} */ (result).dataset.result));
   }
 
-  /** Waits until the page shows the result of that number. @param {number} id */
+  /** Waits until the page shows the result with that id. @param {number} id */
   async shows(id) {
     await this.tab.waitForFunction((wanted) => /** @type {HTMLElement | null} */ (document.querySelector('.result'))?.dataset.result === String(wanted), {}, id);
   }
 
-  /** That what was seen is kept: another setting is applied at once, and takes no samples. */
+  /**
+   * Checks that the calibration is kept: another setting is applied at once, without running
+   * samples.
+   */
   async takesNoSamples() {
     const stages = await this.stages();
     const before = await this.shown();
@@ -243,11 +263,11 @@ export class Visit {
     assert.doesNotMatch(await stages(), /Calibrating|Extra pass/);
   }
 
-  /** Notes the stages of runs from here on; what it gives tells those so far. */
+  /** Records the stages of runs from now on; the returned function gives those so far. */
   async stages() {
     await this.tab.evaluate(() => {
       /** @type {any} */ (window).stages = new Set();
-      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.foot-stage')?.textContent);
+      const note = () => /** @type {any} */ (window).stages.add(document.querySelector('.status-stage')?.textContent);
       new MutationObserver(note).observe(document.body, { childList: true, subtree: true, characterData: true });
     });
     return () => this.tab.evaluate(() => [.../** @type {any} */ (window).stages].join('; '));
@@ -268,11 +288,11 @@ export class Visit {
     return this.saved(name);
   }
 
-  /** Waits for a file that is being downloaded, and takes it away. @param {string} name @returns {Promise<Buffer>} */
+  /** Waits for a download and removes the file. @param {string} name @returns {Promise<Buffer>} */
   async saved(name) {
     const file = join(downloads, name);
     for (let tries = 0; tries < 300; tries += 1) {
-      // Both browsers write under another name first, or leave it empty until the end.
+      // Both browsers write to another name first, or leave the file empty until the end.
       const whole = existsSync(file) && statSync(file).size > 0 && !existsSync(`${file}.part`);
       if (whole) {
         const bytes = readFileSync(file);

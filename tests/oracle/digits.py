@@ -3,9 +3,10 @@
 
     python tests/oracle/digits.py --out DIR
 
-10,000 digits of MNIST come from a registry package. Two in ten are held out: no step of the training sees them, and the
-accuracy that is written beside the model is theirs. Two convolutions with a stride of 2 and a dense layer, trained with Adam
-from a fixed seed. In DIR: digits.onnx, samples/*.npy with the label in the name, and digits.json.
+10,000 MNIST digits come from a registry package. Two in ten are held out from training; the
+accuracy beside the model is theirs. Two convolutions with stride 2 and a dense layer are trained
+with Adam from a fixed seed. In DIR:
+digits.onnx, samples/*.npy with the label in the name, and digits.json.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def patches(x):
 
 
 def back_to_image(gradient, shape):
-    """What each pixel of x of this shape gets from the gradient of its patches."""
+    """The gradient of each pixel of x, from the gradient of its patches."""
     n, channels, height, width = shape
     rows, columns = gradient.shape[1:3]
     gradient = gradient.reshape(n, rows, columns, channels, 3, 3)
@@ -75,7 +76,7 @@ class Network:
         self.steps = 0
 
     def forward(self, x):
-        """The ten scores, and what the way back needs."""
+        """The ten scores, and the values for the backward pass."""
         w = self.weights
         first = patches(x)
         a = np.maximum(first @ w["conv1.weight"] + w["conv1.bias"], 0).transpose(0, 3, 1, 2)
@@ -110,7 +111,7 @@ class Network:
         return float((self.forward(images)[0].argmax(1) == labels).mean())
 
     def to_onnx(self):
-        """The same network as an ONNX model."""
+        """The network as an ONNX model."""
         w = self.weights
         constants = {
             "conv1.weight": w["conv1.weight"].T.reshape(12, 1, 3, 3), "conv1.bias": w["conv1.bias"],
@@ -157,11 +158,11 @@ def main():
             moved = np.roll(train[batch], tuple(chance.integers(-1, 2, 2)), (2, 3))
             network.step(moved, train_labels[batch], 0.004 * 0.75 ** epoch)
     accuracy = network.accuracy(images[:held], labels[:held])
-    # Below this something is broken: a demo with a bad model is none.
+    # Accuracy below this means an error: a demo needs a good model.
     if accuracy < 0.96:
         sys.exit(f"digits: only {accuracy:.1%} of the held out digits are right")
     (args.out / "samples").mkdir(parents=True, exist_ok=True)
-    # Calibration sees digits of the training set only, so that the held out ones stay unseen.
+    # Calibration uses digits of the training set only.
     for index in range(SAMPLES):
         np.save(args.out / "samples" / f"digit_{index:02}_{train_labels[index]}.npy", train[index:index + 1])
     onnx.save(network.to_onnx(), args.out / "digits.onnx")

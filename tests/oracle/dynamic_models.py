@@ -1,4 +1,5 @@
-"""Models of the operators that quantize while they run: DynamicQuantizeLinear, MatMulInteger, ConvInteger and what stands around them.
+"""Models of dynamic quantization: DynamicQuantizeLinear, MatMulInteger, ConvInteger and the nodes
+around them.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
@@ -10,7 +11,7 @@ U8, I8, FLOAT, INT32 = TensorProto.UINT8, TensorProto.INT8, TensorProto.FLOAT, T
 
 
 def bytes_of(p, kind, shape):
-    """Bytes of a type, its ends among them."""
+    """Bytes of a type, including its minimum and maximum."""
     ends = np.iinfo(kind)
     values = p.random.integers(ends.min, ends.max + 1, shape).astype(kind)
     values.flat[: 2] = [ends.min, ends.max][: values.size]
@@ -58,7 +59,7 @@ def measured(p, x):
 
 
 def scaled(p, sums, scales, output=None, swapped=False):
-    """The sums times both scales."""
+    """The accumulators times both scales."""
     cast = p.node("Cast", [sums], to=FLOAT)
     factor = p.node("Mul", list(scales))
     return p.node("Mul", [factor, cast] if swapped else [cast, factor], output)
@@ -71,7 +72,7 @@ def quantizer(p):
 
 
 def chain(bias=True, per_column=True, zero=0, swapped=False, kind=np.int8, rows=(2, 7, 50)):
-    """What ONNX Runtime's quantize_dynamic makes of a MatMul, and an Add behind it."""
+    """The output of ONNX Runtime's quantize_dynamic for a MatMul followed by an Add."""
 
     def build(p):
         q, scale, point = measured(p, p.input("x", list(rows)))
@@ -88,7 +89,7 @@ def chain(bias=True, per_column=True, zero=0, swapped=False, kind=np.int8, rows=
 
 
 def images(weight, image=(2, 6, 11, 9), bias=True, per_channel=False, **attributes):
-    """The same of a Conv."""
+    """The output of quantize_dynamic for a Conv."""
 
     def build(p):
         q, scale, point = measured(p, p.input("x", list(image)))
@@ -105,7 +106,7 @@ def images(weight, image=(2, 6, 11, 9), bias=True, per_channel=False, **attribut
 
 
 def shared(p):
-    """Two products of one value, as of queries and keys, then one of what they make."""
+    """Two products of one value, like queries and keys, and a product of both results."""
     x = p.input("x", [4, 16])
     q, scale, point = measured(p, x)
     made = []
@@ -120,7 +121,7 @@ def shared(p):
 
 
 def convolutions(p):
-    """One after the other, which no float operator comes between; the first is read in float, too."""
+    """Consecutive products without a float operator between; the first is also read in float."""
     x = p.input("x", [2, 6, 11, 9])
     for name, shape, group, clamp in ("a", [20, 6, 3, 3], 1, "Relu"), ("b", [20, 1, 3, 3], 20, "Clip"), ("c", [5, 20, 1, 1], 1, "Relu"):
         q, scale, point = measured(p, x)
@@ -134,7 +135,7 @@ def convolutions(p):
 
 
 def sums_seen(p):
-    """Sums that go out as well, so that nothing may stand for them."""
+    """Accumulators that are also outputs, so they must exist."""
     q, scale, point = measured(p, p.input("x", [3, 12]))
     p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, [12, 8])), point], "sums")
     p.output("sums", INT32)
@@ -143,7 +144,7 @@ def sums_seen(p):
 
 
 def scale_seen(p):
-    """Scale and zero point that go out as well, and a factor that two products read."""
+    """Scale and zero point as outputs, and a factor that two products read."""
     q, scale, point = measured(p, p.input("x", [3, 12]))
     p.output(scale)
     p.output(point, U8)
@@ -155,7 +156,7 @@ def scale_seen(p):
 
 
 def odd_scales(p):
-    """Factors that are no single numbers: only the sums are ours."""
+    """Factors that are not scalars: only the accumulators are integers."""
     q, scale, point = measured(p, p.input("x", [3, 12]))
     sums = p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, [12, 8])), point])
     rows = p.constant(p.random.random([3, 1]).astype(np.float32))
@@ -172,7 +173,7 @@ def static(p):
 
 
 def no_reals(p):
-    """Sums cast to 64 bits, which is no Cast of ours."""
+    """Accumulators cast to 64 bits, which is not supported in a region."""
     q, _, point = measured(p, p.input("x", [3, 12]))
     sums = p.node("MatMulInteger", [q, p.constant(bytes_of(p, np.int8, [12, 8])), point])
     p.node("Cast", [sums], "y", to=TensorProto.INT64)
@@ -180,7 +181,7 @@ def no_reals(p):
 
 
 def of_two(left, right, known=False):
-    """A product of two measured values, as a dynamic model has where both factors of MatMul are quantized; or the same of bytes."""
+    """A product of two dynamically quantized values, or of bytes."""
 
     def build(p):
         if known:
@@ -195,7 +196,7 @@ def of_two(left, right, known=False):
 
 
 def by_columns(left, right):
-    """Bytes with a zero point for each column, that are no constant."""
+    """Non-constant bytes with a zero point per column."""
 
     def build(p):
         a, b = (p.input(name, shape, kind) for name, shape, kind in [("a", left, U8), ("b", right, I8)])
@@ -209,7 +210,7 @@ def by_columns(left, right):
 
 
 def by_measured(p):
-    """A zero point of one value is known, that of the other is measured; one scale is left out."""
+    """One operand has a constant zero point, the other a dynamic one; one scale is left out."""
     a, b = p.input("a", [4, 9], I8), measured(p, p.input("b", [9, 5]))
     sums = p.node("MatMulInteger", [a, b[0], p.constant(np.int8(5)), b[2]])
     p.node("Mul", [b[1], p.node("Cast", [sums], to=FLOAT)], "y")
@@ -217,7 +218,7 @@ def by_measured(p):
 
 
 def attention(p):
-    """Both products of an attention, of values that are measured."""
+    """Both products of an attention, dynamically quantized."""
     q, k, v = (measured(p, p.input(name, shape)) for name, shape in [("q", [2, 3, 5, 8]), ("k", [2, 3, 8, 5]), ("v", [2, 3, 5, 8])])
     scores = scaled(p, p.node("MatMulInteger", [q[0], k[0], q[2], k[2]]), (q[1], k[1]))
     weights = measured(p, p.node("Relu", [scores]))
@@ -254,7 +255,7 @@ def vector_first(p):
 
 
 COLUMNS = [int(v) for v in np.arange(21) * 5 - 50]
-# Name: (model, the operators that don't run on our kernels).
+# Name: (model, operators that don't run on our kernels).
 MODELS = {
     "quantizer": (quantizer, ()),
     "product": (product([5, 37], [37, 19]), ()),

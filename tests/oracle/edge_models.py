@@ -1,5 +1,5 @@
-"""Models of QuantizeLinear/DequantizeLinear pairs at the edges of what operators say: shapes that fit by chance, images that are
-resized by odd amounts, transposed convolutions of a given size, constants that are spread.
+"""Edge cases of QDQ models: coincidentally matching shapes, resizes by odd factors, transposed
+convolutions of a given size, broadcast constants.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
@@ -9,7 +9,7 @@ from pair_models import convolution, of_one
 
 
 def gemm(rows, bias, columns=5, **attributes):
-    """The bias in floats, of any shape that spreads."""
+    """A float bias of any shape that broadcasts."""
 
     def build(p):
         x = p.pair(p.input("x", [rows, 8]))
@@ -21,7 +21,7 @@ def gemm(rows, bias, columns=5, **attributes):
 
 
 def with_constant(operator, shape, constant, first=False, quantized=False, low=0.5):
-    """Arithmetic with a constant that is spread, of floats or quantized; no number of it is near zero."""
+    """Arithmetic with a broadcast constant, float or quantized, without numbers near zero."""
 
     def build(p):
         x = p.pair(p.input("x", shape))
@@ -38,7 +38,7 @@ def with_constant(operator, shape, constant, first=False, quantized=False, low=0
 
 
 def joined(p):
-    """Positions that never change in front of what is made, as in a vision transformer."""
+    """Constant positions concatenated in front of a value, as in a vision transformer."""
     x = p.pair(p.input("x", [1, 6, 8]))
     c = p.constant(p.random.standard_normal([1, 1, 8]).astype(np.float32))
     p.pair(p.node("Concat", [c, x], axis=1), 0.03, 100, output="y")
@@ -58,7 +58,7 @@ def transposed(shape, weight, per_channel=True, **attributes):
 
 
 def deep_product(p):
-    """Its sums are larger than 32 bits where all of the image is as large as it can be."""
+    """Its sums exceed 32 bits if the whole image has the largest value."""
     depth = 70_000
     x = p.pair(p.input("x", [1, 4, depth]), 0.01, 0)
     w = p.dq(p.constant(np.full([depth, 3], 127, np.int8)), 0.0001, 0, np.int8)
@@ -117,7 +117,7 @@ MODELS = {
     "Resize to fit": (resized([1, 3, 8, 6], "half_pixel", "floor", sizes=[20, 20], axes=[2, 3], keep_aspect_ratio_policy="not_larger"), ()),
     "Resize to cover in all axes": (resized([1, 3, 8, 6], "half_pixel", sizes=[1, 3, 20, 20], keep_aspect_ratio_policy="not_smaller"), ()),
     "ConvTranspose to a size": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15]), ()),
-    # A pooling that pads by itself looks at no pads.
+    # Auto-padding pools ignore `pads`.
     "MaxPool with two ways to pad": (of_one("MaxPool", [1, 3, 7, 8], kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], auto_pad="SAME_LOWER"), ()),
     "AveragePool with two ways to pad": (of_one("AveragePool", [1, 3, 7, 8], kernel_shape=[3, 3], pads=[1, 1, 1, 1], auto_pad="VALID"), ()),
     "ConvTranspose to a size, VALID": (transposed([1, 4, 8, 8], [4, 3, 3, 3], strides=[2, 2], output_shape=[16, 15], auto_pad="VALID"), ()),
@@ -130,7 +130,7 @@ MODELS = {
     "ConvTranspose depthwise, zero point aside": (transposed([1, 8, 6, 6], [8, 1, 4, 4], group=8, per_channel=False, strides=[2, 2], pads=[1, 1, 1, 1], kind=np.uint8, zero=117), ()),
 }  # fmt: skip
 
-# The same at opset 12.
+# Variants at opset 12.
 OLD = {
     "Softmax of all": softmax([2, 3, 4], 0),
     "Softmax of two axes": softmax([2, 3, 4], 1),

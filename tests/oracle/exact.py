@@ -1,9 +1,10 @@
 """ONNX Runtime with exact products on any processor.
 
-On x86 without VNNI it multiplies u8 by i8 in pairs whose sum is held in 16 bits: 255 · 127 · 2 comes out as 32,767. Nothing says
-so; a model of its own or of ours can be far off there. u8 by u8 and i8 by i8 are exact. So i8 weights that u8 meet become u8, 128
-higher, and so do their zero points: the same reals. (ONNX Runtime's own option for that, session.x64quantprecision, fails where a
-weight is shared and where activations are i8.)
+On x86 without VNNI, ONNX Runtime multiplies u8 by i8 in pairs whose sum saturates at 16 bits: 255 ·
+127 · 2 gives 32,767. This is not reported, and results can be far off, for its own models as well
+as ours. u8 by u8 and i8 by i8 are exact. So i8 weights of u8 inputs become u8, 128 higher, and so
+do their zero points: the reals are the same. (ONNX Runtime's own option for that,
+session.x64quantprecision, fails if a weight is shared and if activations are i8.)
 """
 
 import functools
@@ -13,7 +14,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-# Integer operator → where its weight stands, that weight's zero point, and the other side's, if it can be signed.
+# Integer operator → position of its weight, of that weight's zero point, and of the other zero
+# point if it can be signed.
 WEIGHTS = {
     "MatMulInteger": [(1, 3, None)],
     "ConvInteger": [(1, 3, None)],
@@ -25,13 +27,13 @@ WEIGHTS = {
     "DynamicQuantizeLSTM": [(1, 9, None), (2, 11, None)],
 }
 
-# What the optimizer makes integer operators of where pairs stand around it.
+# Operators that the optimizer turns into integer operators between Q/DQ pairs.
 PRODUCTS = "Conv", "ConvTranspose", "Gemm", "MatMul"
 
 
 @functools.cache
 def saturates():
-    """Whether products of u8 and i8 do so here."""
+    """True if products of u8 and i8 saturate on this machine."""
     weight = numpy_helper.from_array(np.full((64, 8), 127, np.int8), "w")
     x = helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 64])
     y = helper.make_tensor_value_info("y", TensorProto.INT32, [1, 8])
@@ -43,7 +45,7 @@ def saturates():
 
 
 def unsigned(model):
-    """A file's model, or a model, with such weights as u8."""
+    """A model or a model file with such weights as u8."""
     model = onnx.ModelProto.FromString(model.SerializeToString()) if isinstance(model, onnx.ModelProto) else onnx.load(model)
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     pairs = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear" and len(node.input) > 2}

@@ -1,4 +1,5 @@
-"""Models of pairs whose integers have fewer bits than their type, clipped between both as Brevitas writes them, or are of 4 bits.
+"""QDQ models with fewer bits than their type, clipped inside the pair as Brevitas writes them, or
+with 4-bit types.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name, with the operators that stay float.
 """
@@ -9,7 +10,7 @@ from pair_models import Pairs
 
 
 class Few(Pairs):
-    """Pairs of some bits: of the type of 4 bits, or clipped."""
+    """Pairs with some number of bits: 4-bit types, or clipped."""
 
     def __init__(self, seed, typed, bits=4):
         super().__init__(seed, opset=21)
@@ -34,7 +35,7 @@ class Few(Pairs):
         return self.node("DequantizeLinear", [q, scale, zero], output)
 
     def few_weight(self, shape, scale=0.0873):
-        """Eight-bit integers behind a Clip, which changes some of them."""
+        """8-bit integers after a Clip that changes some of them."""
         values = self.constant(self.random.integers(-12, 12, shape).astype(np.int8))
         ends = [self.constant(np.int8(end)) for end in self.ends(True)]
         zeros = self.constant(np.zeros(np.shape(scale), np.int8))

@@ -1,4 +1,5 @@
-"""Models that bring functions of their own, as PyTorch's exporter and onnxscript write them, with layers that can be quantized inside.
+"""Models with functions, as PyTorch's exporter and onnxscript write them, with quantizable layers
+inside.
 
 `MODELS` lists them by name; each is a function that makes the model, and the inputs of a few samples.
 """
@@ -9,7 +10,7 @@ from onnx import numpy_helper
 
 
 def model(graph, *functions, opset=18, own=18, more=""):
-    """A model of a graph and functions, all as text, with those of the weights that the graph names."""
+    """A model from text for a graph and functions, with the weights that the graph names."""
     sets = f'"" : {opset}, "lib" : 1{more}'
     # The opset of a function is `own`, or what it begins with before a colon.
     parts = [f'<ir_version: 10, opset_import: [{sets}]>\n{graph}']
@@ -21,7 +22,7 @@ def model(graph, *functions, opset=18, own=18, more=""):
     made = onnx.parser.parse_model("\n".join(parts))
     kept = [numpy_helper.from_array(values, name) for name, values in WEIGHTS.items() if name in graph]
     made.graph.initializer.extend(kept)
-    # The text form has no names of nodes.
+    # The text form has no node names.
     for holder in (made.graph, *made.functions):
         for index, node in enumerate(holder.node):
             node.name = f"n{index}"
@@ -44,7 +45,7 @@ def twice():
 
 
 def nested():
-    """Functions that call functions, the caller defined before what it calls."""
+    """Functions that call functions; the caller is defined first."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = lib.dense (x, m0)
       b = lib.both (a, m1)
@@ -62,7 +63,7 @@ def nested():
 
 
 def defaults():
-    """Attributes that the call gives, those that the function has where it gives none, and those that nobody gives."""
+    """Attributes from the call, from defaults, and unset ones."""
     return model("""rows (float[N,6] x) => (float[] y, float[] z) {
       a = MatMul(x, m0)
       b = lib.act (a)
@@ -80,7 +81,7 @@ def defaults():
 
 
 def optional_inputs():
-    """Inputs that the call leaves out, at the end and in between."""
+    """Omitted inputs, at the end and in between."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       six = Constant <value = float {0.6}> ()
@@ -105,7 +106,7 @@ def overloads():
 
 
 def in_branches():
-    """Calls inside an If, of which one reads what lies around it."""
+    """Calls inside an If, one of which reads outer values."""
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       top = ReduceMax <keepdims=0> (x)
@@ -142,7 +143,7 @@ def in_loop():
 
 
 def captures():
-    """A function with graphs that read what is inside the function, by names that the model around it has, too."""
+    """A function with subgraphs that read inner values whose names also exist outside."""
     return model("""rows (float[N,6] x) => (float[] y) {
       t = MatMul(x, m0)
       c = lib.choose <alpha = 0.3> (t)
@@ -183,7 +184,7 @@ def turns():
 
 
 def other_opsets():
-    """Functions of other operator sets than the model's, of operators that are the same in both."""
+    """Functions with other opsets than the model's, of operators that are equal in both."""
     return model("""picture (float[1,3,8,8] x) => (float[] y) {
       a = lib.layer <pads=[1,1,1,1]> (x, w0)
       b = lib.sum (a)
@@ -201,7 +202,9 @@ def more_sets():
 
 
 def norms():
-    """What an exporter writes of a transformer: a norm of several results of which one is asked for, constants inside, reshapes."""
+    """A transformer as exported: a norm with several outputs of which one is used, constants
+    inside, reshapes.
+    """
     return model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       b, mean = lib.norm (a)
@@ -233,7 +236,7 @@ def norms():
 
 
 def standard_name():
-    """A function that is named as an operator of ONNX's own: that operator is meant, as in ONNX Runtime."""
+    """A function with the name of an ONNX operator: the operator is meant, as in ONNX Runtime."""
     made, samples = model("""rows (float[N,6] x) => (float[] y) {
       a = MatMul(x, m0)
       b = Softmax <axis = 1> (a)

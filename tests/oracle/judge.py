@@ -1,4 +1,5 @@
-"""The judges: ONNX Runtime native and in JavaScript, and the measures outputs are compared by."""
+"""The reference runtimes, ONNX Runtime native and in JavaScript, and measures that compare outputs.
+"""
 
 import json
 import logging
@@ -18,7 +19,9 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def session(model, optimize=True):
-    """A session of a file or a model on one thread, exact on any processor. Without optimisation, QDQ is computed literally."""
+    """A session of a file or model on one thread, exact on any processor. Without optimisation, QDQ
+    is computed literally.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
@@ -33,8 +36,9 @@ def session(model, optimize=True):
 
 
 def many_small(model):
-    """Whether it is thousands of nodes of little: an unrolled LSTM. ONNX Runtime takes seconds to plan which memory these use again, and
-    does not need to."""
+    """True for graphs of thousands of small nodes, like unrolled LSTMs. ONNX Runtime takes seconds
+    for their memory plan, which is not needed.
+    """
     model = model if isinstance(model, onnx.ModelProto) else onnx.load(model)
     return len(model.graph.node) > 2000 and model.ByteSize() < 20 << 20
 
@@ -47,7 +51,7 @@ def run(path, samples, optimize=True):
 
 
 def save_samples(folder, samples):
-    """Writes samples into a folder, which is made if it isn't there, as Octet reads them; in order."""
+    """Writes samples into a folder in Octet's format, in order."""
     folder.mkdir(exist_ok=True)
     for index, sample in enumerate(samples):
         np.savez(folder / f"{index:03}.npz", **sample)
@@ -55,8 +59,9 @@ def save_samples(folder, samples):
 
 
 def quantize(program, folder, source, given, *options):
-    """Files that Octet makes of a model with these samples, if there are any: the float model as it prepared it, and the quantized one.
-    Ranges are by minmax, as ONNX Runtime's are, where neither a method nor a document is named."""
+    """Octet's files for a model and samples, if any: the prepared float model and the quantized
+    one. Ranges use minmax, as ONNX Runtime does, unless a method or a document is given.
+    """
     prepared, target = folder / "prepared.onnx", folder / "octet.onnx"
     calibration = ["--calib", save_samples(folder / "samples", given)] if given else []
     if given and not {"--method", "--config"} & set(options):
@@ -89,7 +94,7 @@ def run_web(path, sample):
 
 
 def load_web(paths):
-    """The names of the outputs of each of these models as onnxruntime-web has loaded them, in node; fails if it refuses one."""
+    """Output names of each model in onnxruntime-web under node; fails if a model is refused."""
     told = _web({"models": [str(path) for path in paths]})
     refused = [f"{path}: {one['error']}" for path, one in zip(paths, told) if "error" in one]
     assert not refused, "onnxruntime-web refused\n" + "\n".join(refused)
@@ -118,14 +123,16 @@ def sqnr(reference, found):
 
 
 def beyond_half(integers, reals, scale, zero):
-    """How much farther than half a step each integer is from the real that it was rounded from, in steps."""
+    """Excess over half a step in the distance of each integer from the real that was rounded, in
+    steps.
+    """
     ends = np.iinfo(zero.dtype)
     places = np.clip(np.ravel(reals).astype(np.float64) / scale + zero, ends.min, ends.max)
     return np.abs(np.ravel(integers) - places) - 0.5
 
 
 def slack(scale, zero):
-    """The part of a step by which the order of float sums may move a real, so that it is rounded otherwise.
+    """Part of a step by which the order of float sums may move a real and so change its rounding.
 
     Each of K additions in 32 bits errs by half a unit in the last place of the partial sum at most,
     in any direction: together by a deviation of sqrt(K / 12) units. For the largest K here, 4608,
@@ -138,7 +145,7 @@ def slack(scale, zero):
 
 
 def may_move(reference, found, other, times=1):
-    """By how many dB a figure of `found` against the reference may be another one on another processor.
+    """Tolerance in dB of a figure of `found` against the reference on another processor.
 
     `other` is the same model by another engine, or by the same in another order. Noise is a vector:
     by the triangle inequality its length changes by the distance of the two at most. So a figure of
@@ -150,7 +157,7 @@ def may_move(reference, found, other, times=1):
 
 
 def by_chance(of):
-    """How many of so many answers the order of sums may turn, all the same way.
+    """Number of answers that the order of sums may change, all in the same direction.
 
     Two of some 1,500 answers of the tasks differed between two engines. By twice that chance, 1 in
     375 an answer, more than this many of them turn once in 10,000 processors (binomial).
@@ -164,7 +171,7 @@ def by_chance(of):
 
 
 def agreement(reference, found, axis=-1):
-    """The part of all positions whose largest entry along the axis is the same."""
+    """Share of positions with the same largest entry along the axis."""
     same = [np.argmax(a, axis) == np.argmax(b, axis) for a, b in zip(reference, found)]
     return float(np.mean(np.concatenate([np.ravel(s) for s in same])))
 
@@ -178,12 +185,12 @@ class _Reader(CalibrationDataReader):
 
 
 def ort_prepare(path, out):
-    """ONNX Runtime's own preparation (shapes, folding), into `out`."""
+    """ONNX Runtime's preparation (shapes, folding), written to `out`."""
     quant_pre_process(str(path), str(out), skip_symbolic_shape=True, verbose=0)
 
 
 def ort_quantize(path, out, samples, method="minmax"):
-    """ONNX Runtime's static quantization with the settings that are our defaults."""
+    """ONNX Runtime's static quantization with Octet's default settings."""
     method = {m.name.lower(): m for m in CalibrationMethod}[method]
     logging.getLogger().setLevel(logging.ERROR)
     quantize_static(
@@ -192,8 +199,10 @@ def ort_quantize(path, out, samples, method="minmax"):
 
 
 def ort_quantize_or_prepared(source, prepared, out, samples, method="minmax"):
-    """ONNX Runtime's model of `source`; of `prepared` where it fails at that, and below operator set 13, where it writes scales for each
-    channel and then can't load them. Whether it is of `source`."""
+    """ONNX Runtime's model of `source`, or of `prepared` if it fails at that, or below opset 13,
+    where it writes per-channel scales that it can't load. The second result is true for
+    `source`.
+    """
     sets = onnx.load(source, load_external_data=False).opset_import
     if all(one.version >= 13 for one in sets if one.domain in ("", "ai.onnx")):
         own = out.with_name("prepared by ONNX Runtime.onnx")

@@ -1,4 +1,4 @@
-"""Models with Ifs whose conditions are known before a run, as exporters write them where a shape decides.
+"""Models with Ifs whose conditions are constant before a run, as exporters write for shape checks.
 
 `MODELS` lists them by name; each is a function that makes the model, the same without any If, and the inputs of a few samples.
 """
@@ -48,7 +48,7 @@ def squeezed():
 
 
 def nested():
-    """A choice in a choice, of a constant that lies in the branch; what is inside reads what is around."""
+    """Nested Ifs with a constant inside the branch; the inner one reads outer values."""
     text = """rows (float[N,6] x) => (float[] y) {{
       a = MatMul(x, m0)
       {choice}
@@ -70,7 +70,7 @@ def nested():
 
 
 def twins():
-    """Two choices whose branches have the same names inside; the model's output is one of theirs."""
+    """Two Ifs whose branches use the same inner names; one gives the model's output."""
     text = """rows (float[N,6] x) => (float[] y) {{
       a = MatMul(x, m0)
       yes = Constant <value = bool {{1}}> ()
@@ -86,7 +86,7 @@ def twins():
 
 
 def beside_a_run():
-    """A choice that is known holds one that only a run decides, which stays."""
+    """A constant If that contains one with a computed condition, which stays."""
     text = """rows (float[N,6] x) => (float[] y) {{
       a = MatMul(x, m0)
       {choice}
@@ -107,7 +107,7 @@ def beside_a_run():
 
 
 def made(function):
-    """The model, its twin without the choice, the samples."""
+    """The model, its equivalent without the If, the samples."""
     text, plain, samples = function()
     return model(text), model(plain), samples
 

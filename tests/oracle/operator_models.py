@@ -1,7 +1,8 @@
-"""Models of one operator: one or more for each that ONNX Runtime's `quantize_static` quantizes by default.
+"""Models of one operator: at least one for each that ONNX Runtime's `quantize_static` quantizes by
+default.
 
-What quantizes only behind a quantized value (Relu, Reshape, Where …) gets an Add before it. The names of `MODELS` are the
-operator, and after a colon what is special.
+Operators that are quantized only after a quantized value (Relu, Reshape, Where …) follow an Add.
+The names in `MODELS` are the operator, and after a colon the special feature.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ def ints(b, name, *values):
 
 
 def quantized(b, shape=IMAGE):
-    """A value that is quantized whatever comes after it: the sum of two inputs."""
+    """A value that is quantized in any case: the sum of two inputs."""
     return b.node("Add", [b.input("x", shape), b.input("z", shape)])
 
 
@@ -26,7 +27,7 @@ def plain(operator, shape=IMAGE, **attributes):
 
 
 def behind(operator, shape=IMAGE, more=(), **attributes):
-    """The same behind a quantized value, with integer constants as further inputs."""
+    """After a quantized value, with integer constants as further inputs."""
 
     def build(b):
         constants = [ints(b, f"c{i}", *values) if values else "" for i, values in enumerate(more)]
@@ -126,7 +127,7 @@ def cumulative_sum(b):
 
 
 def divided(b):
-    """By what is never near zero."""
+    """With divisors away from zero."""
     b.node("Div", [b.input("x", IMAGE), b.node("Sigmoid", [b.input("z", IMAGE)])], "y")
 
 
@@ -216,7 +217,7 @@ MODELS = {
 }  # fmt: skip
 
 
-# Quantized only behind what is: alone, they leave nothing to do.
+# Quantized only after a quantized value: alone, nothing is left to do.
 ALONE = {
     "AveragePool": plain("AveragePool", kernel_shape=[2, 2]),
     "Clip": plain("Clip"),
@@ -227,7 +228,7 @@ ALONE = {
 }
 
 
-# What ONNX Runtime leaves in float by default.
+# Operators that ONNX Runtime leaves in float by default.
 OURS = {
     "DepthToSpace": behind("DepthToSpace", blocksize=2),
     "Div": with_constant("Div", [4, 1, 1]),
@@ -255,7 +256,7 @@ OURS = {
 
 
 def build(name, models=MODELS, **options):
-    """The model of that name, the same every time."""
+    """The model of that name; equal for each call."""
     builder = Builder(np.random.default_rng(sum(name.encode())))
     models[name](builder)
     if name.startswith("ArgMax"):

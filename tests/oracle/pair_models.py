@@ -1,4 +1,5 @@
-"""Models of QuantizeLinear/DequantizeLinear pairs: of operators that ONNX Runtime leaves float, and of what only other tools write.
+"""QDQ models of operators that ONNX Runtime leaves in float, and of patterns that only other tools
+write.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name.
 """
@@ -9,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class Pairs:
-    """A model around QuantizeLinear/DequantizeLinear pairs, at will."""
+    """Builder of models with QuantizeLinear/DequantizeLinear pairs."""
 
     def __init__(self, seed=0, opset=20):
         self.random, self.opset = np.random.default_rng(seed), opset
@@ -131,7 +132,7 @@ def ends_in_float(p):
 
 
 def read_twice(p):
-    """Integers that a float operator and an integer one read, and that are an output too."""
+    """Integers read by a float and an integer operator, and also an output."""
     q = p.q(p.input("x", [1, 4, 6, 6]))
     x = p.dq(q)
     p.output(q, TensorProto.UINT8)
@@ -142,7 +143,9 @@ def read_twice(p):
 
 
 def there_and_back(p):
-    """A float operator between two integer ones that also meet directly: two regions, no cycle."""
+    """A float operator between two integer ones that are also connected directly: two regions, no
+    cycle.
+    """
     x = p.pair(p.input("x", [1, 4, 6, 6]))
     y = p.pair(p.node("Conv", [x, p.weight([4, 4, 1, 1])]), 0.05)
     away = p.pair(p.node("CumSum", [y, p.constant(np.int64(2))]), 0.1)
@@ -157,7 +160,7 @@ def bytes_in_and_out(p):
 
 
 def two_scales(p):
-    """The same integers read with two scales."""
+    """Integers that are read with two scales."""
     q = p.q(p.input("x", [1, 4, 6, 6]))
     p.pair(p.node("Add", [p.dq(q, 0.02, 128), p.dq(q, 0.03, 100)]), 0.05, output="y")
     p.output("y")

@@ -1,4 +1,4 @@
-"""Models of products of two values and of products with vectors, whose results are quantized or stay in floats.
+"""Products of two values and matrix-vector products with quantized or float results.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name, with the operators that stay float.
 """
@@ -37,7 +37,7 @@ WIDE = (0.0004, 30_000, np.uint16)
 
 
 def wide(left, right, end=(0.05, 120), both=True):
-    """Of two values of 16 bits, or of one with eight; the end as above."""
+    """Two values of 16 bits, or one with 8; the end as above."""
 
     def build(p):
         a, b = p.pair(p.input("a", left), *WIDE), p.pair(p.input("b", right), *((0.0003, -4000, np.int16) if both else (0.03, 120)))
@@ -50,7 +50,7 @@ def wide(left, right, end=(0.05, 120), both=True):
 
 
 def gemm(left, right, bias=None, end=(0.1, 110), kind=(0.02, 120), constant=False, **attributes):
-    """Of two values, or with weights; the bias is a constant of floats."""
+    """Two values, or with weights; the bias is a float constant."""
 
     def build(p):
         a = p.pair(p.input("a", left), *kind)
@@ -75,7 +75,7 @@ def wide_attention(p):
 
 
 def attention(p):
-    """With pairs at the inputs of its products only, as NVIDIA's and Intel's tools write them."""
+    """Pairs only at the inputs of products, as NVIDIA's and Intel's tools write them."""
     heads, size = 3, 8
     x = p.pair(p.input("x", [2, 5, heads * size]), 0.02, 0, np.int8)
     parts = []
@@ -95,7 +95,7 @@ def attention(p):
 
 
 def added(p):
-    """What it makes in floats and another value, quantized together."""
+    """Its float result and another value, quantized together."""
     a, b, c = (p.pair(p.input(name, [2, 4, 4]), scale) for name, scale in [("a", 0.02), ("b", 0.03), ("c", 0.04)])
     p.pair(p.node("Add", [c, p.node("MatMul", [a, b])]), 0.05, output="y")
     p.output("y")

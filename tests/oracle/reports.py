@@ -1,4 +1,6 @@
-"""What holds of every report: PyYAML reads it, it is as `docs/report.schema.json` says, and its steps are in order."""
+"""Checks for every report: PyYAML reads it, it follows `docs/report.schema.json`, and its steps are
+in order.
+"""
 
 import json
 from pathlib import Path
@@ -15,7 +17,7 @@ SUMMARY = ["total_quantization_time_seconds", "peak_memory_mb", "total_disk_read
 
 
 def checked(path):
-    """The report, held against Quark's first line and the schema."""
+    """The report, checked against Quark's first line and the schema."""
     text = Path(path).read_text()
     assert text.startswith("# Quark Profiling Results")
     report = yaml.safe_load(text)
@@ -24,7 +26,7 @@ def checked(path):
 
 
 def check_quarks_part(report, disk=True):
-    """Of a static run: Quark's keys in its order, and the steps from start to end, each ended after it began."""
+    """For a static run: Quark's keys in its order, and steps that each end after their start."""
     def here(keys):
         return [key for key in keys if disk or "disk_read" not in key and "disk_write" not in key]
 

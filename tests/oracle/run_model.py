@@ -1,4 +1,4 @@
-"""Models run by Octet's engine: by the example `run_model`, which stands beside the command line.
+"""Runs models in Octet's engine with the example `run_model`, which is beside the command line.
 
 `cargo build --release --features cli --example run_model` makes it.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def attempt(path, sample, folder, *options):
-    """A run that may fail, but not panic: how it ended, and the file of what it made."""
+    """A run that may fail but not panic: its exit status and output file."""
     given, made = folder / "given.npz", folder / "made.npz"
     np.savez(given, **sample)
     return launch(path, given, made, *options), made
@@ -29,7 +29,7 @@ def launch(path, given, made, *options):
 
 
 def run_all(path, samples, folder, *options):
-    """The outputs of many samples by name, by one process, and what was told of the nodes."""
+    """Outputs of many samples by name, from one process, and the messages about the nodes."""
     given, made = judge.save_samples(folder / "given", samples), folder / "made"
     made.mkdir()
     done = launch(path, given, made, *options)
@@ -38,7 +38,7 @@ def run_all(path, samples, folder, *options):
 
 
 def run(path, sample, folder, *options):
-    """The outputs of a sample by name, and what was told of the nodes."""
+    """Outputs of a sample by name, and the messages about the nodes."""
     done, made = attempt(path, sample, folder, *options)
     assert done.returncode == 0, done.stderr
     with np.load(made) as arrays:

@@ -1,7 +1,7 @@
-"""Small models that between them take every treatment the quantizer knows, in the shapes graphs take in the wild.
+"""Small models that together cover every rule of the quantizer, in graph shapes found in practice.
 
-Each is a function of a random generator; `MODELS` lists them by name. All are at opset 17 and hold nothing that
-`prepare` would change, so that both quantizers see the same graph.
+Each is a function of a random generator; `MODELS` lists them by name. All have opset 17 and nothing
+that `prepare` changes, so both quantizers see the same graph.
 """
 
 import numpy as np
@@ -122,7 +122,7 @@ def shape_changes(b):
 
 
 def shape_changes_before_anything(b):
-    """What only changes shapes is quantized or not by what comes before it in the file."""
+    """Shape operators are quantized or not depending on the order in the file."""
     x = b.input("x", [1, 4, 6, 6])
     early = b.node("Transpose", [x], perm=[0, 1, 3, 2])
     y = b.node("Conv", [early, b.weight("w0", [4, 4, 1, 1])])
@@ -133,7 +133,7 @@ def shape_changes_before_anything(b):
 
 
 def clamps(b):
-    """Relu and Clip: behind a quantized value, behind a float one, shared, chained, behind a graph output."""
+    """Relu and Clip after quantized and float values, shared, chained, after a graph output."""
     x = b.input("x", [1, 4, 6, 6])
     free = b.node("Relu", [x])
     y = b.node("Conv", [free, b.weight("w0", [4, 4, 1, 1]), b.weight("b0", [4])])
@@ -163,7 +163,7 @@ def shared_constants(b):
 
 
 def bias_beyond_int32(b):
-    """A bias so large for its scales that the weight's scale has to grow."""
+    """A bias that is too large for its scale, so the weight's scale has to grow."""
     x = b.input("x", [1, 4, 4, 4])
     bias = b.constant("bias", np.array([9e3, -2e4, 1e-3, 0], np.float32))
     y = b.node("Conv", [x, b.weight("w", [4, 4, 1, 1], 1e-7), bias])
@@ -223,7 +223,7 @@ def normalizations(b):
 
 
 def left_in_float(b):
-    """Operators without a quantized form between those that have one; integers that look like data."""
+    """Operators without a quantized form between quantizable ones; integers that look like data."""
     x = b.input("x", ["n", 4, 4, 4])
     y = b.node("Conv", [x, b.weight("w", [4, 4, 1, 1])])
     y = b.node("Exp", [b.node("Tanh", [y])])
@@ -264,7 +264,7 @@ MODELS = {
 
 
 def build(name):
-    """The model of that name, the same every time."""
+    """The model of that name; equal for each call."""
     seed = sum(name.encode())
     builder = Builder(np.random.default_rng(seed))
     MODELS[name](builder)

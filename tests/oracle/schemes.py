@@ -1,4 +1,4 @@
-"""What the tests of the schemes that need no samples share: small models, Octet and ONNX Runtime run on them.
+"""Shared helpers for the schemes without samples: small models, Octet and ONNX Runtime run on them.
 
 `cargo build --release --features cli --example scheme` makes the program that is tested.
 """
@@ -34,7 +34,7 @@ def node(operator, inputs, output, name=None, **attributes):
 
 
 def quantized(program, folder, model, settings):
-    """What Octet makes of a model, and what it says of it."""
+    """Octet's quantized model, and its messages."""
     example = program.parent / "examples" / "scheme"
     assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example scheme` makes it"
     source, chosen, target = folder / "float.onnx", folder / "settings.json", folder / "octet.onnx"
@@ -46,7 +46,7 @@ def quantized(program, folder, model, settings):
 
 
 def refused(program, folder, model, settings):
-    """The words in which Octet refuses a model or settings."""
+    """Octet's error for a model or settings."""
     source, chosen = folder / "float.onnx", folder / "settings.json"
     onnx.save(model, source)
     chosen.write_text(json.dumps(settings))

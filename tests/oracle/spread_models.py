@@ -1,4 +1,4 @@
-"""Models of pairs that leave out those which change nothing: around what only moves numbers, as many tools write them.
+"""QDQ models without redundant pairs around data-movement operators, as many tools write them.
 
 Each is a function that builds in a `Pairs`; `MODELS` lists them by name, with the operators that stay float.
 """
@@ -15,7 +15,7 @@ def model(name):
 
 
 def ahead(operator, shape, weight, *constants, product="Conv", **attributes):
-    """A pair, what moves its numbers, and a product."""
+    """A pair, data movement, and a product."""
 
     def build(p):
         x = p.pair(p.input("x", shape))
@@ -27,7 +27,7 @@ def ahead(operator, shape, weight, *constants, product="Conv", **attributes):
 
 
 def behind(*movers, act=(0.05, 120), shape=(1, 3, 4, 6)):
-    """A product, what moves its numbers, and a pair."""
+    """A product, data movement, and a pair."""
 
     def build(p):
         value = p.node("Conv", [p.pair(p.input("x", shape)), p.weight([6, 3, 1, 1])])
@@ -40,7 +40,7 @@ def behind(*movers, act=(0.05, 120), shape=(1, 3, 4, 6)):
 
 
 def moved_weight(shape, axis, operator, *constants, rows=(2, 5, 8), **attributes):
-    """A weight that is moved after it was dequantized, and a bias that is added behind the product."""
+    """A weight that is moved after dequantization, and a bias added after the product."""
 
     def build(p):
         scale = 0.01 if axis is None else 0.01 + 0.01 * p.random.random(shape[axis])
@@ -69,7 +69,7 @@ def bias_of_rows(p):
 
 
 def joined(p):
-    """Heads of a detector: two products, turned and joined, and one pair behind all of it."""
+    """Heads of a detector: two products, transposed and concatenated, with one pair at the end."""
     x = p.pair(p.input("x", [1, 3, 4, 6]))
     heads = []
     for channels in (6, 9):
@@ -95,7 +95,7 @@ def scores(p):
 
 
 def read_and_given_out(p):
-    """What is moved is also a result of the model in float."""
+    """The moved value is also a float output."""
     moved = p.node("Transpose", [p.pair(p.input("x", [2, 6, 4]))], "moved", perm=[0, 2, 1])
     p.output(moved)
     p.pair(p.node("MatMul", [moved, p.weight([6, 5])]), 0.05, output="y")
@@ -103,7 +103,7 @@ def read_and_given_out(p):
 
 
 def given_out_before_rounding(p):
-    """What is moved is also a result of the model, and is not to be rounded."""
+    """The moved value is also an output that must not be rounded."""
     product = p.node("Conv", [p.pair(p.input("x", [1, 3, 4, 6])), p.weight([6, 3, 1, 1])], "product")
     p.output(product)
     p.pair(p.node("Transpose", [product], perm=[0, 2, 3, 1]), 0.05, output="y")

@@ -1,6 +1,6 @@
-"""Files whose type is known from their making, for the model that tells it from their bytes.
+"""Generated files of known type, for the file type model.
 
-Every kind is made a few times with other contents by a seeded chance, so that they are the same everywhere.
+Each kind is generated several times with seeded contents, identical everywhere.
 """
 
 import bz2
@@ -329,7 +329,7 @@ _KINDS = {
 
 
 def files():
-    """Pairs of the model's name of a type and the bytes of a file of it."""
+    """Pairs of the model's type name and the bytes of such a file."""
     for kind, make in _KINDS.items():
         for copy in range(COPIES):
             content = make(random.Random(f"{kind} {copy}"))

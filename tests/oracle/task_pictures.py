@@ -1,4 +1,4 @@
-"""Text in pictures: pages whose lines are known, characters to click on, and what detectors found of them."""
+"""Text in images: pages with known lines, characters to click on, and the results of detectors."""
 
 import io
 import random
@@ -25,13 +25,13 @@ def overlap(one, other):
 
 
 def _runs(row):
-    """Where a row of a mask is set: (first, behind the last)."""
+    """Runs of set entries in a row of a mask: (first, end)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(np.int8), [0]])))
     return list(zip(edges[::2], edges[1::2]))
 
 
 def regions(mask):
-    """The boxes of what hangs together in a mask."""
+    """Boxes of the connected components of a mask."""
     boxes, joined, above = [], [], []
 
     def whole(index):
@@ -56,7 +56,7 @@ def regions(mask):
 
 
 def text_boxes(probabilities):
-    """The lines of a map of probabilities, grown to the size that the map's were shrunk from."""
+    """Lines from a probability map, grown by the shrink factor of its training."""
     found = []
     for left, top, right, bottom in regions(probabilities > 0.3):
         width, height = right - left, bottom - top
@@ -96,7 +96,7 @@ def characters(photo, seed, count=5):
 
 
 def detected(rows):
-    """The boxes of a YOLOX head of one class, best first: what is surer than 0.3 and no double of a surer one."""
+    """Boxes of a one-class YOLOX head, best first: scores above 0.3, without duplicates."""
     corners, steps = [], []
     for step in (8, 16, 32):
         side = SIDE // step

@@ -1,13 +1,14 @@
-"""Models of sound, on which nothing of ours was tried out: what they are for, with sounds made here, so that what is right is known.
+"""Audio models that were not used in development, with generated sounds of known content.
 
-They came into the corpus after every threshold was set, and decide none: they show what the defaults do to models nobody had in mind.
+They were added after every threshold was set and decide none: they show how the defaults do on
+unknown models.
 """
 
 import numpy as np
 from tasks import Task, each, fold, first
 
 RATE = 16000
-# Of each vowel the frequencies at which a mouth resounds.
+# Formants of each vowel.
 VOWELS = np.array([[730, 1090, 2440], [270, 2290, 3010], [300, 870, 2240], [530, 1840, 2480], [570, 840, 2410]], float)
 
 
@@ -16,7 +17,7 @@ def rise_and_fall(count):
 
 
 def vowel(random, pitch, length):
-    """One vowel that becomes another: harmonics, each as loud as the mouth lets it be."""
+    """A vowel that changes into another: harmonics weighted by the formants."""
     t = np.arange(length) / RATE
     begin, end = VOWELS[random.integers(len(VOWELS), size=2)]
     formants = begin + (end - begin) * (t / t[-1])[:, None]
@@ -32,7 +33,7 @@ def vowel(random, pitch, length):
 
 
 def voice(random, seconds):
-    """What a recogniser of speech takes for somebody talking: vowels, with hisses and pauses between."""
+    """Sound that a voice activity detector takes for speech: vowels with hisses and pauses."""
     count = int(seconds * RATE)
     pitch, sound = random.uniform(90, 220), np.zeros(count)
     at = int(RATE * random.uniform(0.02, 0.1))
@@ -61,7 +62,9 @@ def tone(random, frequency, seconds, rate):
 
 
 def spoken(corpus):
-    """A 32nd of a second and what came before it, of a voice, of noise, of a tone; the state is the float model's."""
+    """A 32nd of a second with its history, of a voice, noise or tone; the state is the float
+    model's.
+    """
     import judge
 
     model = judge.session(corpus.model("silero_vad"))
@@ -79,7 +82,7 @@ def spoken(corpus):
             probability, state = model.run(None, given)
             seen.append((given, probability[0, 0]))
             context = part[-64:]
-        # Where the float model is surest, of what is as it says: a pause in speech is no speech.
+        # Frames where the float model is surest and right: a pause in speech is no speech.
         given, _ = (max if kind < 2 else min)(seen[8:], key=lambda pair: pair[1])
         return given, kind < 2
 
@@ -107,7 +110,7 @@ def pitches(corpus):
 
 
 def keys(corpus):
-    """Which key of a piano was struck."""
+    """The piano key that was struck."""
 
     def sample(seed):
         random = np.random.default_rng(seed)
@@ -117,14 +120,14 @@ def keys(corpus):
 
     @each
     def right(outputs, truth):
-        # How sure it is of each key, a row a moment.
+        # Confidence for each key, one row per frame.
         return int(outputs["StatefulPartitionedCall:1"][0].mean(axis=0).argmax() == truth), 1
 
     return Task("notes", fold(sample, range(8), range(100, 160)), right, held_out=True)
 
 
 def whole_or_torn(corpus):
-    """Of a voice and the same with a fifth of its packets lost, which is the better."""
+    """The better of a voice and its copy with a fifth of the packets lost."""
     window = np.hamming(513)[:-1]
 
     def features(sound):

@@ -1,7 +1,7 @@
-"""What the models of the corpus are for: labelled tasks, and how much of each a model gets right.
+"""Labelled tasks for the corpus models, and the number of correct answers of a model.
 
-Photos and faces come with their labels; lines, pages, captchas and files are made here, so that what is right is
-known from the making. Nothing that is judged is among what calibrates.
+Photos and faces are labelled; lines, pages, captchas and files are generated, so the answers are
+known. Test data is never among calibration data.
 """
 
 import ast
@@ -27,7 +27,7 @@ OCR_MEAN, OCR_STD = made.IMAGENET_MEAN, made.IMAGENET_STD
 
 @dataclass
 class Fold:
-    """Samples to calibrate with, others to judge by, and what is right for each of these."""
+    """Calibration samples, test samples, and the correct answers of the latter."""
 
     calibration: list
     judged: list
@@ -36,7 +36,7 @@ class Fold:
 
 @dataclass
 class Task:
-    """`right(outputs, truths)` says of a fold how many answers are right, and of how many."""
+    """`right(outputs, truths)` returns the number of correct answers of a fold, and the total."""
 
     unit: str
     folds: list[Fold]
@@ -45,12 +45,12 @@ class Task:
 
 
 def each(right):
-    """Of a fold, from `right(outputs, truth)` of one sample."""
+    """The measure of a fold from `right(outputs, truth)` of one sample."""
     return lambda outputs, truths: tuple(np.sum([right(*pair) for pair in zip(outputs, truths)], axis=0).tolist())
 
 
 def first(outputs):
-    """The first float output, which noise is measured on."""
+    """The first float output, on which SQNR is measured."""
     return next(values for values in outputs.values() if values.dtype == np.float32)
 
 
@@ -63,7 +63,7 @@ times = 1  # above 1, so many times as many samples are judged of what is made h
 
 
 def fold(sample, calibration, judged):
-    """`sample(seed)` gives a sample and what is right for it."""
+    """`sample(seed)` returns a sample and its correct answer."""
     if times > 1:
         judged = range(1000, 1000 + times * len(judged))
     samples, truths = zip(*map(sample, judged))
@@ -71,7 +71,7 @@ def fold(sample, calibration, judged):
 
 
 def spelt(classes, keys, blank=0):
-    """What a sequence of classes spells: doubles and blanks out. Spaces don't count."""
+    """CTC decoding: without repeats and blanks, and without spaces."""
     kept = [b for a, b in zip([blank, *classes], classes) if b not in (a, blank)]
     return "".join(keys[c] if c < len(keys) else " " for c in kept).replace(" ", "")
 
@@ -80,7 +80,7 @@ def spelt(classes, keys, blank=0):
 
 
 def photos(to_input, corpus):
-    """Both halves in turn, so that all twenty are judged."""
+    """Both halves in turn, so that all twenty are tested."""
     known = [({"input": to_input(data)}, label) for _, label, data in made.photos(corpus.package("photos"))]
     halves = known[::2], known[1::2]
     return Task("photos", [Fold([sample for sample, _ in calibration], *map(list, zip(*judged)))
@@ -132,7 +132,7 @@ def paddle_pixels(line):
 
 
 def ddddocr_keys(corpus):
-    """The list is source code, which is read and not run."""
+    """The list is source code, which is parsed and not executed."""
     source = ast.parse(member(corpus.package("ddddocr"), "ddddocr/charsets.py"))
     lists = {node.targets[0].id: node.value for node in source.body if isinstance(node, ast.Assign)}
     return ast.literal_eval(lists["CHARSET_BETA"])
@@ -209,7 +209,7 @@ def clicked_characters(corpus):
     def right(outputs, truth):
         found = pictures.detected(first(outputs)[0])
         hit = sum(any(pictures.overlap(box, wanted) > 0.5 for box in found) for wanted in truth)
-        # One that is not there takes away one that is.
+        # An extra character cancels a correct one.
         false = sum(all(pictures.overlap(box, wanted) < 0.3 for wanted in truth) for box in found)
         return max(0, hit - false), len(truth)
 
@@ -253,7 +253,7 @@ PARAPHRASES = [
 
 
 def sentences(corpus):
-    """Whether the nearest of all other sentences is the paraphrase: asked of all outputs at once."""
+    """True if the nearest of all other sentences is the paraphrase."""
     both = [sentence for pair in PARAPHRASES for sentence in pair]
     calibration = made.minilm(corpus.package("vocabulary"))
     judged = made.minilm(corpus.package("vocabulary"), sentences=both)

@@ -1,4 +1,4 @@
-"""Bias correction against plain numpy: the biases of real models, from the means of what ONNX Runtime computes.
+"""Bias correction against numpy: biases of real models, from the means that ONNX Runtime computes.
 
 The float model is run as Octet prepared it, and what each layer's rounded weights add is found by running that layer
 itself: a layer of the weights' errors alone, on the inputs it has in the model, whose outputs have the mean that the
@@ -17,7 +17,9 @@ SAMPLES = 4
 
 
 def layers(quantized, prepared):
-    """Of each layer with a bias of integers: the float node, its rounded weights, its bias as reals and its bias's scale."""
+    """For each layer with an integer bias: the float node, its rounded weights, its bias as reals
+    and the scale of its bias.
+    """
     found = constants(quantized)
     made = {output: node for node in quantized.graph.node for output in node.output}
     floats = {node.input[1]: node for node in prepared.graph.node if len(node.input) == 3}
@@ -32,7 +34,9 @@ def layers(quantized, prepared):
 
 
 def mean_outputs(prepared, errors, samples):
-    """The mean over samples of each channel of what these errors of weights add: {weight's name: means}."""
+    """Channel means over the samples of the output change by these weight errors: {weight's name:
+    means}.
+    """
     sums = {}
     for sample in added(prepared, errors, samples):
         for name, values in sample.items():
@@ -56,7 +60,8 @@ def test_each_bias_takes_off_what_its_weights_add_in_the_mean(name, corpus, prog
     for weight, (integers, bias, scale) in before.items():
         assert np.array_equal(integers, after[weight][0]), f"the weight {weight} was changed"
         change = after[weight][1] - bias
-        # Values at the edge of an image differ from those inside: there the share of positions is not all.
+        # Values at the border of an image differ from inner ones: the share of positions is smaller
+        # there.
         size += np.sum(means[weight] ** 2)
         left += np.sum(np.maximum(np.abs(means[weight] + change) - scale, 0.0) ** 2)
     assert size > 0 and left < 0.01 * size, f"{left / size:.4f} of the mean errors is left"

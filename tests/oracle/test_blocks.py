@@ -1,4 +1,6 @@
-"""Weights in blocks: integers, scales and zero points are ONNX Runtime's, and its runtimes run them."""
+"""Block-wise weights: integers, scales and zero points equal ONNX Runtime's, and its runtimes run
+them.
+"""
 
 import json
 import subprocess
@@ -14,7 +16,7 @@ from schemes import build, constants, feeds, near, node, quantized, refused, run
 
 
 def blocks_model(opset=17):
-    """Two products and a Gemm; one column is all zeros, no height is a multiple of a block."""
+    """Two products and a Gemm; one column is all zeros, and no height is a multiple of a block."""
     w = numpy_helper.to_array(weight("w", 70, 33)).copy()
     w[:, 3] = 0
     return build(
@@ -26,7 +28,9 @@ def blocks_model(opset=17):
 
 
 def theirs_in_blocks(w, bits, block, symmetric):
-    """What ONNX Runtime's MatMulNBitsQuantizer makes of a matrix, by the kernels it calls (itself it needs onnx_ir)."""
+    """The result of ONNX Runtime's MatMulNBitsQuantizer, from the kernels that it calls (the class
+    itself needs onnx_ir).
+    """
     (rows, columns), in_byte = w.shape, 8 // bits
     count = -(-rows // block)
     packed = np.zeros((columns, count, block // in_byte), np.uint8)
@@ -50,7 +54,8 @@ def test_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bits, block, 
         ours = found[f"{name}_Q{bits}"]
         assert ours.dtype == np.uint8 and ours.shape == packed.shape
         if bits < 8:
-            # ONNX Runtime leaves what was in memory in the last byte of a column; only real rows count.
+            # ONNX Runtime leaves the last byte of a column uninitialized; only real rows are
+            # compared.
             mask, shifts, rows = (1 << bits) - 1, range(0, 8, bits), len(floats[name])
             ours, packed = (
                 np.stack([a >> shift & mask for shift in shifts], -1).reshape(len(a), -1)[:, :rows]
@@ -108,7 +113,7 @@ def test_opset_21_blocks_are_onnx_runtimes_byte_for_byte(program, tmp_path, bloc
 
 
 def floats_of(found, name, bits, rows):
-    """The matrix that the constants of a MatMulNBits stand for."""
+    """The matrix from the constants of a MatMulNBits."""
     packed, scales, zeros = found[f"{name}_Q{bits}"], found[f"{name}_scales"], found[f"{name}_zero_points"]
     mask, shifts = (1 << bits) - 1, range(0, 8, bits)
     integers = np.stack([packed >> shift & mask for shift in shifts], -1).reshape(*scales.shape, -1)

@@ -1,4 +1,4 @@
-"""Ifs whose conditions are known: what lies in the branch that is taken is quantized as if it had stood there."""
+"""Ifs with constant conditions: the taken branch is quantized as if it stood in the graph."""
 
 import json
 import subprocess
@@ -19,7 +19,7 @@ FREE = ["dynamic", "weights", "blocks", "float16"]
 
 @pytest.fixture
 def made(tmp_path):
-    """A function from a model's name to its file, that of its twin without the choice, and its samples."""
+    """Maps a model's name to its file, that of its twin without the If, and its samples."""
 
     def make(name):
         model, plain, samples = known_models.made(known_models.MODELS[name])
@@ -31,7 +31,7 @@ def made(tmp_path):
 
 
 def told(path):
-    """What a file says but for names: operators in order, each with its constants."""
+    """A model without names: operators in order, each with its constants."""
     model = onnx.load(path)
     constants = {tensor.name: numpy_helper.to_array(tensor).tolist() for tensor in model.graph.initializer}
     return [(node.op_type, [constants[name] for name in node.input if name in constants]) for node in model.graph.node]
@@ -108,7 +108,7 @@ def test_the_quantized_model_is_held_against_the_one_with_the_choice(name, made,
 
 def test_choices_that_are_known_may_lie_in_each_other_as_deep_as_a_file_may_be(tmp_path):
     text = "p = Neg(x)"
-    # Each is three messages deep, of which a file may have 90 in each other (onnx/scan.rs).
+    # Each is nested three messages deep; a file may nest 90 (onnx/scan.rs).
     for depth in range(27):
         text = f"""c{depth} = Constant <value = bool {{1}}> ()
           p = If <then_branch = a () => (float[] p) {{ {text} }}, else_branch = b () => (float[] q) {{ q = Abs(x) }}> (c{depth})"""

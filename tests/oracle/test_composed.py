@@ -1,8 +1,9 @@
-"""Layer normalizations, GELUs and gates that an exporter wrote as chains, against the operators they are.
+"""Layer normalizations, GELUs and gates exported as chains of operators, against the single
+operators.
 
-The same network is built twice: of LayerNormalization (and, where ONNX Runtime has one, Gelu), and of the chains. Ours
-of the chains quantizes the values that ONNX Runtime's of the operators quantizes, and is nearer the float model than
-ONNX Runtime's of the chains.
+Each network is built twice: from LayerNormalization (and Gelu, if ONNX Runtime has it), and from
+chains. Octet quantizes the chains like ONNX Runtime the operators, and is closer to the float model
+than ONNX Runtime with the chains.
 """
 
 import subprocess
@@ -22,7 +23,8 @@ def layer_norm(b, x, name, composed, twice=False, moments=False, dropped=False):
         return b.node("LayerNormalization", [x, gamma, beta], f"{name}_out", axis=-1, epsilon=1e-5)
     mean = b.node("ReduceMean", [x], axes=[-1])
     if dropped:
-        # As Flax's becomes in ONNX by way of TensorFlow: sums that drop the axis, and get it back before they are spread.
+        # As exported from Flax through TensorFlow: reductions drop the axis, which is restored
+        # before broadcasting.
         axes, share = b.constant(f"{name}_axes", np.array([-1])), b.constant(f"{name}_share", np.float32(1 / WIDTH))
         back, wide = b.constant(f"{name}_back", np.array([1, 20, 1])), b.constant(f"{name}_wide", np.array([1, 20, WIDTH]))
         spread = lambda value: b.node("Expand", [b.node("Reshape", [value, back]), wide])  # noqa: E731
@@ -69,7 +71,7 @@ def gelu(b, x, name):
 
 
 def network(composed, tanh=None, **written):
-    """Two blocks of a transformer without its attention; the stream they add to grows channels of unlike size."""
+    """Two transformer blocks without attention; channels of the residual stream differ in size."""
     b = Builder(np.random.default_rng(5))
     x = b.input("x", [1, 20, WIDTH])
     for block in ("one", "two"):
@@ -100,7 +102,7 @@ def ours(program, source, folder, *options):
 
 
 def quantized_values(path):
-    """The names of the activations that a model rounds."""
+    """The names of the quantized activations."""
     nodes = onnx.load(path).graph.node
     return {node.input[0].removesuffix("_QuantizeLinear_Input") for node in nodes if node.op_type == "QuantizeLinear"}
 
@@ -123,7 +125,7 @@ def test_chains_are_quantized_as_the_operators_they_are(program, tmp_path, writt
     mine = ours(program, of_chains, tmp_path, "--no-guard")
     onnx.checker.check_model(str(mine), full_check=True)
     judge.ort_quantize(of_operators, theirs, samples())
-    # Theirs quantizes inside of the GELU, which it doesn't know as one.
+    # ONNX Runtime quantizes inside the GELU, which it does not recognize.
     inside = {name for name in quantized_values(theirs) if name.startswith("v")}
     assert quantized_values(mine) == quantized_values(theirs) - inside
     assert inside and "one_norm_out" in quantized_values(mine) and "one_gelu_out" in quantized_values(mine)
@@ -147,7 +149,7 @@ def test_settings_know_a_chain_as_the_operator_it_is(program, tmp_path):
     made = onnx.load(ours(program, source, tmp_path, "--no-guard", "--config", config))
     kinds = {tensor.name: tensor.data_type for tensor in made.graph.initializer}
     quantizers = {node.input[0]: kinds[node.input[2]] for node in made.graph.node if node.op_type == "QuantizeLinear"}
-    # The last node of each is a Mul or an Add, whose settings are not for it.
+    # The last node of each is a Mul or an Add, to which the settings don't apply.
     of = {name.removesuffix("_QuantizeLinear_Input"): kind for name, kind in quantizers.items()}
     assert of["one_norm_out"] == of["last_out"] == onnx.TensorProto.UINT16
     assert "one_gelu_out" not in of or of["one_gelu_out"] != onnx.TensorProto.UINT16
@@ -187,7 +189,7 @@ GATES = {
 
 
 def gated(gate):
-    """Two products with a gate behind each."""
+    """Two products with a gate after each."""
     b = Builder(np.random.default_rng(6))
     x = b.input("x", [1, 20, WIDTH])
     for block in ("one", "two"):
@@ -209,7 +211,7 @@ def test_gates_are_rounded_before_and_behind_but_not_inside(program, tmp_path, g
     mine, other = (judge.sqnr(reference, [o["two_out"] for o in judge.run(path, samples())]) for path in (mine, theirs))
     print(f"gates: {mine:.1f} dB, ONNX Runtime's {other:.1f} dB")
     assert mine >= other - 0.05
-    # What looks alike but isn't one is rounded operator by operator.
+    # Similar chains that are no such operator are quantized operator by operator.
     gate_of_another = gated(lambda b, x, name: b.node("Mul", [b.node("Sigmoid", [x]), b.node("Tanh", [x])], f"{name}_out"))
     onnx.save(gate_of_another, source)
     assert len(quantized_values(ours(program, source, tmp_path, "--no-guard"))) > 5

@@ -12,16 +12,16 @@ import pytest
 from run_model import attempt, run_all
 
 NAMES = list(control_models.MODELS)
-# Weights and activations of eight bits on layers this small; what a body reads in other reals than it should is below 10.
+# 8-bit weights and activations on such small layers; a body that reads wrong values is below 10.
 GOOD = 25.0
-# Halves where these are all that is rounded.
+# Float16 models where only float16 is rounded.
 HALF = 45.0
 MIXED = {**control_models.MODELS, **control_halves.HALVES}
 
 
 @pytest.fixture
 def made(tmp_path):
-    """A function from a model's name to its file and its samples."""
+    """Maps a model's name to its file and its samples."""
 
     def make(name):
         model, samples = control_models.MODELS[name]()
@@ -92,7 +92,8 @@ def test_layers_around_are_compared_and_timed(name, made, program, tmp_path):
         [program, "compare", path, quantized, "--data", folder, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    # The graph inside is computed of the same values there, so what it adds is little, and what comes out is as with ONNX Runtime.
+    # Subgraphs compute on the same values, so their own error is small, and the outputs agree with
+    # ONNX Runtime.
     held = [layer for layer in told["layers"] if layer["operator"] in ("If", "Loop", "Scan")]
     assert held and all(layer["added"]["sqnr"] > GOOD for layer in held), held
     assert all(output["apart"]["sqnr"] > GOOD for output in told["outputs"]), told["outputs"]
@@ -109,7 +110,7 @@ def written(program, folder, path, *options):
 
 
 def decibels(expected, found):
-    """The least of all outputs that are floats; the others are equal."""
+    """The minimum over all float outputs; the others are equal."""
     least = 200.0
     for output, values in expected[0].items():
         pairs = [[one[output].astype(np.float64) for one in outputs] for outputs in (expected, found)]
@@ -140,7 +141,7 @@ def test_halves_go_into_graphs_and_come_out_of_them(name, form, program, tmp_pat
     onnx.save(model, tmp_path / "model.onnx")
     found, _ = run_all(tmp_path / "model.onnx", samples, tmp_path, "--float")
     if form == "bfloat16":
-        # ONNX Runtime has few such operators: the model of float32 is the judge.
+        # ONNX Runtime has few float16 operators, so the float32 model is the reference.
         model, samples = MIXED[name]()
     expected = judge.run(model, samples, optimize=False)
     assert decibels(expected, found) > (30.0 if form == "bfloat16" else HALF)

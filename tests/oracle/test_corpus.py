@@ -1,4 +1,4 @@
-"""Every model of the corpus goes through `octet quantize` and comes out a model that others accept.
+"""Every corpus model is quantized by `octet quantize` into a model that other tools accept.
 
 How near the float model the result must be is written down a model, in `NEAR`: what ONNX Runtime's own
 quantizer reaches with the same settings, samples and model, less a decibel or so; and more for MiniLM and magika,
@@ -36,8 +36,9 @@ FEW = 3  # so many samples tell how far two orders of the same sums are apart
 
 @pytest.fixture(scope="module")
 def outputs(corpus, quantized):
-    """A function from a model's name to its outputs, run once: float and quantized for all samples, and quantized
-    by ONNX Runtime's literal kernels for the first few."""
+    """Maps a model's name to its outputs, cached: float and quantized for all samples, and by ONNX
+    Runtime's literal kernels for the first few.
+    """
     kept = {}
 
     def run(name):
@@ -119,7 +120,7 @@ def test_outputs_are_near_the_float_models(outputs, name):
 
 
 def test_magika_stays_whole_where_onnx_runtime_ruins_it(corpus, outputs, tmp_path):
-    # Its range is a hundred times as wide as where its values are: with eight bits, nothing is left of them.
+    # Its range is a hundred times as wide as most of its values: 8 bits leave nothing of them.
     samples = judge.load_samples(corpus.samples("magika"))
     theirs = tmp_path / "theirs.onnx"
     judge.ort_quantize(corpus.model("magika"), theirs, samples)
@@ -139,7 +140,8 @@ def test_the_largest_model_loads_in_onnxruntime_web(quantized, name):
 
 @pytest.mark.parametrize("name", [name for name in FLOAT if name not in HUGE])
 def test_quantized_model_runs_in_onnxruntime_web(corpus, quantized, outputs, name):
-    # The two runtimes saturate and fuse differently: it must be as near the float model there, but for the order of sums.
+    # The two runtimes saturate and fuse differently. There it must be as close to the float model,
+    # apart from the order of sums.
     sample = judge.load_samples(corpus.samples(name))[0]
     reference, native, literal = (all[0] for all in outputs(name))
     web = judge.run_web(accepted(quantized(name)).model, sample)

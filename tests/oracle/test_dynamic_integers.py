@@ -1,4 +1,5 @@
-"""DynamicQuantizeLinear, MatMulInteger and ConvInteger run on our integer kernels, whoever wrote the model.
+"""DynamicQuantizeLinear, MatMulInteger and ConvInteger run on our integer kernels, for models of
+any tool.
 
 Of single operators and their chains every value is ONNX Runtime's, integers and floats alike: the sums are the same integers,
 and behind them stand the same operations in the same order. In whole models float operators stand in between, whose sums are the
@@ -35,14 +36,15 @@ def feed(model, seed):
             made[value.name] = (random.standard_normal(shape) * [1, 1, 1, 0][seed] + [0.3, 9, -9, 0][seed]).astype(kind)
         else:
             ends = np.iinfo(kind)
-            # Of fed bytes and signed ones pairs must fit 16 bits, where ONNX Runtime holds them so: 2 · 127 · 128 does.
+            # Pairs of products of unsigned and signed bytes must fit 16 bits, as ONNX Runtime holds
+            # them so: 2 · 127 · 128 does.
             most = 127 if exact.saturates() and signed(model) else ends.max
             made[value.name] = random.integers(ends.min, most + 1, shape).astype(kind)
     return made
 
 
 def signed(model):
-    """Whether signed bytes are fed."""
+    """True if signed bytes are an input."""
     return any(value.type.tensor_type.elem_type == TensorProto.INT8 for value in model.graph.input)
 
 
@@ -57,7 +59,7 @@ def test_every_value_is_onnx_runtimes(name, tmp_path):
     for seed in range(4 if measures else 1):
         sample = feed(model, seed)
         wanted = judge.run(path, [sample], optimize=False)[0]
-        # On integers, on two threads, and in what otherwise runs in float.
+        # On integers, on two threads, and in float.
         for options in [(), ("--threads", "2"), ("--float",)]:
             found, told = run(path, sample, tmp_path, *options)
             for output, values in wanted.items():
@@ -133,7 +135,7 @@ def test_a_hostile_model_is_an_error_or_a_reason_and_never_a_panic(name, options
 
 
 def test_ranges_without_end_are_no_numbers_and_no_error(tmp_path):
-    """What ends in infinity or near it: e^100 is no float, e^88 nearly the greatest."""
+    """Results at or near infinity: e^100 is no float, e^88 is nearly the largest."""
     pairs = Pairs()
     x = pairs.node("Exp", [pairs.input("x", [3, 12])])
     q, scale, point = measured(pairs, x)
@@ -172,7 +174,9 @@ def lstm(directions, hidden=6, inputs=5):
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("whose", ["octet", "theirs"])
 def test_a_quantized_lstm_runs_with_its_weights_as_floats(whose, directions, per_channel, program, tmp_path):
-    """What comes out is that of an LSTM with these weights as floats; ONNX Runtime adds the noise of quantizing at each step."""
+    """The output equals that of an LSTM with these weights as floats; ONNX Runtime adds
+    quantization noise at each step.
+    """
     path, model = tmp_path / "lstm.onnx", lstm(directions)
     if whose == "octet":
         made, _ = ours(program, tmp_path, model, {"dynamic": {"per_channel": per_channel}})
@@ -181,7 +185,7 @@ def test_a_quantized_lstm_runs_with_its_weights_as_floats(whose, directions, per
         quantize_dynamic(model, path, weight_type=QuantType.QInt8, per_channel=per_channel, op_types_to_quantize=["LSTM"])
     made = onnx.load(path)
     (node,) = [node for node in made.graph.node if node.op_type == "DynamicQuantizeLSTM"]
-    # The same weights as floats, by ONNX's own definition.
+    # The weights as floats, by ONNX's definition.
     known = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
     for tensor, slot in zip(list(model.graph.initializer)[:2], (8, 10)):
         integers, scale, zero = known[node.input[1 if slot == 8 else 2]], known[node.input[slot]], known[node.input[slot + 1]]

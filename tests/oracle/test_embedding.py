@@ -1,5 +1,5 @@
-"""EmbedLayerNormalization, ONNX Runtime's own operator for the embeddings of a language model: it runs, and it is quantized
-as ONNX Runtime does it, in every scheme that has it.
+"""EmbedLayerNormalization, ONNX Runtime's operator for embeddings: it runs, and it is quantized as
+by ONNX Runtime in every scheme that supports it.
 """
 
 import subprocess
@@ -16,17 +16,17 @@ from test_same_as_onnxruntime import SETTINGS, check_same
 
 MICROSOFT = "com.microsoft"
 WORDS, LINES, LENGTH, WIDTH = 40, 3, 6, 32
-# What a node may have beside its words and their tables.
+# Optional inputs of a node beside the words and their tables.
 ALL = {
     "words": (), "segments": ("segments",), "mask": ("mask",), "segments and mask": ("segments", "mask"),
     "places": ("places", "segments"), "sum": ("sum", "mask", "segments"),
 }  # fmt: skip
-# Those that have a form on integers.
+# Nodes with an integer form.
 BOTH = [name for name, parts in ALL.items() if not {"places", "sum"} & {*parts}]
 
 
 def embedding(parts):
-    """The node with these parts, and a product behind it."""
+    """The node with these inputs, followed by a product."""
     tables = [weight(name, rows, WIDTH) for name, rows in (("word", WORDS), ("place", 9), ("segment", 2))]
     tables += [weight("gamma", WIDTH), weight("beta", WIDTH)]
     ports = {"words": "words", "segments": "segments", "mask": "mask", "places": "places"}

@@ -1,5 +1,6 @@
-"""Channels made alike (`equalize`): the float model stays the same function in ONNX Runtime, factors are those of the formula, integers are those of
-the model with factors, and where channels differ much, more of the model is kept.
+"""Channel equalization (`equalize`): the float model is unchanged in ONNX Runtime, factors follow
+the formula, and integers equal those of the model with factors. If channels differ much,
+accuracy improves.
 """
 
 import json
@@ -14,19 +15,21 @@ from schemes import build, constants, node, weight
 from tasks import first
 
 KEY = "octet.equalized"
-# Of each model: how many layers make values whose channels can have factors.
+# For each model: the number of layers whose output channels can have factors.
 MODELS = {"squeezenet": 25, "centerface": 59, "efficientnet_lite0": 16, "ppocr_det": 29, "ppocr_cls": 20, "captcha_crnn": 20}
 
 
 def remembered(path):
-    """The factors that a model remembers, of each value that layers make."""
+    """The factors stored in a model, for each value."""
     found = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     powers = {value: np.frombuffer(bytes.fromhex(digits), np.int8) for value, digits in json.loads(found[KEY]).items()}
     return {value: np.exp2(power / 8) for value, power in powers.items()}
 
 
 def reaches(model, samples):
-    """The greatest magnitude of each channel of every value, the second axis of four and the last of others."""
+    """Largest magnitude of each channel of every value: of the second axis of four, else of the
+    last.
+    """
     probe = onnx.ModelProto.FromString(model.SerializeToString())
     del probe.graph.output[:]
     probe.graph.output.extend(helper.ValueInfoProto(name=name) for n in model.graph.node for name in n.output)
@@ -65,7 +68,7 @@ def test_factors_are_those_of_the_formula(program, tmp_path, strength):
     before, after, reach = constants(model), constants(onnx.load(prepared)), reaches(model, samples)
 
     def factors(value, met):
-        # What a Relu leaves nothing of stays as it is.
+        # A channel that a Relu sets to zero is unchanged.
         dead = reach[value] == 0
         far = np.log2(np.where(dead, 1, reach[value].astype(np.float64)) / reach[value].max())
         power = (1 - strength) * np.log2(met.astype(np.float64) / met.max()) - strength * far

@@ -1,4 +1,6 @@
-"""ONNX's own cases of every operator: what ONNX Runtime computes of one, so does Octet's engine in floats, or it refuses it by a name that is listed here."""
+"""ONNX's own test cases of every operator: Octet's float engine agrees with ONNX Runtime, or
+refuses the case with an error that is listed here.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,13 +15,13 @@ from run_model import launch
 
 KINDS = "fiub"
 
-# What the engine has not: of these operators no case runs.
+# Operators that the engine lacks: none of their cases runs.
 UNKNOWN = {
     "BitCast", "CumProd", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "TensorScatter", "TfIdfVectorizer",
     "ai.onnx.ml::Binarizer", "ai.onnx.ml::TreeEnsemble",
 }  # fmt: skip
 
-# What it has, but not so: a part of the case's name, and of the error.
+# Unsupported variants: a part of the case's name, and of the error.
 REFUSED = {
     "nonpad": "UnknownOperators",
     "batchnorm_epsilon_training_mode": "another number of values than are named",
@@ -29,7 +31,7 @@ REFUSED = {
     "scan_sum": "Scan had another form then",
 }
 
-# What gives other values, and why.
+# Cases with other values, with the reason.
 OTHER = {
     "reduce_max_empty_set": "tract begins with the least number",
     "reduce_min_empty_set": "tract begins with the largest number",
@@ -45,7 +47,7 @@ def plain(value):
 
 
 def cases():
-    """Those of plain tensors, without the bodies of functions."""
+    """Cases with plain tensors, without function bodies."""
     for case in load_model_tests(kind="node"):
         ports = [*case.model.graph.input, *case.model.graph.output]
         tensors = all(port.type.HasField("tensor_type") for port in ports)
@@ -55,7 +57,7 @@ def cases():
 
 
 def as_models_have_it(case):
-    """Axes, sizes and what no sample can hold are constants; the rest is fed."""
+    """Axes, sizes and types that no sample can hold are constants; other inputs are fed."""
     model, given = onnx.ModelProto(), {}
     model.CopyFrom(case.model)
     for place, (port, value) in enumerate(zip(case.model.graph.input, case.data_sets[0][0])):
@@ -68,7 +70,9 @@ def as_models_have_it(case):
 
 
 def outcome(case):
-    """`None` where ONNX Runtime can't run it or nothing is fed, else whether ours gives the same, or why not."""
+    """`None` if ONNX Runtime can't run it or nothing is fed; otherwise true if ours agrees, or the
+    reason.
+    """
     model, given = as_models_have_it(case)
     try:
         session = judge.session(case.model, optimize=False)
@@ -98,7 +102,7 @@ def same(found, expected):
 
 
 def expected(case):
-    """What is to come out of a case."""
+    """The expected outcome of a case."""
     operators = {f"{node.domain}::{node.op_type}" if node.domain else node.op_type for node in case.model.graph.node}
     listed = [error for name, error in REFUSED.items() if name in case.name]
     if operators & UNKNOWN or listed:

@@ -1,4 +1,6 @@
-"""Operators in floats against ONNX Runtime: forms that tract computes otherwise or not at all, and what both refuse."""
+"""Float operators against ONNX Runtime: variants that tract computes differently or lacks, and
+variants that both refuse.
+"""
 
 import judge
 import numpy as np
@@ -12,7 +14,7 @@ PICTURE = [1, 4, 6, 6]
 
 
 def one(operator, shape, *constants, opset=20, **attributes):
-    """A model of one node: what it is fed, then these constants; `None` is an input that is left out."""
+    """A model of one node: its inputs, then these constants; `None` is an omitted input."""
     pairs = Pairs(opset=opset)
     inputs = ["" if value is None else pairs.constant(np.asarray(value)) for value in constants]
     pairs.node(operator, [pairs.input("x", shape), *inputs], "y", **attributes)
@@ -76,7 +78,7 @@ SEEN[:, 0] = True
 
 
 def in_parts(split, axis, **attributes):
-    """A tensor in parts, of which the last comes first and all are joined again, and one of them twice."""
+    """A split tensor: the last part comes first, all are concatenated again, one of them twice."""
     pairs = Pairs(opset=20)
     parts = pairs.node("SplitToSequence", [pairs.input("x", [4, 6]), *([pairs.constant(split)] if split is not None else [])], axis=axis, **attributes)
     last = pairs.node("SequenceAt", [parts, pairs.constant(np.int64(-1))])
@@ -297,12 +299,12 @@ def test_what_makes_no_sense_is_refused_in_words_by_the_node(name, tmp_path):
 
 
 def test_a_nearest_resize_takes_the_pixels_that_onnx_runtime_takes(tmp_path):
-    """Of many odd amounts, where the last bits of a position decide. Each pixel says where it is."""
+    """Many odd factors, where the last bits of a position decide. Each pixel holds its position."""
     random = np.random.default_rng(0)
     nodes, inputs, outputs, constants, sample = [], [], [], [], {}
     for index in range(1200):
         size = int(random.integers(2, 60))
-        # Tenths and sevenths, and parts of nothing in particular.
+        # Tenths, sevenths and arbitrary fractions.
         scale = [random.integers(7, 30) / 10, random.integers(4, 20) / 7, random.uniform(0.7, 3)][index % 3]
         attributes = {
             "coordinate_transformation_mode": str(random.choice(["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"])),

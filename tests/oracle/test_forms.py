@@ -1,7 +1,7 @@
-"""The other forms of a quantized model say what the QDQ form says.
+"""The other formats of a quantized model agree with the QDQ format.
 
-With integer operators the result may differ by one integer step an operator, with float weights not at all. All run
-without graph optimisation, so that ONNX Runtime computes what is written.
+With integer operators, the result may differ by one integer step per operator; with float weights
+it is equal. All run without graph optimisation, so ONNX Runtime computes the file literally.
 """
 
 import os
@@ -19,26 +19,27 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantFormat
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, parts, theirs
 
-# What an operator becomes; itself, on integers, if it is not named here.
+# The integer form of an operator; those not named keep their name.
 INTEGER = {
     "Add": "QLinearAdd", "AveragePool": "QLinearAveragePool", "Concat": "QLinearConcat", "Conv": "QLinearConv",
     "Gemm": "QGemm", "GlobalAveragePool": "QLinearGlobalAveragePool", "LeakyRelu": "QLinearLeakyRelu",
     "MatMul": "QLinearMatMul", "Mul": "QLinearMul", "Sigmoid": "QLinearSigmoid", "Softmax": "QLinearSoftmax",
     "Where": "QLinearWhere",
 }  # fmt: skip
-# No integer kernel, or none that does the same: they keep their pairs. (src/quantize/qoperator/ says why.)
+# Operators without an equivalent integer kernel keep their pairs. (src/quantize/qoperator/ explains
+# why.)
 KEPT = {
     "AveragePool:hanging over", "BatchNormalization", "ConvTranspose", "ConvTranspose:no bias", "CumSum",
     "InstanceNormalization", "LayerNormalization", "LayerNormalization:no shift", "Pad:filled", "Resize:cubic",
     "Resize:linear",
     "Where:constant",  # Of which only one branch is quantized.
 }  # fmt: skip
-# A Relu or Clip is folded into what comes before it, where the activations are not symmetric.
+# A Relu or Clip is folded into the node before it, unless activations are symmetric.
 CLAMPS = {"Relu", "Clip"}
 
 
 def form(name, *paths):
-    """Writes another form with the example program beside the command line."""
+    """Writes another format with the example program beside the command line."""
     example = Path(os.environ["OCTET"]).parent / "examples" / "forms"
     assert example.exists(), f"{example} is missing: `cargo build --release --features cli --example forms` makes it"
     done = subprocess.run([example, name, *paths], capture_output=True, text=True)
@@ -46,7 +47,7 @@ def form(name, *paths):
 
 
 def all_forms(model, settings, folder):
-    """The QDQ form, that with integer operators, and that with float weights: their paths."""
+    """Paths of the QDQ format, of that with integer operators, and of that with float weights."""
     prepared = folder / "prepared.onnx"
     ours(model, find_ranges(model), settings, folder, "--save-prepared", prepared)
     qdq, integers, floats = (folder / f"{name}.onnx" for name in ("octet", "integers", "floats"))
@@ -83,7 +84,7 @@ def operators(path):
 
 
 def check_result(qdq, other, steps):
-    """The outputs of two forms, `steps` integer steps apart at most."""
+    """Outputs of two formats, at most `steps` integer steps apart."""
     sample = noise(qdq)
     scales = {}
     for node in (model := onnx.load(qdq)).graph.node:
@@ -95,7 +96,7 @@ def check_result(qdq, other, steps):
         if steps == 0 or name not in scales:
             np.testing.assert_array_equal(after[name], values, err_msg=name)
         else:
-            # A half more than the steps, for the roundings of floats.
+            # Half a step more, for the rounding of floats.
             apart = np.abs(after[name] - values).max(initial=0) / scales[name]
             assert apart < steps + 0.5, f"{name} is {apart} steps apart"
 
@@ -117,7 +118,7 @@ def test_an_operator_works_on_integers_or_keeps_its_pairs(name, settings, tmp_pa
         assert operator in found
     else:
         assert INTEGER.get(operator, operator) in found
-        # Nothing is left but what is between the integers and the model's inputs and outputs.
+        # Only the pairs between integers and the model's inputs and outputs are left.
         model = onnx.load(integers)
         ends = {v.name for v in [*model.graph.input, *model.graph.output]}
         for node in model.graph.node:
@@ -143,9 +144,10 @@ def test_a_small_model_says_the_same_in_every_form(name, settings, tmp_path):
 
 
 def nearly(constant, other):
-    """Whether two constants have the same 8-bit integers, scales but for the last bits, or biases of such scales.
+    """True if two constants have equal 8-bit integers, scales equal up to the last bits, or biases
+    of such scales.
 
-    In this form ONNX Runtime computes a scale from other roundings of the range than in the QDQ form.
+    In this format ONNX Runtime rounds a scale's range differently than in the QDQ format.
     """
     kind, _, data = constant
     if kind != other[0] or len(data) != len(other[2]):
@@ -164,7 +166,8 @@ def test_a_real_model_has_the_integer_operators_that_onnx_runtime_writes(name, s
         prepared, find_ranges(prepared), settings, tmp_path / "theirs.onnx", QuantFormat.QOperator)  # fmt: skip
     mine, other = (Counter(node.op_type for node in model.graph.node) for model in (found, reference))
     for operator, count in other.items():
-        # What they leave float, as they quantize an average only behind a quantized value, may be integer here.
+        # Operators that they leave float may be integer here, as they quantize an average only
+        # after a quantized value.
         if operator.startswith("Q") and operator != "QuantizeLinear":
             assert mine[operator] >= count, operator
     # Theirs has 7 bits for the weights of a MatMul, 1/256 for the scale of a Softmax, and for the constants of an Add

@@ -1,4 +1,6 @@
-"""Models with functions of their own against ONNX Runtime: in floats, quantized by every scheme, compared, and those that make no sense."""
+"""Models with functions against ONNX Runtime: in float, quantized by every scheme, compared, and
+invalid ones.
+"""
 
 import json
 import subprocess
@@ -18,16 +20,17 @@ FREE = ["dynamic", "weights", "blocks", "float16"]
 
 
 def written_out(model):
-    """The model with its functions written out by ONNX's own inliner."""
+    """The model with functions inlined by ONNX's own inliner."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     kept = [function for function in model.functions if function.domain]
     del model.functions[:]
     model.functions.extend(kept)
     for function in model.functions:
-        # It writes out functions of the model's own operator set only. Those of other sets here mean the same in it.
+        # It inlines only functions of the model's own opset. Those of other opsets here have the
+        # same meaning in it.
         for one in function.opset_import:
             one.version = 18 if one.domain == "" else one.version
-    # Nor does it know what a function has for an attribute that a call doesn't give.
+    # It does not handle default attributes either.
     usual = {function.name: function.attribute_proto for function in model.functions}
     for node in model.graph.node:
         given = {attribute.name for attribute in node.attribute}
@@ -42,7 +45,7 @@ def written_out(model):
 
 @pytest.fixture
 def made(tmp_path):
-    """A function from a model's name to its file, the file of the same written out, and its samples."""
+    """Maps a model's name to its file, the inlined file, and its samples."""
 
     def make(name):
         model, samples = functions_models.MODELS[name]()
@@ -178,7 +181,9 @@ def test_what_an_older_opset_says_is_raised(tmp_path):
 
 
 def two_meanings():
-    """A function of an operator that its own operator set means otherwise than the model's, beside one that is no riddle."""
+    """A function with an operator that differs between its opset and the model's, beside one that
+    is unambiguous.
+    """
     text = """picture (float[1,3,8,8] x) => (float[] y) {
       a = Conv <pads=[1,1,1,1]> (x, w0)
       b = lib.norm(a)
@@ -203,7 +208,7 @@ def test_schemes_without_samples_leave_what_cannot_be_written_out(scheme, progra
     _, quantized = judge.quantize(program, tmp_path, tmp_path / "model.onnx", [], "--scheme", scheme, "--report", report)
     model = onnx.load(quantized)
     assert [node.op_type for node in model.graph.node if node.domain == "lib"] == ["norm"]
-    # What the other calls still need stays, too.
+    # Functions that other calls need stay.
     assert [function.name for function in model.functions] == ["norm", "act", "hidden"]
     assert "GroupNormalization" in report.read_text() and "lib::act 2" in report.read_text()
     judge.run(model, functions_models.pictures(8))

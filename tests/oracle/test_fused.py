@@ -1,5 +1,5 @@
-"""Models that ONNX Runtime's optimizer saved: the operators it makes of several are written as ONNX's own before anything else is done,
-with the same outputs, and are quantized as those.
+"""Models saved by ONNX Runtime's optimizer: fused operators are decomposed into ONNX operators
+first, with equal outputs, and then quantized.
 """
 
 import subprocess
@@ -43,7 +43,7 @@ IMAGE = text(shape=[1, 4, 7, 7])
 CONV = [weight("w", 8, 4, 3, 3), weight("b", 8)]
 GEMM = [weight("w", WIDTH, 8), weight("b", 8)]
 ROWS = text(shape=[LINES, WIDTH])
-# What it is and after a colon what is special: inputs, attributes, the inputs that are fed, constants, outputs.
+# The operator, and after a colon the variant: inputs, attributes, fed inputs, constants, outputs.
 NODES = {
     "FusedConv:relu": (["x", "w", "b"], {"activation": "Relu", "pads": [1, 1, 1, 1]}, [IMAGE], CONV),
     "FusedConv:without bias": (["x", "w"], {"activation": "Sigmoid"}, [IMAGE], CONV[:1]),
@@ -75,13 +75,13 @@ NODES = {
     "Attention:counts": attention(masked("mask", [LINES]), mask_filter_value=-500.0),
     "Attention:added": attention(None, None, text("added", [LINES, HEADS, WORDS, WORDS]), scale=0.3),
 }  # fmt: skip
-# From 17 on a layer normalization is one operator of ONNX, from 20 on a GELU.
-# Its optimizer writes ONNX's norm into older models, too.
+# Layer normalization is an ONNX operator from opset 17 on, GELU from 20 on. The optimizer writes
+# ONNX's norm into older models, too.
 OF_ONNX = ("LayerNormalization", "LayerNormalization:last")
 CASES = [(name, 17) for name in NODES if name not in OF_ONNX]
 CASES += [(name, opset) for name in NODES for opset in (13, 20) if ("Gelu" in name or "Norm" in name) and name not in OF_ONNX]
 CASES += [(name, opset) for name in OF_ONNX for opset in (13, 16)]
-# Forms that are left as they are.
+# Variants that are not decomposed.
 LEFT = {
     "Attention:each word sees those before it": attention(unidirectional=1),
     "FusedConv:unknown activation": (["x", "w", "b"], {"activation": "Softsign"}, [IMAGE], CONV),
@@ -122,7 +122,7 @@ def samples(model, count=4):
 
 
 def theirs(model):
-    """Its operators of ONNX Runtime's own, but for pairs of 16 bits."""
+    """Its operators of ONNX Runtime's domain, except 16-bit pairs."""
     pairs = ("QuantizeLinear", "DequantizeLinear")
     return [node.op_type for node in model.graph.node if node.domain == MICROSOFT and node.op_type not in pairs]
 
@@ -162,7 +162,7 @@ def test_a_form_that_is_not_known_is_named(name, program, tmp_path):
     assert done.returncode == 3 and f"{name.split(':')[0]} (node `it`)" in done.stderr, done.stderr
 
 
-# What ONNX Runtime's optimizer makes of models of the corpus.
+# Corpus models after ONNX Runtime's optimizer.
 OPTIMIZED = {
     "minilm": {"BiasGelu", "FusedMatMul"},
     "efficientnet_lite0": {"FusedConv"},
@@ -171,7 +171,7 @@ OPTIMIZED = {
 
 
 def integers(model):
-    """The numbers of all its integer constants, in an order of their own."""
+    """All integer constants, sorted."""
     kinds = (TensorProto.UINT8, TensorProto.INT8, TensorProto.INT32)
     return sorted((t.data_type, numpy_helper.to_array(t).tobytes()) for t in model.graph.initializer if t.data_type in kinds)
 

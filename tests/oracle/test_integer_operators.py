@@ -38,7 +38,7 @@ def bytes_for(model, seed=1):
 
 
 def check(model, folder, limit=1):
-    """Every output as in ONNX Runtime, and on integers."""
+    """Every output equals ONNX Runtime's and is computed on integers."""
     path = folder / "checked.onnx"
     onnx.save(model, path)
     sample = bytes_for(model)
@@ -64,7 +64,7 @@ def test_a_softmax_of_an_old_operator_set_runs_over_all_axes_from_one_on(axis, t
 
 @pytest.mark.parametrize("opset", [11, 12, 13])
 def test_a_classifier_of_any_operator_set_runs_as_it_was_quantized(opset, tmp_path):
-    """What `quantize_static` writes of a model with a Softmax."""
+    """The output of `quantize_static` for a model with a Softmax."""
     random = np.random.default_rng(3)
     weight = onnx.numpy_helper.from_array(random.standard_normal([8, 6]).astype(f), "w")
     nodes = [helper.make_node("MatMul", ["x", "w"], ["v"], "product"), helper.make_node("Softmax", ["v"], ["y"], "shares", axis=1)]

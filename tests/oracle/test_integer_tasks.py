@@ -1,5 +1,6 @@
-"""What models are for, on labelled tasks: quantized with `auto` they know what the float model knows, in ONNX Runtime and on our integers,
-with less noise than ONNX Runtime's quantizer makes, and each of our integers follows from those before it.
+"""Labelled tasks: models quantized with `auto` answer like the float model, in ONNX Runtime and on
+our integers, with less noise than ONNX Runtime's quantizer. Each of our integers follows from
+its inputs.
 """
 
 import judge
@@ -9,8 +10,8 @@ from run_model import run_all
 from tasks import TASKS, first
 from whole import hold
 
-# All its noise is two lines of which the float model itself is not sure, by changes that don't matter between 28 and 40 dB
-# (docs/accuracy.md): nothing to compare with ONNX Runtime's.
+# Its noise comes from two lines of which the float model is not sure, and insignificant changes
+# move it between 28 and 40 dB (docs/accuracy.md). So it is not compared with ONNX Runtime's.
 BY_CHANCE = ("ppocr_cls",)
 
 
@@ -38,7 +39,7 @@ def test_answers_are_those_of_the_float_model_in_both_engines(name, corpus, prog
         noise[whose], moves[whose] = judge.sqnr(floats, answers), judge.may_move(floats, answers, ours)
         print(f"{name} {whose}: {found} right, in ONNX Runtime {expected}, float {known}, of {of}; {noise[whose]:.1f} dB ± {moves[whose]:.1f}")
         if whose == "octet":
-            # One fewer is what quantizing may cost.
+            # Quantization may cost one correct answer.
             least = known - 1 - judge.by_chance(of)
             assert min(found, expected) >= least, f"{expected} and {found} of {of} answers are right, of the float model {known}"
     least = 25 if name in BY_CHANCE else noise["theirs"] - moves["theirs"]

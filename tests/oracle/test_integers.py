@@ -1,4 +1,4 @@
-"""Quantized models run on fused integer regions, and say what ONNX Runtime says of them without its own fusion.
+"""Quantized models run in fused integer regions and agree with ONNX Runtime without its fusion.
 
 A single operator may differ by one step of its output's scale (a tie that is rounded after other roundings); whole models are
 held in test_whole_models.
@@ -24,15 +24,15 @@ from pair_models import Pairs
 from run_model import attempt, run
 from test_same_as_onnxruntime import SETTINGS, find_ranges, ours, theirs
 
-# Operators without an integer form: they run in float, between integers, and say so.
+# Operators without an integer form run in float between integers, and are reported.
 FLOAT = {"ArgMax", "CumSum", "GatherElements", "TopK"}
 FLOAT_NAMES = {
     "Conv:3-D", "Conv:weight as input", "Pad:filled", "Resize:cubic", "Where:constant",
 }  # fmt: skip
-# Those with an input: a table of constants alone has nothing to run.
+# Nodes with an input: a table of constants alone has nothing to run.
 NAMES = [name for name in operator_models.MODELS if not name.endswith(":table")]
-# Where ONNX Runtime's QOperator form is no reference: it leaves these float, averages by another number and has no cubic form; what it
-# writes of Where it can't load.
+# Operators for which ONNX Runtime's QOperator form is no reference: it leaves these float, averages
+# differently, lacks cubic interpolation, or writes Where in a form that it can't load.
 LEFT_FLOAT = ("BatchNormalization", "LayerNormalization", "InstanceNormalization")
 NOT_LOADED = [name for name in NAMES if name.startswith("Where")]
 AS_OPERATORS = [name for name in NAMES if name not in ("AveragePool:hanging over", "Resize:cubic", *NOT_LOADED)
@@ -68,7 +68,7 @@ def steps_apart(model, expected, found):
         if values.dtype.kind != "f":
             apart = np.abs(found[name].astype(np.int64) - values.astype(np.int64)).astype(float)
         else:
-            # What comes in floats out of a product has no scale; a 127th of its range stands for one.
+            # The float result of a product has no scale; a 127th of its range is used instead.
             step = known.get(name) or max(np.abs(values).max(initial=0) / 127, 1e-30)
             apart = np.abs(found[name].astype(np.float64) - values) / step
         result[name] = (apart.max(initial=0), float((apart < 0.01).mean()) if apart.size else 1.0)
@@ -186,7 +186,7 @@ def test_a_product_of_values_or_with_a_vector_runs_on_integers_and_may_end_in_fl
     nodes = check(model, tmp_path)
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
     if name != "attention" and model.graph.node[-1].op_type in ("MatMul", "Identity"):
-        # The sums are exact, so what they make in floats is it to the last bits.
+        # Sums are exact, so float results agree up to the last bits.
         sample = noise(model)
         (exact,) = judge.run(tmp_path / "checked.onnx", [sample], optimize=False)
         found, _ = run(tmp_path / "checked.onnx", sample, tmp_path)
@@ -201,7 +201,7 @@ def test_integers_of_few_bits_run_as_eight(name, form, tmp_path):
     build(pairs)
     nodes = check(pairs.model(), tmp_path)
     assert {node["operator"] for node in floats(nodes)} == set(expected), floats(nodes)
-    # And in float, as they say.
+    # They run in float, as reported.
     path = tmp_path / "checked.onnx"
     sample = noise(pairs.model())
     found, _ = run(path, sample, tmp_path, "--float")

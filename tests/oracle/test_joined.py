@@ -1,4 +1,5 @@
-"""A Concat of boxes and scores: each part is judged by itself, with ONNX Runtime's beside it.
+"""A Concat of boxes and scores: each part is compared by itself, with ONNX Runtime's result beside
+it.
 
 The model is YOLOv8n with random weights. Its boxes span 0 to 640 pixels and more, its scores 0 to
 1. One scale of eight bits for both has steps of more than two, so that every score rounds to 0.
@@ -43,7 +44,7 @@ def detector(tmp_path_factory):
 
 
 def quantized(program, source, samples, out, *options):
-    """What octet says of it; the file is `out`."""
+    """The report of octet; the file is `out`."""
     command = [program, "quantize", source, "--calib", samples, "--method", "minmax", "--out", out, *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -51,7 +52,7 @@ def quantized(program, source, samples, out, *options):
 
 
 def in_two(source, out):
-    """The same model with two outputs, in place of the Concat: the boxes and the scores."""
+    """The model with two outputs, the boxes and the scores, instead of the Concat."""
     model = onnx.load(source)
     last = model.graph.node.pop()
     assert last.op_type == "Concat" and len(last.input) == 2
@@ -63,13 +64,13 @@ def in_two(source, out):
 
 
 def per_part(reference, found):
-    """Signal over noise in dB of each part."""
+    """SQNR of each part in dB."""
     pairs = {name: ([reference[:, part]], [found[:, part]]) for name, part in PARTS.items()}
     return {name: float(judge.sqnr(*pair)) for name, pair in pairs.items()}
 
 
 def wide(reference):
-    """Signal over noise in dB of the scores, rounded to 16 bits of the range of all values."""
+    """SQNR of the scores in dB, rounded to 16 bits of the range of all values."""
     scores, step = reference[:, PARTS["scores"]], np.ptp(reference) / 65535
     return float(judge.sqnr([scores], [np.round(scores / step) * step]))
 
@@ -92,7 +93,7 @@ def test_boxes_do_not_cost_the_scores(detector, program, tmp_path):
     figures = {name: per_part(reference, found) for name, found in outputs.items()}
     for name, parts in figures.items():
         print(f"{name}: " + ", ".join(f"{part} {value:.1f} dB" for part, value in parts.items()))
-    # Over both at once, ONNX Runtime's reads well although nothing is left of the scores.
+    # Over both parts together, ONNX Runtime's figure is good although the scores are lost.
     assert figures["ONNX Runtime"]["both at once"] > 20
     assert not outputs["ONNX Runtime"][:, PARTS["scores"]].any()
     # Ours keeps what the other layers leave of the scores, but for the noise of 16 bits.

@@ -57,7 +57,7 @@ def probe(sizes):
 
 @pytest.fixture(scope="module")
 def probes(corpus, tmp_path_factory):
-    """A function from a model's name to its probe's path and the recorded samples, made once."""
+    """Maps a model's name to the path of its probe and the recorded samples, cached."""
 
     @cache
     def make(name):
@@ -76,7 +76,7 @@ def probes(corpus, tmp_path_factory):
 
 
 def odd_samples():
-    """Distributions that models make rarely, and calibrators meet all the same."""
+    """Rare distributions that calibrators have to handle."""
     random = np.random.default_rng(5)
     bell = random.standard_normal((3, 9000)).astype(np.float32)
     makers = [
@@ -112,7 +112,7 @@ def theirs(model, samples, method, folder, **options):
 
 
 def covered(ends):
-    """What a quantizer covers: zero joins every range."""
+    """The range of a quantizer: zero is included in every range."""
     return min(float(ends[0]), 0.0), max(float(ends[1]), 0.0)
 
 
@@ -216,7 +216,9 @@ def weighed(values):
 
 
 def rounding_error(values, counts, low, high, integers=255, power=2):
-    """What 8 bits between these ends cost, by ONNX's formulas: the mean of the errors to this power."""
+    """The cost of 8 bits between these ends, by ONNX's formulas: the mean of the errors to this
+    power.
+    """
     low, high = min(float(low), 0.0), max(float(high), 0.0)
     scale = (high - low) / integers
     if scale < 1.2e-38:
@@ -240,7 +242,7 @@ def test_mse_is_as_good_as_the_best_of_many_ranges(name, probes, program, tmp_pa
         low, high = (float(v) for v in minmax[tensor])
         whole, mine = rounding_error(values, counts, low, high), rounding_error(values, counts, *ends)
         if len(np.unique(values)) < 200:
-            # Where values stand on few places, no bin tells where on the steps they fall.
+            # If values take few positions, a bin does not show where on the steps they are.
             assert mine <= whole * 1.1 + 1e-75, (tensor, ends, mine, whole)
             continue
         parts = np.linspace(0.05, 1, 20)
@@ -319,15 +321,17 @@ def test_auto_is_the_widest_range_that_costs_hardly_more_than_the_best(name, pro
         least = min(costs)
         mine = rounding_error(values, counts, *ends)
         assert mine <= 1.05 * allowed(ends) * least + 1e-75, (tensor, ends, mine, least)
-        # What is clearly good enough is no wider: a histogram tells costs to a few hundredths.
+        # A clearly sufficient range is not widened: a histogram determines costs to a few
+        # hundredths.
         good = [pair for pair, cost in zip(candidates, costs) if cost * 1.05 <= allowed(pair) * least]
         assert all(width(pair) <= width(ends) * 1.001 for pair in good), (tensor, ends, good)
     assert judged > 5
 
 
 def divergence(counts, start, end, levels):
-    """How much less is told, in bits, by so many levels from bin `start` to before `end`, by the definition; without what chance
-    adds (Miller and Madow)."""
+    """Information lost in bits with this many levels from bin `start` to before `end`, by the
+    definition, corrected for chance (Miller and Madow).
+    """
     kept = counts[start:end].copy()
     told = kept.copy()
     told[0] += counts[:start].sum()

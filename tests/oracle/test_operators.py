@@ -1,5 +1,5 @@
-"""Every operator alone. Of those that ONNX Runtime quantizes our model is theirs, whatever the settings; those that it
-leaves in float are quantized, and near the float model.
+"""Every operator alone. If ONNX Runtime quantizes it, our model equals theirs for all settings.
+Otherwise ours is quantized and close to the float model.
 
 `operator_models.py` has the models; the check is that of `test_same_as_onnxruntime.py`. All that is quantized and
 how is in the graph: the names of its constants and nodes, scales, zero points, integers.

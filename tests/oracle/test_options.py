@@ -29,8 +29,8 @@ OPTIONS = {
     "MatMulConstBOnly": ({"MatMulConstBOnly": True}, {"by_operator": {"MatMul": {"constant_only": True}}}),
     "ForceQuantizeNoInputCheck": ({"ForceQuantizeNoInputCheck": True}, {"by_name": {"": {"always": True}}}),
 }
-# Where ours is another on purpose: a bias that stays float is not named anew for each that reads it, and no scale grows for it; and of a form
-# with pairs ONNX Runtime takes no notice of MatMulConstBOnly.
+# Intended differences: a float bias keeps one name for all readers, and no scale grows for it; with
+# pairs ONNX Runtime ignores MatMulConstBOnly.
 OTHERWISE = [("shared_constants", "QuantizeBias"), ("bias_beyond_int32", "QuantizeBias"), ("matmul_ways", "MatMulConstBOnly")]
 CASES = [(name, option) for name in same_models.MODELS for option in OPTIONS if (name, option) not in OTHERWISE]
 # (activations, weights, per channel)
@@ -53,7 +53,7 @@ def test_products_of_two_values_stay_float_where_only_constants_are_wanted(tmp_p
     constants = {tensor.name for tensor in model.graph.initializer}
     for before in (node for node in model.graph.node if node.op_type == "MatMul"):
         [after] = [node for node in made.graph.node if node.name == before.name]
-        # What is quantized for another that reads it is read so by all; constants and the model's inputs are not.
+        # A value quantized for one reader is quantized for all, except constants and model inputs.
         own = [place for place, name in enumerate(before.input) if name in constants or name in ("x", "z")]
         is_float = all(after.input[place] == before.input[place] for place in own)
         assert is_float == (before.input[1] not in constants), before.name

@@ -1,4 +1,4 @@
-"""Models that the tests of the page downloaded are models that others accept. Runs after these tests."""
+"""Models downloaded by the page's tests are accepted by other tools. Runs after those tests."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every report is read by PyYAML, is as `docs/report.schema.json` says, and tells beforehand what came of it."""
+"""Every report is read by PyYAML, follows `docs/report.schema.json`, and forecasts its result."""
 
 import subprocess
 

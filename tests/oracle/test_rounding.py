@@ -1,4 +1,4 @@
-"""The rounding `gptq` against plain numpy: its integers, what their errors add, and what it is worth at real tasks.
+"""GPTQ rounding against numpy: its integers, its errors, and its effect on real tasks.
 
 The published algorithm is written down here in its own form: weights are changed by a factor of the inverse of their
 inputs' mean products. Octet never inverts anything, so the two have only the mathematics in common.

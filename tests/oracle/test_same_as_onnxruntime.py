@@ -1,4 +1,4 @@
-"""Given the same ranges, our quantized model is that of `onnxruntime.quantization.quantize_static`.
+"""With equal ranges, our quantized model equals that of `onnxruntime.quantization.quantize_static`.
 
 Not near: the same nodes, the same constants, the same bytes. The models here keep clear of what we do otherwise on
 purpose, which `tests/quantize.rs` and the tests in `src/quantize/` hold: a Gemm whose beta is not 1 (theirs adds the
@@ -26,7 +26,7 @@ from onnxruntime.quantization.calibrate import TensorData, TensorsData
 
 TYPES = {"u8": QuantType.QUInt8, "i8": QuantType.QInt8, "u16": QuantType.QUInt16, "i16": QuantType.QInt16,
          "u4": QuantType.QUInt4, "i4": QuantType.QInt4}  # fmt: skip
-# As a person would set them: (activations, symmetric activations, per channel, reduce range)
+# Common settings: (activations, symmetric activations, per channel, reduce range)
 SETTINGS = [
     ("u8", False, True, False),
     ("i8", False, True, False),
@@ -66,7 +66,7 @@ def find_ranges(model, seed=0, samples=None):
 
 
 def theirs(model, ranges, settings, path, form=QuantFormat.QDQ, weights="i8", **extra):
-    """What ONNX Runtime makes of the model; `extra` are more of its options."""
+    """ONNX Runtime's quantized model; `extra` are further options."""
     activations, symmetric, per_channel, reduce_range = settings
     tensors = {
         name: TensorData(lowest=np.float32(low), highest=np.float32(high)) for name, (low, high) in ranges.items()
@@ -101,7 +101,7 @@ def run_octet(model, ranges, settings, folder, *options):
 
 
 def ours(model, ranges, settings, folder, *options):
-    """What Octet makes of the model."""
+    """Octet's quantized model."""
     done = run_octet(model, ranges, settings, folder, *options)
     assert done.returncode == 0, done.stderr
     return onnx.load(folder / "octet.onnx")
@@ -130,7 +130,7 @@ def show(tensor):
 
 
 def differences(our_model, their_model):
-    """Every part that is not the same, in words."""
+    """All differences, in words."""
     found = []
     for title, mine, other, word in zip(("constant", "node"), parts(our_model), parts(their_model), (show, str)):
         for name in sorted({*mine, *other}, key=str):
@@ -153,7 +153,9 @@ def clamped_outputs(model):
 
 
 def check_same(model, settings, folder, seed=0, samples=None, options=(), **extra):
-    """That both make the same of the model: ours with more `options` of the command line, theirs with what is `extra`."""
+    """Checks that both quantize the model equally: ours with more `options` of the command line,
+    theirs with `extra`.
+    """
     # Octet folds what only scales and shifts before it quantizes: ONNX Runtime is given the model after that.
     prepared = folder / "prepared.onnx"
     ours(model, find_ranges(model, seed, samples), settings, folder, *options, "--save-prepared", prepared)

@@ -1,4 +1,4 @@
-"""Dynamic quantization, weights of 8 bits and half precision, held against ONNX Runtime's tools and run in it."""
+"""Dynamic quantization, 8-bit weights and float16, against ONNX Runtime's tools and run in it."""
 
 import json
 import subprocess
@@ -268,7 +268,8 @@ def test_half_precision_leaves_named_layers_and_operators(program, tmp_path):
     assert "the_y" in refused(program, tmp_path, model, {"float16": {"keep_float": ["y"]}})
 
 
-# What the schemes keep of real models, in dB, a little below what was found; None where nothing can be quantized.
+# SQNR of the schemes on real models in dB, a little below the measured one; None if nothing can be
+# quantized.
 KEPT = {
     "squeezenet": {"dynamic": 22, "weights": 30, "blocks": None, "float16": 55},
     "efficientnet_lite0": {"dynamic": 21, "weights": 22, "blocks": 20, "float16": 45},

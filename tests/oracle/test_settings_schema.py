@@ -1,4 +1,4 @@
-"""docs/settings.schema.json and the reader of settings take the same documents."""
+"""docs/settings.schema.json and the settings reader accept the same documents."""
 
 import json
 import os

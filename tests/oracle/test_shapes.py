@@ -1,4 +1,6 @@
-"""Sizes that follow from values, and sizes that don't fit: run as ONNX Runtime runs them, or refused by name at once."""
+"""Data-dependent sizes, and sizes that don't fit: run like ONNX Runtime, or refused at once with a
+name.
+"""
 
 import subprocess
 
@@ -55,7 +57,7 @@ def boxes():
 
 
 def counted():
-    """What is above zero, counted: as many of the greatest, as long a Range, a Slice as far, pads as wide."""
+    """Counts the positive values; the count determines a TopK, a Range, a Slice and pads."""
     nodes = [
         helper.make_node("Greater", ["x", "zero"], ["above"]),
         helper.make_node("NonZero", ["above"], ["places"]),

@@ -1,5 +1,6 @@
-"""Inputs whose channels are of unlike size, which the first weights or constants before them undo: columns of a table, bands of a satellite's
-image. One scale for all leaves nothing of the small ones; ours keeps them, with ONNX Runtime's beside it.
+"""Inputs with channels of different magnitude that the first weights or constants compensate:
+columns of a table, bands of a satellite image. A single scale destroys the small ones; ours
+keeps them, with ONNX Runtime's result beside it.
 """
 
 import judge

@@ -1,5 +1,6 @@
-"""Models on which nothing of ours was tried out: by the defaults each knows what the float model knows, in ONNX Runtime and on our integers,
-has less noise than by ONNX Runtime's defaults, and each of its integers follows from those before it.
+"""Models that were not used in development: with default settings each answers like the float
+model, in ONNX Runtime and on our integers, with less noise than ONNX Runtime's defaults. Each of
+its integers follows from its inputs.
 """
 
 import judge

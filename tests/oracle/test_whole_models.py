@@ -1,4 +1,4 @@
-"""Whole quantized models on our integers: every integer follows from those before it (`whole`)."""
+"""Whole quantized models on our integers: every integer follows from its inputs (`whole`)."""
 
 import judge
 import numpy as np

@@ -1,4 +1,4 @@
-"""What rounding a model's weights adds to its layers, found by ONNX Runtime."""
+"""The output change of layers by rounded weights, computed by ONNX Runtime."""
 
 import numpy as np
 import onnx
@@ -7,7 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def dequantized(found, node):
-    """What a DequantizeLinear of constants gives, in f64."""
+    """The values of a DequantizeLinear of constants, in f64."""
     integers, scale, zero_point = (found[name].astype(np.float64) for name in node.input)
     if scale.size > 1:
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
@@ -36,7 +36,7 @@ def errors_alone(prepared, errors):
 
 
 def added(prepared, errors, samples):
-    """Of each sample what the errors of these weights add: {name: values}."""
+    """For each sample, the output change by the errors of these weights: {name: values}."""
     it = errors_alone(prepared, errors)
     names = [output.name for output in it.get_outputs()]
     for sample in samples:

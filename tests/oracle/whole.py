@@ -1,4 +1,4 @@
-"""Whole quantized models, held integer by integer.
+"""Checks whole quantized models integer by integer.
 
 Single steps add up over the layers of a model, and where they fall is chance: ONNX Runtime adds
 floats in the order of its kernels, which is the processor's. So no two engines end in the same
@@ -89,7 +89,7 @@ def watched(model):
 def parts(model, sample, tensors, largest):
     """The model cut at its quantized tensors, which are inputs now.
 
-    What they were rounded from are outputs, where it is `largest` values at most.
+    The reals before rounding are outputs, if they have at most `largest` values.
     """
     cut = onnx.ModelProto.FromString(model.SerializeToString())
     graph, own = cut.graph, {output.name for output in cut.graph.output}
@@ -121,7 +121,7 @@ def parts(model, sample, tensors, largest):
 
 
 def needed(nodes, wanted):
-    """Of nodes in order, those that what is wanted comes from."""
+    """The nodes, in order, that the wanted values depend on."""
     wanted, kept = set(wanted), []
     for node in reversed(nodes):
         if wanted.intersection(node.output):
@@ -150,7 +150,7 @@ def in_float(nodes):
 
 @dataclass
 class Held:
-    """What came of holding a run of Octet against ONNX Runtime."""
+    """The result of checking a run of Octet against ONNX Runtime."""
 
     nodes: list  # what is told of them
     tensors: int = 0
@@ -158,7 +158,7 @@ class Held:
     farthest: float = 0.0  # by which part of what float sums may move an integer one was moved
     # Products that run on integers, but not where tensors are watched, with the reasons.
     lost: dict = field(default_factory=dict)
-    # What doesn't follow, in words, by tensor.
+    # Differences in words, by tensor.
     wrong: dict = field(default_factory=dict)
 
 
@@ -181,7 +181,7 @@ def watch(model, seen_model, sample, folder):
 
 
 def near(found, expected):
-    """Whether floats are those of the same sums in another order, and integers the same.
+    """True if floats are equal up to the order of sums, and integers are equal.
 
     Sums err by some units of 2^-24, the logarithm of one that is next to nothing by much more.
     So all of them are held together.

@@ -1,4 +1,4 @@
-"""Models of pairs with 16 bits in them, and of normalized images, of which each end may have 16.
+"""QDQ models with 16-bit values, and of normalized images, each end of which may have 16 bits.
 
 Each is a function that builds in a `Pairs` (pair_models.py, whose `MODELS` they are among).
 """
@@ -74,7 +74,7 @@ def transformer(p):
 
 
 def moved(p):
-    """What only moves 16 bits, from a convolution on to another and to 8 bits."""
+    """Data movement of 16-bit values, from one convolution to another and to 8 bits."""
     wide = lambda value: p.pair(value, 0.0004, 30000, np.uint16)
     x = wide(p.node("Conv", [p.pair(p.input("x", [2, 3, 6, 6])), p.weight([8, 3, 3, 3])], pads=[1, 1, 1, 1]))
     x = wide(p.node("Resize", [x, "", p.constant(np.array([1, 1, 1.5, 2], np.float32))], coordinate_transformation_mode="asymmetric", nearest_mode="floor"))
@@ -135,7 +135,7 @@ def softmax(axis=-1, given=True, made=True):
 
 
 def reduced(p):
-    """The greatest of 16 bits of each channel, the least of each column, and the sum of both."""
+    """The maximum of 16-bit values per channel, the minimum per column, and the sum of both."""
     wide = lambda value: p.pair(value, 0.0004, 30000, np.uint16)
     x = wide(p.node("Conv", [p.pair(p.input("x", [2, 3, 6, 5])), p.weight([8, 3, 3, 3])], pads=[1, 1, 1, 1]))
     greatest = wide(p.node("ReduceMax", [x, p.constant(np.array([2, 3]))], keepdims=1))

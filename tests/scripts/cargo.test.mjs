@@ -1,4 +1,4 @@
-// Builds are silent where nothing is wrong, and only there.
+// Builds print nothing if and only if there are no problems.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,11 +1,11 @@
-// Figures that head the page: none of them argues with another, or tells a difference that is none.
+// The main figures of the page are consistent, and differences are significant.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { bytes } from '../../www/format.js';
-import { heading, judged, metricsOf, telling } from '../../www/outputs.js';
-import { besideFloat, changed, rightBesideFloat, runsDiffer, sharesDiffer, timesDiffer } from '../../www/significance.js';
+import { headlineOutput, judged, metricsOf, judgedOutputs } from '../../www/outputs.js';
+import { compareTimes, changed, compareAccuracy, runsDiffer, sharesDiffer, timesDiffer } from '../../www/significance.js';
 import { layerTimes, timesByNode } from '../../www/layer-times.js';
 import { changedOperators, worksOn } from '../../www/scheme-words.js';
 
@@ -19,18 +19,18 @@ const output = (name, kind, sqnr, more) => ({
 test('an output that passes its input through does not head the page', () => {
   const outputs = [output('ids', 'integers', 200, { top1: 1 }), output('mask', 'passed', 200), output('embedding', 'embedding', 19.7)];
   const found = { outputs, headline: 'embedding' };
-  assert.deepEqual(telling(outputs).map(({ name }) => name), ['embedding']);
-  for (const chosen of ['', 'ids', 'gone']) assert.equal(heading(found, chosen)?.name, 'embedding');
-  const said = judged(/** @type {OutputError} */ (heading(found, '')), 4);
+  assert.deepEqual(judgedOutputs(outputs).map(({ name }) => name), ['embedding']);
+  for (const chosen of ['', 'ids', 'gone']) assert.equal(headlineOutput(found, chosen)?.name, 'embedding');
+  const said = judged(/** @type {OutputError} */ (headlineOutput(found, '')), 4);
   assert.equal(said.value, '0.9946');
   assert.match(said.what, /cosine/);
   assert.equal(said.note, 'SQNR 19.7 dB');
-  assert.equal(heading({ outputs: outputs.slice(0, 2), headline: null }, ''), undefined);
+  assert.equal(headlineOutput({ outputs: outputs.slice(0, 2), headline: null }, ''), undefined);
 });
 
 test('an output that a person chose heads the page, else the one that is worst off', () => {
   const found = { outputs: [output('a', 'values', 30), output('b', 'values', 20)], headline: 'b' };
-  assert.deepEqual(['', 'a', 'b'].map((chosen) => heading(found, chosen)?.name), ['b', 'a', 'b']);
+  assert.deepEqual(['', 'a', 'b'].map((chosen) => headlineOutput(found, chosen)?.name), ['b', 'a', 'b']);
 });
 
 test('each kind of output is judged by its own figure', () => {
@@ -43,7 +43,7 @@ test('each kind of output is judged by its own figure', () => {
   assert.match(boxes.note, /1 extra; SQNR of boxes 45\.0 dB, of scores 12\.5 dB/);
   const none = found(output('y', 'boxes', 40, { boxes: { confident: 0, found: 0, extra: 0 }, parts: { boxes: 45, scores: 12.5 } }));
   assert.deepEqual([none.value, none.metric], ['12.5 dB', 'sqnr']);
-  // One sign and one word: signal over noise.
+  // SQNR has a single sign and name: signal over noise.
   for (const kind of /** @type {OutputKind[]} */ (['classes', 'embedding', 'values', 'boxes'])) {
     const { value, what, note } = found(output('y', kind, 19.6, { top1: kind === 'classes' ? 1 : null }));
     assert.doesNotMatch(`${value} ${what} ${note}`.replace('top-1', ''), /−|-\d/);
@@ -61,8 +61,8 @@ test('times whose bands meet are not told apart', () => {
   assert.deepEqual(changed(24.7, 83.7, { ...how, differ: timesDiffer(one, far) }), { text: '−59.00 ms compared to the previous result, better', kind: 'good' });
   assert.equal(changed(83.7, 24.7, how).kind, 'bad');
   assert.equal(changed(20.02, 20, { text: String, moreIsBetter: true, least: 0.05 }).text, 'unchanged');
-  assert.equal(besideFloat(one, other).text, 'no significant difference');
-  assert.match(besideFloat(one, far).text, /^faster, 0\.30/);
+  assert.equal(compareTimes(one, other).text, 'no significant difference');
+  assert.match(compareTimes(one, far).text, /^faster, 0\.30/);
 });
 
 test('a result that was measured while the machine was busier is not said to be slower', () => {
@@ -74,16 +74,17 @@ test('a result that was measured while the machine was busier is not said to be 
 
 test('a sample or two that changed sides is no difference', () => {
   assert.deepEqual([sharesDiffer(1, 0.75, 4), sharesDiffer(0.9, 0.87, 100), sharesDiffer(0.9, 0.8, 100)], [false, false, true]);
-  assert.equal(rightBesideFloat(1, 0.75, 4).kind, '');
-  assert.match(rightBesideFloat(1, 0.75, 4).text, /too few samples/);
-  assert.equal(rightBesideFloat(0.9, 0.7, 100).kind, 'bad');
+  assert.equal(compareAccuracy(1, 0.75, 4).kind, '');
+  assert.match(compareAccuracy(1, 0.75, 4).text, /too few samples/);
+  assert.equal(compareAccuracy(0.9, 0.7, 100).kind, 'bad');
 });
 
 /** @param {number} median @param {number} mean */
 const spread = (median, mean) => ({ median, mean, p10: median, p90: median });
 
 test('the layers of a run add up to the one figure that is told of it', () => {
-  // A busy machine: each layer is slow in another run, so that the medians of the layers are half of the run's.
+  // A busy machine: each layer is slow in another run, so the layers' medians add up to half of the
+  // run's.
   const layer = (/** @type {string} */ name) => ({ name, nodes: [name], ms: spread(10, 20), ownBytes: 2_000_000, liveBytes: 4_000_000, calls: 1 });
   const run = /** @type {any} */ ({ layers: ['a', 'b', 'c', 'd'].map(layer), totals: { total: spread(83.7, 84), outsideMs: 4 } });
   const { layers, outside, total } = layerTimes(run);
@@ -99,7 +100,7 @@ test('what an operator works on is called what it is', () => {
   assert.deepEqual([{}, { scheme: 'float16' }, { scheme: 'blocks' }].map((document) => worksOn(/** @type {any} */ (document)).title), ['In integer arithmetic', 'In half precision', 'With integer weights']);
   const nodes = [true, true, false].map((quantized, at) => ({ node: `n${at}`, operator: 'Conv', quantized, reason: null }));
   const summary = /** @type {any} */ ({ nodes });
-  assert.deepEqual(changedOperators(summary, { operators: [['Conv', 3]] }), { said: '2 of 3 operators', more: '' });
+  assert.deepEqual(changedOperators(summary, { operators: [['Conv', 3]] }), { text: '2 of 3 operators', more: '' });
   assert.match(changedOperators(summary, { operators: [['Conv', 3], ['Relu', 2]] }).more, /^The file has 5/);
 });
 

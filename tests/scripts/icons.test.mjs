@@ -1,4 +1,4 @@
-// The PNG icons are the SVG icon, and what the manifest names is made.
+// The PNG icons equal the SVG icon, and the files that the manifest names exist.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';

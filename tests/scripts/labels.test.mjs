@@ -1,4 +1,4 @@
-// Labels of a person's own samples, from files and folders.
+// Labels of the user's samples, from files and folders.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

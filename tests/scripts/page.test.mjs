@@ -1,11 +1,16 @@
-// What index.html promises of the page's scripts.
+// index.html preloads the page's scripts.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 
-/** Every module reached from one by its imports. @param {string} file @param {Set<string>} [found] */
+/**
+ * All modules imported by one, directly or indirectly.
+ *
+ * @param {string} file
+ * @param {Set<string>} [found]
+ */
 function reached(file, found = new Set()) {
   for (const [, path] of readFileSync(file, 'utf8').matchAll(/^(?:import|export)\b[^'"]*?['"](\.[^'"]+)['"];$/gm)) {
     const next = normalize(join(dirname(file), path)).replaceAll('\\', '/');

@@ -1,4 +1,5 @@
-// What scripts/toolchain.sh chooses and scripts/setup.sh asks for, on machines that are made up.
+// The choice of scripts/toolchain.sh and the packages that scripts/setup.sh asks for, on simulated
+// machines.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,8 +12,8 @@ import { fileURLToPath } from 'node:url';
 const checkout = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * A machine with these programs before all others, and a checkout and a cache of its own: the scripts give files of theirs the times of the
- * cache, and cargo goes by those.
+ * A simulated machine: these programs come first in the path, with a checkout and a cache of its
+ * own. The scripts set file times in the cache, which cargo compares.
  *
  * @param {Record<string, string>} programs
  * @param {string} [path]
@@ -35,7 +36,7 @@ function machine(programs, path = process.env.PATH) {
   };
 }
 
-// A rustup whose compiler is of `version`, and which can download where `download` says how.
+// A rustup whose compiler has `version` and which can download as `download` says.
 const rustup = (/** @type {string} */ version, /** @type {string} */ download) => ({
   cargo: 'true',
   rustc: `case $1 in --version) echo "rustc ${version} (made up)" ;; --print) echo "$MADE_UP/sysroot" ;; esac`,
@@ -65,7 +66,7 @@ test('Debian’s compiler is used, or wanted, where rustup cannot download and w
 });
 
 test('an ordinary user is told the exact command for what is missing, and nothing is done', () => {
-  // All that this machine has but the browsers.
+  // All programs of this machine except browsers.
   const folder = mkdtempSync(join(tmpdir(), 'octet-'));
   for (const name of readdirSync('/usr/bin')) {
     if (!/^(chromium|firefox)/.test(name)) symlinkSync(join('/usr/bin', name), join(folder, name));

@@ -1,4 +1,4 @@
-// What scripts/variants.mjs promises of wasm-pack.toml.
+// scripts/variants.mjs reads wasm-pack.toml.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, writeFileSync } from 'node:fs';

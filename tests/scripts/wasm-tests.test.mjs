@@ -1,4 +1,4 @@
-// What scripts/wasm-tests.mjs takes for success: tests that passed, and nothing else.
+// scripts/wasm-tests.mjs counts only passed tests as success.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ test('only a closing line of the runner with tests that passed is a success', ()
   for (const [output, ok] of cases) assert.equal(verdict(output).ok, ok, output);
 });
 
-/** A runner that serves this page in place of tests. @param {string} page */
+/** A runner that serves this page instead of tests. @param {string} page */
 function runnerWith(page) {
   const file = join(mkdtempSync(join(tmpdir(), 'octet-')), 'runner.mjs');
   writeFileSync(file, `#!${process.execPath}

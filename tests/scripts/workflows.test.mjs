@@ -1,4 +1,4 @@
-// The workflow is one that the runner understands, and runs the two commands of the README.
+// The workflow is valid and runs the two commands of the README.
 
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';

@@ -1,6 +1,6 @@
-//! The int8 kernels give the same integers in this browser, in every form it can run.
+//! The int8 kernels give the same integers in this browser with every instruction set it supports.
 
-// The same cases as natively, from seeds.
+// The cases of the native tests, from the same seeds.
 #[path = "../../src/kernels/tests/checks/mod.rs"]
 mod checks;
 
@@ -13,7 +13,7 @@ fn the_forms_of_this_build_run() {
     let available: Vec<&str> = Form::available().into_iter().map(Form::name).collect();
     console_log!("kernel forms: {}", available.join(", "));
     assert!(Form::Simd128.is_available());
-    // Every engine's relaxed dot is one of those known.
+    // The relaxed dot product of every engine has a known behaviour.
     let relaxed = cfg!(target_feature = "relaxed-simd");
     assert_eq!(Form::RelaxedSplit.is_available(), relaxed);
     assert_eq!(Form::RelaxedFused.is_available(), relaxed);
@@ -66,7 +66,7 @@ fn values_one_by_one_follow_the_definition() {
 
 #[wasm_bindgen_test]
 fn the_fastest_form_is_chosen() {
-    // A clock that stands still must not hang it. Plain loops are not worth timing.
+    // A stopped clock must not cause an endless loop. Plain loops are not worth timing.
     assert_eq!(Form::choose(|| 0.0).len(), Form::available().len() - 1);
     assert!(Form::best().is_available());
     assert_ne!(Form::best(), Form::Portable);

@@ -1,2 +1,2 @@
-//! What the browser tests in `tests/` share; nothing runs natively.
+//! Helpers for the browser tests in `tests/`; nothing runs natively.
 #![cfg(target_family = "wasm")]

@@ -1,4 +1,4 @@
-//! Memory is counted in the browser: what is live, the peak, and the wasm memory behind it.
+//! Memory accounting in the browser: live memory, the peak, and wasm memory.
 
 use octet::profile::memory;
 use wasm_bindgen_test::wasm_bindgen_test;
@@ -23,7 +23,7 @@ fn a_block_that_grows_and_shrinks_keeps_what_is_in_it() {
     let mut others: Vec<Vec<u32>> = Vec::new();
     for value in 0..1_000_000 {
         values.push(value);
-        // What lies behind it makes it move.
+        // The allocation behind it forces it to move.
         if value % 100_000 == 0 {
             others.push(vec![value; 20_000]);
         }

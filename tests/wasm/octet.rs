@@ -1,4 +1,5 @@
-//! The core in a worker of a real browser: each file checks one promise that only a browser can break.
+//! The core in a worker of a real browser. Each file checks one promise that only a browser can
+//! break.
 #![cfg_attr(target_family = "wasm", no_main)]
 
 #[cfg(target_family = "wasm")]

@@ -1,4 +1,5 @@
-//! The threads of the `threads` build, started once for all tests: rayon takes its pool only before its first work.
+//! The thread pool of the `threads` build, started once for all tests: rayon accepts a pool only
+//! before its first work.
 
 #[cfg(feature = "threads")]
 pub async fn started() {
@@ -6,7 +7,7 @@ pub async fn started() {
     thread_local! {
         static STARTING: OnceCell<js_sys::Promise> = const { OnceCell::new() };
     }
-    // A test goes on while another waits, so every one of them waits for the same.
+    // Tests run concurrently, so all of them wait for the same start.
     let start = || wasm_bindgen_rayon::init_thread_pool(THREADS);
     let starting = STARTING.with(|starting| starting.get_or_init(start).clone());
     wasm_bindgen_futures::JsFuture::from(starting)
@@ -14,7 +15,7 @@ pub async fn started() {
         .expect("workers start");
 }
 
-/// How many there are.
+/// The number of threads.
 #[cfg(feature = "threads")]
 pub const THREADS: usize = 3;
 

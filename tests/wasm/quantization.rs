@@ -1,4 +1,4 @@
-//! The same model and samples give the same quantized file in the browser as natively, byte for byte.
+//! A model and samples give the same quantized file in the browser as natively, byte for byte.
 
 use wasm_bindgen_test::wasm_bindgen_test;
 

@@ -1,5 +1,6 @@
-//! A small model whose numbers are exact in any order of adding, so that every build and every number of
-//! threads must give the same bytes. `tests/recorded.rs` holds the native build to the same constants.
+//! A small model with arithmetic that is exact in any order, so that every build and thread count
+//! must give the same bytes. `tests/recorded.rs` checks the native build against the same
+//! constants.
 
 use bytes::Bytes;
 use octet::calibrate::{Method, Observation};
@@ -14,12 +15,12 @@ use octet::{onnx, quantize};
 
 /// sha256 of the model's file.
 pub const FILE: &str = "231938ce3f6cc1d69436dc3f1f16ae6a6bf2a19ff810511e33f429ba8a5092d5";
-/// sha256 of what quantizing it with the defaults gives, calibrated on samples 0 to 4.
+/// sha256 of the quantized model with default settings, calibrated on samples 0 to 4.
 pub const QUANTIZED: &str = "d352e6d52ab55e8a154bae144ab3559945903214e6f052d1cbf6666be5389e88";
 /// sha256 of the histogram of `numbers(4096, 7)`.
 pub const HISTOGRAM: &str = "7f0d9382afa3eed9284b6fa0e06c8d2fe3b3cb3ab1f20f38ba6b63911f052a31";
 
-/// Checks that the quantized model is the recorded one, however the samples are cut.
+/// Checks that the quantized model is the recorded one for any batching of the samples.
 pub fn check_quantized() {
     for portions in [&[5][..], &[1, 1, 1, 1, 1], &[2, 3]] {
         assert_eq!(sha256(&quantized(portions)), QUANTIZED, "{portions:?}");
@@ -118,7 +119,7 @@ pub fn model() -> Vec<u8> {
     onnx::write(&model).expect("a small model can be written")
 }
 
-/// Sample `index`, as the `.npy` file it would come in.
+/// Sample `index` as a `.npy` file.
 pub fn sample(index: u32) -> Bytes {
     let mut header =
         String::from("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 6, 6), }");
@@ -135,7 +136,7 @@ pub fn sample(index: u32) -> Bytes {
     file.into()
 }
 
-/// The model opened, calibrated on five samples that are fed in these portions, and quantized.
+/// The quantized model after calibration on five samples, fed in these batches.
 pub fn quantized(portions: &[usize]) -> Vec<u8> {
     let mut session =
         Session::open(Source::new("recorded.onnx", model().into())).expect("our own file opens");

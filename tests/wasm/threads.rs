@@ -1,4 +1,4 @@
-//! The `threads` build really has threads.
+//! The `threads` build runs several threads.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ async fn the_pool_has_the_threads_that_were_asked_for() {
         .collect();
     assert_eq!(met, (0..pool::THREADS).map(Some).collect());
 
-    // Memory is shared and the result does not depend on who did what.
+    // Memory is shared, and the result does not depend on the assignment of work.
     let values = recorded::numbers(100_000, 11);
     let total = Mutex::new(Observation::new());
     values.par_chunks(1000).for_each(|part| {

@@ -13,7 +13,7 @@ import { sentence } from '../messages.js';
 import { decibels, kindNames } from '../outputs.js';
 import { comparison, measuring, run, samples, selected, settings, tab, timing, unmeasured } from '../state.js';
 import { get } from '../settings-document.js';
-import { besideFloat } from '../significance.js';
+import { compareTimes } from '../significance.js';
 import { table } from './model.js';
 
 /** @import { Comparison } from '../types.js' */
@@ -58,7 +58,7 @@ export function latency(done) {
           h('span', { class: 'note' }, 'Both models run here on the first sample, on one thread, layer by layer.'))];
       }
       const [float, quantized] = [now.float.totals, now.quantized.totals];
-      const { ratio, kind } = besideFloat(quantized.total, float.total);
+      const { ratio, kind } = compareTimes(quantized.total, float.total);
       const row = (/** @type {string} */ name, /** @type {import('../types.js').Totals} */ one) => [name, milliseconds(one.total.median), `${milliseconds(one.total.p10)} to ${milliseconds(one.total.p90)}`, bytes(one.peakBytes)];
       return [
         h('p', { class: `callout ${kind || 'fair'}` }, kind === '' ? `No significant difference: ${ratio.toFixed(2)} × the float model’s time, and the 10 to 90 % bands overlap.`

@@ -17,7 +17,7 @@ const [width, height] = [320, 90];
 const listed = 256;
 
 /** @param {{ readonly value: Row | null }} row */
-export function strip(row) {
+export function channelRanges(row) {
   /** @type {import('../signals.js').Signal<{ weight: string, channels: ChannelRanges } | null>} */
   const found = signal(/** @type {any} */ (null));
   const weight = computed(() => row.value?.weightName ?? '');
@@ -39,13 +39,13 @@ function picture(weight, { min, max }) {
   const own = max.map((value, index) => Math.max(value, -min[index]));
   const least = own.length > 0 ? Math.min(...own.filter((value) => value > 0)) : 0;
   const text = `${count(min.length)} channels of ${weight}; largest absolute value per channel from ${real(least)} to ${real(reach)}`;
-  const drawn = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'histogram strip', role: 'img', 'aria-label': text });
+  const drawn = svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'histogram channel-ranges', role: 'img', 'aria-label': text });
   drawn.append(svg('path', { class: 'bars', d: path }), svg('line', { class: 'axis', x1: 0, x2: width, y1: height / 2, y2: height / 2 }));
   const details = h('details', {}, h('summary', {}, 'Channels as a table'));
   details.addEventListener('toggle', () => {
     details.append(table(['Channel', 'Min', 'Max'], min.slice(0, listed).map((low, index) => [String(index), real(low), real(max[index])]), [0, 1, 2]));
     if (min.length > listed) details.append(h('p', { class: 'note' }, `The first ${listed} of ${count(min.length)}.`));
   }, { once: true });
-  return h('section', { class: 'gap', 'aria-labelledby': 'strip-title' },
-    h('h3', { id: 'strip-title' }, 'Weight ranges by channel'), drawn, h('p', { class: 'note' }, `${text}.`), details);
+  return h('section', { class: 'gap', 'aria-labelledby': 'channel-ranges-title' },
+    h('h3', { id: 'channel-ranges-title' }, 'Weight ranges by channel'), drawn, h('p', { class: 'note' }, `${text}.`), details);
 }

@@ -10,7 +10,7 @@ import { model, modelChanged, preview, run, samples } from '../state.js';
 import { addRandomSamples, addSamples, clearSamples, removeSample } from '../studio.js';
 import { pick } from './file-picker.js';
 import { table } from './model.js';
-import { misfitList, skippedList } from './unusable-samples.js';
+import { unusableList, skippedList } from './unusable-samples.js';
 import { pictureSettings } from './image-settings.js';
 import { computed } from '../signals.js';
 
@@ -35,8 +35,8 @@ export function dataPanel() {
       return [
         h('p', { class: 'file' }, h('strong', {}, plural(refs.length, 'sample')), h('span', { class: 'note' }, `, ${bytes(size)}`)),
         source && h('p', { class: 'tag' }, source),
-        labelSource && h('p', { class: 'note', id: 'labels-said' }, labelSource),
-        labelFailure && h('p', { class: 'callout fair', id: 'labels-said' }, labelFailure),
+        labelSource && h('p', { class: 'note', id: 'labels-note' }, labelSource),
+        labelFailure && h('p', { class: 'callout fair', id: 'labels-note' }, labelFailure),
         h('details', { open: namesOpen, ontoggle: (/** @type {Event} */ event) => (namesOpen = /** @type {HTMLDetailsElement} */ (event.target).open) },
           h('summary', {}, 'Names'),
           h('ul', { class: 'names', tabindex: 0, role: 'list', 'aria-label': 'Names of the samples' }, ...refs.slice(0, shown).map((ref) => h('li', {}, h('span', {}, ref.name, labels.has(ref.name) && h('span', { class: 'note' }, `, class ${labels.get(ref.name)}${names.has(labels.get(ref.name) ?? '') ? ` (${names.get(labels.get(ref.name) ?? '')})` : ''}`)),
@@ -45,7 +45,7 @@ export function dataPanel() {
         ),
       ];
     },
-    misfitList,
+    unusableList,
     skippedList,
     h('div', { class: 'row' },
       ...pick('Add samples', { id: 'choose-samples', accept: '.npy,.npz,.pb,.png,.jpg,.jpeg,.csv,.tsv,.txt', multiple: true, disabled: busy }, add),

@@ -91,10 +91,10 @@ function histogram(name, seen, has) {
   const inputs = [0, 1].map((end) => h('input', {
     type: 'number', step: 'any', id: `range-${end}`, 'aria-label': end === 0 ? 'Range from' : 'Range to', value: String(Number(range[end].toPrecision(6))), disabled: locked,
     onchange: (/** @type {Event} */ event) => {
-      const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+      const number = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
       /** @type {[number, number]} */
-      const next = end === 0 ? [given, range[1]] : [range[0], given];
-      if (!Number.isFinite(given) || next[0] > next[1]) return say('The range needs two numbers, the smaller first.');
+      const next = end === 0 ? [number, range[1]] : [range[0], number];
+      if (!Number.isFinite(number) || next[0] > next[1]) return say('The range needs two numbers, the smaller first.');
       put(next);
     },
   }));

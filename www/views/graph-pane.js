@@ -29,8 +29,8 @@ const portion = 150;
 export function pane(label, known, paint, absent) {
   const content = svg('g');
   const picture = svg('svg', { class: 'graph-picture', 'aria-hidden': 'true' }, content);
-  const said = h('p', { class: 'note pane-said' });
-  const frame = h('div', { class: 'pane', tabindex: 0, role: 'application', 'aria-roledescription': 'graph', 'aria-label': `${label}. Down and up follow the edges, left and right go to neighbours, plus and minus zoom.` }, picture, said);
+  const note = h('p', { class: 'note pane-note' });
+  const frame = h('div', { class: 'pane', tabindex: 0, role: 'application', 'aria-roledescription': 'graph', 'aria-label': `${label}. Down and up follow the edges, left and right go to neighbours, plus and minus zoom.` }, picture, note);
   const view = { x: 0, y: 0, scale: 1 };
   /**
    * The last observed size; reading it from the frame would force a layout of the whole picture.
@@ -100,7 +100,7 @@ export function pane(label, known, paint, absent) {
     const why = absent();
     const { indexed, failure } = known.value;
     working?.abort();
-    said.textContent = why === 'hidden' ? '' : why || failure || (indexed ? '' : 'Reading the graph.');
+    note.textContent = why === 'hidden' ? '' : why || failure || (indexed ? '' : 'Reading the graph.');
     if (why || !indexed) {
       shown = null;
       content.replaceChildren();
@@ -126,7 +126,7 @@ export function pane(label, known, paint, absent) {
   /** @param {Drawing} plan */
   async function draw(plan) {
     const mine = (working = new AbortController());
-    said.textContent = `Laying out ${count(plan.boxes.length)} nodes.`;
+    note.textContent = `Laying out ${count(plan.boxes.length)} nodes.`;
     try {
       const laid = await laidOut(plan, mine.signal);
       content.replaceChildren();
@@ -137,34 +137,34 @@ export function pane(label, known, paint, absent) {
       const groups = [];
       for (let from = 0; from < Math.max(plan.boxes.length, laid.edges.length); from += portion) {
         edges.append(...laid.edges.slice(from, from + portion).map((corners) => svg('path', { d: line(corners) })));
-        const made = plan.boxes.slice(from, from + portion).map((box, index) => group(box, laid, from + index));
-        nodes.append(...made);
-        groups.push(...made);
+        const drawn = plan.boxes.slice(from, from + portion).map((box, index) => group(box, laid, from + index));
+        nodes.append(...drawn);
+        groups.push(...drawn);
         await new Promise((next) => setTimeout(next));
         if (mine.signal.aborted) return;
       }
       const again = shown !== null;
       shown = { plan, laid, groups };
-      said.textContent = '';
+      note.textContent = '';
       repaint();
       if (!again) begin();
       mark();
     } catch (error) {
-      if (!aborted(error)) said.textContent = `${/** @type {Error} */ (error).message}. The table of layers has the same nodes.`;
+      if (!aborted(error)) note.textContent = `${/** @type {Error} */ (error).message}. The table of layers has the same nodes.`;
     }
   }
 
   /** @param {Box} box @param {LayoutResult} laid @param {number} at */
   function group(box, laid, at) {
     const [x, y] = [laid.nodes[at * 2], laid.nodes[at * 2 + 1]];
-    const made = svg('g', { class: `box ${untracked(() => paint(box.name, box.operator, box.badge))}`, transform: `translate(${(x - box.width / 2).toFixed(1)} ${(y - boxHeight / 2).toFixed(1)})` },
+    const drawn = svg('g', { class: `box ${untracked(() => paint(box.name, box.operator, box.badge))}`, transform: `translate(${(x - box.width / 2).toFixed(1)} ${(y - boxHeight / 2).toFixed(1)})` },
       svg('rect', { width: box.width.toFixed(1), height: boxHeight, rx: box.name ? 7 : 19 }),
       svg('text', { x: 10, y: box.name ? 16 : 24, class: 'box-operator' }, box.operator));
-    if (box.name) made.append(svg('text', { x: 10, y: 30, class: 'box-name' }, shortened(box.name, box.width)));
-    if (box.badge) made.append(svg('text', { x: (box.width - 8).toFixed(1), y: box.name ? 16 : 24, 'text-anchor': 'end', class: 'box-badge' }, box.badge));
-    made.append(svg('title', {}, box.name || box.operator));
-    if (box.name) made.addEventListener('click', () => (selected.value = box.name));
-    return made;
+    if (box.name) drawn.append(svg('text', { x: 10, y: 30, class: 'box-name' }, shortened(box.name, box.width)));
+    if (box.badge) drawn.append(svg('text', { x: (box.width - 8).toFixed(1), y: box.name ? 16 : 24, 'text-anchor': 'end', class: 'box-badge' }, box.badge));
+    drawn.append(svg('title', {}, box.name || box.operator));
+    if (box.name) drawn.addEventListener('click', () => (selected.value = box.name));
+    return drawn;
   }
 
   let wide = 0;

@@ -2,7 +2,7 @@
 /** The header: name, privacy, capabilities of the browser with reasons, theme. */
 
 import { h } from '../dom.js';
-import { forget } from '../persistence.js';
+import { deleteStored } from '../persistence.js';
 import { effect, signal } from '../signals.js';
 import { abilities, capabilities, engine, settings } from '../state.js';
 
@@ -34,7 +34,7 @@ function privacy() {
       h('p', {}, 'Your model and your samples are read by this page and go nowhere else. There is no upload, no account and no analytics.'),
       h('p', {}, 'You can check it: the page and its worker carry the policy ', h('code', {}, "connect-src 'self'"), ', under which the browser refuses to send anything to another site. The network tab of the developer tools stays empty during a run.'),
       h('p', {}, 'So that a reload loses nothing, this browser keeps the model, the samples, the settings and the last result in its own storage, on this machine.'),
-      h('div', { class: 'row' }, h('button', { type: 'button', id: 'forget', onclick: () => void forget() }, 'Forget everything')),
+      h('div', { class: 'row' }, h('button', { type: 'button', id: 'forget', onclick: () => void deleteStored() }, 'Forget everything')),
     ),
   );
 }

@@ -8,13 +8,13 @@ import { h } from '../dom.js';
 import { bytes, milliseconds, percent, plural, real } from '../format.js';
 import { chooseOutput, measureBoth } from '../measure.js';
 import { sentence } from '../messages.js';
-import { heading, judged, kindNames, telling } from '../outputs.js';
-import { reading } from '../ocr.js';
-import { chosenOutput, comparison, measuring, run, samples, timing, tried } from '../state.js';
-import { besideFloat, changed, runsDiffer, sharesDiffer } from '../significance.js';
+import { headlineOutput, judged, kindNames, judgedOutputs } from '../outputs.js';
+import { recognized } from '../ocr.js';
+import { chosenOutput, comparison, measuring, run, samples, timing, runHistory } from '../state.js';
+import { compareTimes, changed, runsDiffer, sharesDiffer } from '../significance.js';
 
-/** @import { Done, Tried } from '../state.js' */
-/** @import { Told } from '../significance.js' */
+/** @import { Done, HistoryEntry } from '../state.js' */
+/** @import { Verdict } from '../significance.js' */
 
 /** @param {Done} done */
 export function headlines(done) {
@@ -41,10 +41,10 @@ function accuracy(done) {
   const now = comparison.value;
   if (!now || now.id !== done.id) return headline('Accuracy', '–', 'not measured yet', '', null);
   const { outputs, samples: n } = now.found;
-  const output = heading(now.found, chosenOutput.value);
+  const output = headlineOutput(now.found, chosenOutput.value);
   if (!output) return headline('Accuracy', '–', 'no output is a computed float, so the accuracy cannot be judged', `on ${plural(n, 'sample')}`, null);
   // Text is read from the first output.
-  const lines = reading.value?.id === done.id && output.name === outputs[0].name ? reading.value.lines : null;
+  const lines = recognized.value?.id === done.id && output.name === outputs[0].name ? recognized.value.lines : null;
   const read = lines ? { same: lines.filter((line) => line.float === line.quantized).length, of: lines.length } : undefined;
   const { value, what, note, metric, kind } = judged(output, n, { read });
   const texts = /** @type {Record<string, (by: number) => string>} */ ({ sqnr: (by) => `${real(by)} dB`, cosine: real });
@@ -65,7 +65,7 @@ function accuracy(done) {
  * @param {string} shown
  */
 function choice(outputs, shown) {
-  const all = telling(outputs);
+  const all = judgedOutputs(outputs);
   if (outputs.length < 2) return null;
   if (all.length < 2) return h('span', { class: 'note' }, `of ${shown}, the only computed float output`);
   return h('label', { class: 'row of-output' }, h('span', { class: 'note' }, 'of'),
@@ -82,7 +82,7 @@ function latency(done) {
   const now = timing.value;
   if (!now || now.id !== done.id) return headline('Inference time', '–', 'not measured yet', '', null);
   const [float, quantized] = [now.float.totals.total, now.quantized.totals.total];
-  const said = besideFloat(quantized, float);
+  const said = compareTimes(quantized, float);
   const change = against(done, (one) => one.metrics.ms, { text: milliseconds, moreIsBetter: false, differ: (_, __, one, other) => runsDiffer(one.metrics, other.metrics) });
   return headline('Inference time', milliseconds(quantized.median), `${milliseconds(float.median)} in float: ${said.text}`,
     `10 to 90 %: ${milliseconds(quantized.p10)} to ${milliseconds(quantized.p90)}; float ${milliseconds(float.p10)} to ${milliseconds(float.p90)}`, change, said.kind === 'bad' ? 'bad' : '');
@@ -92,19 +92,19 @@ function latency(done) {
  * The change from the previous result; `null` if one of them is not measured.
  *
  * @param {Done} done
- * @param {(one: Tried) => number | undefined} of
- * @param {{ text: (by: number) => string, moreIsBetter: boolean, least?: number, differ?: (is: number, was: number, one: Tried, other: Tried) => boolean }} how
- * @returns {Told | null}
+ * @param {(one: HistoryEntry) => number | undefined} of
+ * @param {{ text: (by: number) => string, moreIsBetter: boolean, least?: number, differ?: (is: number, was: number, one: HistoryEntry, other: HistoryEntry) => boolean }} how
+ * @returns {Verdict | null}
  */
 function against(done, of, { differ, ...how }) {
-  const mine = tried.value.find(({ id }) => id === done.id);
-  const before = tried.value.filter(({ id }) => id < done.id).at(-1);
+  const mine = runHistory.value.find(({ id }) => id === done.id);
+  const before = runHistory.value.filter(({ id }) => id < done.id).at(-1);
   const [is, was] = [mine && of(mine), before && of(before)];
   if (!mine || !before || is === undefined || was === undefined) return null;
   return changed(is, was, { ...how, differ: differ ? differ(is, was, mine, before) : true });
 }
 
-/** @param {string} title @param {string} value @param {string} what @param {string} more @param {Told | null} change @param {string} [kind] `bad` where it cost something @param {Node | null} [chosen] */
+/** @param {string} title @param {string} value @param {string} what @param {string} more @param {Verdict | null} change @param {string} [kind] `bad` where it cost something @param {Node | null} [chosen] */
 function headline(title, value, what, more, change, kind = '', chosen = null) {
   return h('div', { class: `headline ${kind}` }, h('span', { class: 'note' }, title), h('strong', {}, value), h('span', {}, what), chosen, more && h('span', { class: 'note' }, more),
     change && h('span', { class: `delta ${change.kind}` }, change.kind && h('span', { 'aria-hidden': 'true' }, change.kind === 'good' ? '▲ ' : '▼ '), change.text));

@@ -71,8 +71,8 @@ function size() {
     type: 'number', id: `image-${key}`, min: 1, max: 16384, step: () => multiple(), 'aria-label': label, 'aria-describedby': 'image-size-note',
     disabled: asItIs, 'aria-invalid': () => (odd() && image(key) % multiple() !== 0 ? 'true' : null), value: () => String(image(key) ?? ''),
     onchange: (/** @type {Event} */ event) => {
-      const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
-      if (Number.isFinite(given)) setImage({ [key]: within(given, 1, 16384), shorterSide: undefined });
+      const number = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+      if (Number.isFinite(number)) setImage({ [key]: within(number, 1, 16384), shorterSide: undefined });
     },
   });
   const note = () => {
@@ -118,8 +118,8 @@ function number(label, id, value, change, attributes = { step: 'any' }) {
     h('input', {
       type: 'number', ...attributes, id, value: () => short(value()),
       onchange: (/** @type {Event} */ event) => {
-        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
-        if (Number.isFinite(given)) change(given);
+        const number = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+        if (Number.isFinite(number)) change(number);
       },
     }));
 }
@@ -130,10 +130,10 @@ function triple(label, key) {
     h('input', {
       type: 'number', step: 'any', 'aria-label': `${label}, channel ${index + 1}`, id: `${key}-${index}`, value: () => short(image(key)?.[index]),
       onchange: (/** @type {Event} */ event) => {
-        const given = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
+        const number = /** @type {HTMLInputElement} */ (event.target).valueAsNumber;
         const now = [...(image(key) ?? [0, 0, 0])];
-        now[index] = given;
-        if (Number.isFinite(given)) setImage({ [key]: now });
+        now[index] = number;
+        if (Number.isFinite(number)) setImage({ [key]: now });
       },
     });
   return h('div', { class: 'field', role: 'group', 'aria-label': label }, h('span', {}, label), h('span', { class: 'three' }, one(0), one(1), one(2)));

@@ -10,7 +10,7 @@ import { run, selected } from '../state.js';
 import { keepFloat, methodChoice, sixteenBits, typeChoices } from './actions.js';
 import { distributionView } from './distribution.js';
 import { fact } from './model.js';
-import { strip } from './channel-ranges.js';
+import { channelRanges } from './channel-ranges.js';
 
 /** @import { Row } from '../layers.js' */
 /** @import { QuantizedTensor } from '../types.js' */
@@ -27,7 +27,7 @@ export function inspector() {
       return row.value ? about(row.value) : h('p', { class: 'note' }, 'Reading the graph.');
     },
     distributionView(row),
-    strip(row),
+    channelRanges(row),
     () => row.value && neighbours(row.value),
   );
 }

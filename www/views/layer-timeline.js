@@ -64,17 +64,17 @@ function picture(name, { layers, outside, total }, totals, span, peak) {
   }
   const end = ((at / span) * wide).toFixed(1);
   const base = high + 6 + deep;
-  const said = `${name}: ${milliseconds(total)} a run: ${plural(layers.length, 'layer')}, ${milliseconds(outside)} between them; peak live memory ${bytes(totals.peakBytes)}${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
-  const drawn = svg('svg', { viewBox: `0 0 ${wide} ${base}`, preserveAspectRatio: 'none', class: 'layer-lane', role: 'img', 'aria-label': `${said}; the table below has them one by one` },
+  const text = `${name}: ${milliseconds(total)} a run: ${plural(layers.length, 'layer')}, ${milliseconds(outside)} between them; peak live memory ${bytes(totals.peakBytes)}${totals.peakLayer ? ` in ${totals.peakLayer}` : ''}`;
+  const drawn = svg('svg', { viewBox: `0 0 ${wide} ${base}`, preserveAspectRatio: 'none', class: 'layer-lane', role: 'img', 'aria-label': `${text}; the table below has them one by one` },
     bars, svg('polygon', { class: 'area', points: `0,${base} ${live.join(' ')} ${end},${base}` }), svg('polyline', { class: 'used', points: live.join(' ') }));
   drawn.addEventListener('click', (event) => {
     const layer = event.target instanceof Element ? event.target.getAttribute('data-layer') : null;
     if (layer) selected.value = layer;
   });
-  return h('figure', { class: 'lane' }, h('figcaption', {}, said), drawn, asTable(name, layers));
+  return h('figure', { class: 'lane' }, h('figcaption', {}, text), drawn, asTable(name, layers));
 }
 
-/** The same data as a table. @param {string} name @param {LayerTimes['layers']} layers */
+/** The layers as a table. @param {string} name @param {LayerTimes['layers']} layers */
 function asTable(name, layers) {
   const shown = layers.slice(0, most);
   return h('details', {}, h('summary', {}, `${name}, layer by layer`),

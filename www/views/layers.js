@@ -14,7 +14,7 @@ import { done, model, redoable, run, selected, undoable } from '../state.js';
 import { worksOn } from '../scheme-words.js';
 import { keepFloat, methodChoice, sixteenBits } from './actions.js';
 import { save } from './download.js';
-import { triedPanel } from './run-history.js';
+import { runHistoryPanel } from './run-history.js';
 import { virtual } from './virtual.js';
 
 /** @import { Column, Order, Row } from '../layers.js' */
@@ -66,14 +66,14 @@ export function layersView() {
   return h('section', { class: 'panel layers', 'aria-labelledby': 'layers-title' },
     h('div', { class: 'row spread' },
       h('h2', { id: 'layers-title' }, 'Layers'),
-      h('p', { class: 'note', id: 'layers-said', role: 'status' }, summary),
+      h('p', { class: 'note', id: 'layers-note', role: 'status' }, summary),
       h('span', { class: 'row' },
         h('button', { type: 'button', class: 'small', title: 'Ctrl+Z', disabled: () => undoable.value.length === 0 || locked(), onclick: undo }, 'Undo'),
         h('button', { type: 'button', class: 'small', title: 'Ctrl+Shift+Z or Ctrl+Y', disabled: () => redoable.value.length === 0 || locked(), onclick: redo }, 'Redo')),
     ),
     tools(),
     table.element,
-    triedPanel(),
+    runHistoryPanel(),
   );
 }
 

@@ -37,13 +37,13 @@ const lines = computed(() => {
   /** @type {Record<string, (line: Line) => number | string | null>} */
   const keys = { index: (line) => line.index, name: (line) => line.name, left: (line) => chosen().of(line.left), right: (line) => chosen().of(line.right), difference };
   const key = keys[by];
-  const kept = linked.value.filter((line) => !onlyDifferent.value || differs(line)).map((line) => ({ line, value: key(line) }));
+  const shown = linked.value.filter((line) => !onlyDifferent.value || differs(line)).map((line) => ({ line, value: key(line) }));
   // Unknown values sort last in both directions.
-  kept.sort((a, b) => {
+  shown.sort((a, b) => {
     if (a.value === null || b.value === null) return a.value === b.value ? 0 : a.value === null ? 1 : -1;
     return (typeof a.value === 'number' ? a.value - Number(b.value) : a.value.localeCompare(String(b.value), undefined, { numeric: true })) * (down ? -1 : 1);
   });
-  return kept.map(({ line }) => line);
+  return shown.map(({ line }) => line);
 });
 /** The largest value on either side, which a full bar stands for. */
 const most = computed(() => linked.value.reduce((greatest, { left, right }) => Math.max(greatest, Math.abs(chosen().of(left) ?? 0), Math.abs(chosen().of(right) ?? 0)), 0));
@@ -68,7 +68,7 @@ export function linkedLayers(names) {
       h('label', { class: 'row' }, h('span', {}, 'By'), h('select', { id: 'linked-measure', value: () => (known.value.includes(measure.value) ? measure.value : 'bits'), onchange: (/** @type {Event} */ event) => (measure.value = /** @type {HTMLSelectElement} */ (event.target).value) },
         () => known.value.map((key) => h('option', { value: key }, measures[key].title)))),
       h('label', { class: 'check' }, h('input', { type: 'checkbox', id: 'linked-different', checked: () => onlyDifferent.value, onchange: (/** @type {Event} */ event) => (onlyDifferent.value = /** @type {HTMLInputElement} */ (event.target).checked) }), h('span', {}, 'Only differences')),
-      h('span', { class: 'note', role: 'status', id: 'linked-said' }, () => `${count(linked.value.filter(differs).length)} of ${plural(linked.value.length, 'layer')} differ`),
+      h('span', { class: 'note', role: 'status', id: 'linked-note' }, () => `${count(linked.value.filter(differs).length)} of ${plural(linked.value.length, 'layer')} differ`),
     ),
     h('p', { class: 'note', hidden: () => known.value.includes('reached') && known.value.includes('ms') }, 'Measure error and time on the Overview tab to compare them here.'),
     h('div', {}, () => {
@@ -163,8 +163,8 @@ function ranges({ left, right }, names) {
     const low = Math.min(...ends, ...(bars ? [bars.low] : []));
     const high = Math.max(...ends, ...(bars ? [bars.low + bars.width * bars.counts.length] : []));
     const x = (/** @type {number} */ value) => ((value - low) / (high - low || 1)) * width;
-    const said = [left, right].map(({ tensor }, at) => `${at === 0 ? names.left() : names.right()}: ${tensor ? `${real(tensor.min)} to ${real(tensor.max)}` : 'float'}`).join('; ');
-    const picture = svg('svg', { viewBox: `0 0 ${width} ${foot + 2 * lane + 18}`, class: 'histogram two-ranges', role: 'img', 'aria-label': `Ranges on one axis. ${said}` });
+    const text = [left, right].map(({ tensor }, at) => `${at === 0 ? names.left() : names.right()}: ${tensor ? `${real(tensor.min)} to ${real(tensor.max)}` : 'float'}`).join('; ');
+    const picture = svg('svg', { viewBox: `0 0 ${width} ${foot + 2 * lane + 18}`, class: 'histogram two-ranges', role: 'img', 'aria-label': `Ranges on one axis. ${text}` });
     if (bars) picture.append(svg('path', { class: 'bars', d: barsOf(bars, x, foot) }));
     picture.append(svg('line', { class: 'axis', x1: 0, x2: width, y1: foot, y2: foot }));
     [left, right].forEach(({ tensor }, at) => {
@@ -173,7 +173,7 @@ function ranges({ left, right }, names) {
       picture.append(svg('text', { class: 'lane-name', x: 4, y: y + 9 }, `${at === 0 ? 'First' : 'Second'}${tensor ? '' : ': float, no range'}`));
     });
     picture.append(svg('text', { x: 0, y: foot + 2 * lane + 14 }, real(low)), svg('text', { x: width, y: foot + 2 * lane + 14, 'text-anchor': 'end' }, real(high)));
-    return h('figure', {}, picture, h('figcaption', {}, `${said}.${bars ? ' Bar heights are logarithmic counts.' : ''}`));
+    return h('figure', {}, picture, h('figcaption', {}, `${text}.${bars ? ' Bar heights are logarithmic counts.' : ''}`));
   });
 }
 

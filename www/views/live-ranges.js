@@ -21,7 +21,7 @@ const most = 60;
  */
 const bent = (value) => Math.sign(value) * Math.log10(1 + Math.abs(value) * 10);
 
-export function filling() {
+export function liveRanges() {
   const ranges = computed(() => run.value?.progress.ranges ?? []);
   const open = signal(false);
   return h('div', { class: 'gap', hidden: () => ranges.value.length === 0 },

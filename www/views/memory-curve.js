@@ -41,7 +41,7 @@ export function spark(points) {
   return picture;
 }
 
-/** The same data as a table. @param {Point[]} points */
+/** The memory curve as a table. @param {Point[]} points */
 export function curveTable(points) {
   // One row per stage, and the last.
   const rows = points.filter((point, index) => index === points.length - 1 || points[index + 1].stage !== point.stage || index === 0);

@@ -17,7 +17,7 @@ export function problemPanel({ title, message, next, retry }) {
   };
   return h('section', { class: 'panel problem', role: 'alert' },
     h('h2', { tabindex: -1, 'data-focus': 'problem' }, title),
-    h('p', { class: 'said' }, message),
+    h('p', { class: 'message' }, message),
     h('p', { class: 'note' }, next),
     h('div', { class: 'row' },
       retry && h('button', { type: 'button', onclick: () => (close(), retry()) }, 'Try again'),

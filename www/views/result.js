@@ -14,7 +14,7 @@ import { forecastAndActual } from './forecast.js';
 import { headlines } from './headlines.js';
 import { leftOut } from './unusable-samples.js';
 import { fact, table } from './model.js';
-import { readingView } from './ocr.js';
+import { recognizedText } from './ocr.js';
 
 /** @import { Done } from '../state.js' */
 /** @import { NodeChoice, QuantizedTensor } from '../types.js' */
@@ -29,8 +29,8 @@ export function resultPanel(done) {
   const memory = done.memory;
   const guarded = summary.guarded ?? 0;
   const { samples: seen = 0, skipped = [], given: all = seen } = done.calibration ?? {};
-  const given = all - skipped.length;
-  const samples = !done.calibration ? 'no samples needed' : seen < given ? `${count(seen)} of ${plural(given, 'sample')}` : plural(seen, 'sample');
+  const usable = all - skipped.length;
+  const samples = !done.calibration ? 'no samples needed' : seen < usable ? `${count(seen)} of ${plural(usable, 'sample')}` : plural(seen, 'sample');
   const works = worksOn(done.document);
   const changed = changedOperators(summary, model.peek()?.card ?? { operators: [] });
   return h('section', { class: 'panel result', 'aria-labelledby': 'done-title', 'data-result': done.id },
@@ -38,7 +38,7 @@ export function resultPanel(done) {
     h('div', { class: 'callout fair row', id: 'changed', hidden: () => !wantsRun() },
       h('span', {}, 'This result was made with other settings or samples. The current ones need a new calibration.'),
       h('button', { type: 'button', class: 'small', id: 'again', disabled: () => blocked.value !== '', onclick: () => void quantize() }, 'Quantize again')),
-    seen < given && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(given, 'sample')}: the ranges come from these. “Quantize again” runs all of them.`),
+    seen < usable && h('p', { class: 'callout fair', id: 'partial' }, `Stopped on request after ${count(seen)} of ${plural(usable, 'sample')}: the ranges come from these. “Quantize again” runs all of them.`),
     leftOut(skipped),
     ...headlines(done),
     h('div', { class: 'row downloads' },
@@ -47,10 +47,10 @@ export function resultPanel(done) {
       h('button', { type: 'button', class: 'quiet', onclick: () => (tab.value = 'layers') }, 'View the layers'),
     ),
     moreFiles(stem),
-    h('dl', { class: 'facts', id: 'made' },
-      ...fact(works.title, h('span', {}, changed.said, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Quantization time', duration(done.took)),
+    h('dl', { class: 'facts', id: 'result-facts' },
+      ...fact(works.title, h('span', {}, changed.text, changed.more && h('span', { class: 'note more' }, changed.more))), ...fact('Calibrated on', samples), ...fact('Quantization time', duration(done.took)),
       ...(memory ? fact('Peak memory', bytes(memory.peak)) : [])),
-    () => readingView(done),
+    () => recognizedText(done),
     accuracy(done),
     latency(done),
     forecastAndActual(done),
@@ -62,10 +62,10 @@ export function resultPanel(done) {
   );
 }
 
-/** Notes under one heading. @param {string[]} said @param {string} title */
-const notes = (said, title) => said.length > 0 && h('details', { open: said.length <= 5 },
+/** Notes under one heading. @param {string[]} texts @param {string} title */
+const notes = (texts, title) => texts.length > 0 && h('details', { open: texts.length <= 5 },
   h('summary', {}, title),
-  h('ul', {}, ...said.slice(0, shown).map((note) => h('li', {}, note))));
+  h('ul', {}, ...texts.slice(0, shown).map((note) => h('li', {}, note))));
 
 /**
  * Export formats of the measurements.

@@ -5,9 +5,9 @@ import { adopt } from '../settings-history.js';
 import { canonical, inWords } from '../settings-document.js';
 import { h, svg } from '../dom.js';
 import { bytes, count, duration, real } from '../format.js';
-import { done, run, settings, tried } from '../state.js';
+import { done, run, settings, runHistory } from '../state.js';
 
-/** @import { Tried } from '../state.js' */
+/** @import { HistoryEntry } from '../state.js' */
 
 /**
  * Titles of a result's metrics. Figures of the float model are the same for all results, so they
@@ -18,12 +18,12 @@ import { done, run, settings, tried } from '../state.js';
 export const metricNames = { sqnr: 'SQNR, dB', top1: 'Top-1 agreement', cosine: 'Cosine', boxes: 'Boxes matched', accuracy: 'Accuracy', ms: 'Run, ms' };
 const [width, height, margin] = [360, 150, { left: 66, right: 14, top: 10, bottom: 30 }];
 
-/** @typedef {{ name: string, up: boolean, of: (one: Tried) => number }} Axis `up`: whether more is better */
+/** @typedef {{ name: string, up: boolean, of: (one: HistoryEntry) => number }} Axis `up`: whether more is better */
 
 /**
  * The vertical axis: the first measure that all results have, or the number of float operators.
  *
- * @param {Tried[]} all
+ * @param {HistoryEntry[]} all
  * @returns {Axis}
  */
 function axis(all) {
@@ -36,8 +36,8 @@ function axis(all) {
 /**
  * True if no other result is better in one measure and at least as good in the other.
  *
- * @param {Tried} one
- * @param {Tried[]} all
+ * @param {HistoryEntry} one
+ * @param {HistoryEntry[]} all
  * @param {Axis} by
  */
 const best = (one, all, { of, up }) => !all.some((other) => {
@@ -46,21 +46,21 @@ const best = (one, all, { of, up }) => !all.some((other) => {
   return size <= mine && more >= 0 && (size < mine || more > 0);
 });
 
-export function triedPanel() {
-  return h('div', { class: 'tried' }, () => {
-    const all = tried.value;
+export function runHistoryPanel() {
+  return h('div', { class: 'run-history' }, () => {
+    const all = runHistory.value;
     if (all.length < 2) return null;
     const by = axis(all);
     return h('details', { open: true },
       h('summary', {}, `Run history (${count(all.length)})`),
-      h('div', { class: 'tried-body' },
+      h('div', { class: 'run-history-body' },
         h('figure', {}, plot(all, by), h('figcaption', {}, `${by.up ? 'Up' : 'Down'} and left is better. Filled: no other result is better in both. Vertical axis: ${by.name}. The axes do not start at zero (//).`)),
         list(all, by)),
     );
   });
 }
 
-/** @param {Tried[]} all @param {Axis} by */
+/** @param {HistoryEntry[]} all @param {Axis} by */
 function plot(all, by) {
   const { name, of } = by;
   const sizes = all.map((one) => one.summary.bytesAfter);
@@ -95,10 +95,10 @@ function plot(all, by) {
   return picture;
 }
 
-/** @param {Tried[]} all @param {Axis} by */
+/** @param {HistoryEntry[]} all @param {Axis} by */
 function list(all, by) {
   const metrics = Object.keys(metricNames).filter((key) => all.some((one) => key in one.metrics));
-  const floats = (/** @type {Tried} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
+  const floats = (/** @type {HistoryEntry} */ one) => count(one.summary.nodes.filter((node) => !node.quantized).length);
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': 'Run history' },
     h('table', {},
       h('thead', {}, h('tr', {}, ...['', 'Settings', 'Size', 'In float', 'Time', ...metrics.map((key) => metricNames[key]), ''].map((text, column) => h('th', { scope: 'col', class: [0, 2, 3, 4].includes(column) ? 'figure' : null }, text || h('span', { class: 'unseen' }, column === 0 ? 'Number' : 'Use again'))))),

@@ -4,12 +4,12 @@
 import { h } from '../dom.js';
 import { bytes, duration, plural, timeLeft } from '../format.js';
 import { signal, effect } from '../signals.js';
-import { cancel, quantize, suffice } from '../run.js';
+import { cancel, quantize, endCalibration } from '../run.js';
 import { inWords, needsSamples } from '../settings-document.js';
 import { blocked, done, opening, run, settings } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { curve } from './memory-curve.js';
-import { filling } from './live-ranges.js';
+import { liveRanges } from './live-ranges.js';
 
 export function runPanel() {
   return h('section', { class: 'panel run', 'aria-labelledby': 'run-title' },
@@ -52,8 +52,8 @@ export function progressPanel() {
     h('div', { class: 'row' },
       h('button', { type: 'button', id: 'cancel', onclick: cancel }, 'Cancel'),
       // Enabled from the first sample on, during the first pass only.
-      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canSuffice() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canSuffice() && suffice() }, 'Stop and use the samples so far'),
-      h('span', { class: 'note', id: 'enough-why' }, () => (canSuffice()
+      h('button', { type: 'button', id: 'enough', 'aria-disabled': () => (canEnd() ? null : 'true'), 'aria-describedby': 'enough-why', onclick: () => canEnd() && endCalibration() }, 'Stop and use the samples so far'),
+      h('span', { class: 'note', id: 'enough-why' }, () => (canEnd()
         ? `Continues with the ${plural(run.value?.progress.done ?? 0, 'sample')} seen so far. Escape cancels.`
         : 'Escape cancels. Model, samples and settings are kept.'))),
     h('dl', { class: 'facts live' },
@@ -72,7 +72,7 @@ export function progressPanel() {
       ...live('WebAssembly memory', () => bytes(run.value?.progress.memory?.pages)),
     ),
     h('div', {}, () => run.value && run.value.curve.length > 1 && curve(run.value.curve)),
-    filling(),
+    liveRanges(),
   );
   const timer = setInterval(() => (clock.value = performance.now()), 250);
   effect(() => {
@@ -81,7 +81,7 @@ export function progressPanel() {
   return panel;
 }
 
-const canSuffice = () => {
+const canEnd = () => {
   const { stage, done = 0, unit } = run.value?.progress ?? {};
   return stage === 'Calibrating' && unit === 'samples' && done > 0;
 };

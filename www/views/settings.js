@@ -44,7 +44,7 @@ const careful = [
 ];
 
 /** The value in the document, or its default. @param {Path} path @param {unknown} otherwise */
-const said = (path, otherwise) => get(settings.value.document, path) ?? otherwise;
+const valueAt = (path, otherwise) => get(settings.value.document, path) ?? otherwise;
 /**
  * Sets a value; the default removes the key.
  *
@@ -52,8 +52,8 @@ const said = (path, otherwise) => get(settings.value.document, path) ?? otherwis
  * @param {unknown} value
  * @param {unknown} otherwise
  */
-const say = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
-const scheme = () => /** @type {string} */ (said(['scheme'], 'static'));
+const setValue = (path, value, otherwise) => change(path, value === otherwise ? undefined : value);
+const scheme = () => /** @type {string} */ (valueAt(['scheme'], 'static'));
 
 export function settingsPanel() {
   const isStatic = () => scheme() === 'static';
@@ -66,27 +66,27 @@ export function settingsPanel() {
           const found = careful.find(([name]) => name === key);
           if (found) adopt(found[2]);
         }),
-      choice('Scheme', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => say(['scheme'], value, 'static')),
+      choice('Scheme', 'scheme', scheme, schemes.map(([key, text]) => [key, text]), (value) => setValue(['scheme'], value, 'static')),
       h('p', { class: 'note' }, () => schemes.find(([key]) => key === scheme())?.[2] ?? ''),
       h('div', { class: 'gap', hidden: () => !isStatic() },
-        choice('Range method', 'method', () => String(said(['method'], defaultMethod)), () => {
-          const now = String(said(['method'], defaultMethod));
+        choice('Range method', 'method', () => String(valueAt(['method'], defaultMethod)), () => {
+          const now = String(valueAt(['method'], defaultMethod));
           return methods.some(([key]) => key === now) ? methods : [...methods, [now, now]];
-        }, (method) => say(['method'], method, defaultMethod)),
-        h('p', { class: 'note', id: 'method-cost', hidden: () => said(['method'], defaultMethod) !== 'auto' },
+        }, (method) => setValue(['method'], method, defaultMethod)),
+        h('p', { class: 'note', id: 'method-cost', hidden: () => valueAt(['method'], defaultMethod) !== 'auto' },
           'auto gives up to twelve early activations 16 bits. This makes a run about 20 % slower, or more where they are large. minmax or “fine_first: 0” avoids it.'),
-        choice('Activations', 'activations', () => String(said(['activations', 'type'], 'u8')),
-          [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => say(['activations', 'type'], value, 'u8')),
-        choice('Weight rounding', 'rounding', () => String(said(['rounding'], 'nearest')), [['nearest', 'to nearest'], ['gptq', 'GPTQ (slower, more accurate)']], (value) => say(['rounding'], value, 'nearest')),
-        choice('Format', 'format', () => String(said(['format'], 'qdq')), formats, (value) => say(['format'], value, 'qdq')),
+        choice('Activations', 'activations', () => String(valueAt(['activations', 'type'], 'u8')),
+          [['u8', 'uint8 (widest support)'], ['i8', 'int8'], ['u16', 'uint16'], ['i16', 'int16']], (value) => setValue(['activations', 'type'], value, 'u8')),
+        choice('Weight rounding', 'rounding', () => String(valueAt(['rounding'], 'nearest')), [['nearest', 'to nearest'], ['gptq', 'GPTQ (slower, more accurate)']], (value) => setValue(['rounding'], value, 'nearest')),
+        choice('Format', 'format', () => String(valueAt(['format'], 'qdq')), formats, (value) => setValue(['format'], value, 'qdq')),
         tick('per-channel', 'Per-channel weight scales', 'More accurate; a few old runtimes need one scale per tensor.', ['weights', 'per_channel'], true),
         tick('equalize', 'Equalize channels', 'Rescales neighbouring layers so that their channels have similar ranges. Takes one more pass over the samples.', ['equalize'], false),
         tick('guard', 'Mixed precision', 'Tensors for which 8 bits are too coarse get 16 bits or stay float; the result lists them.', ['guard'], true),
       ),
       h('div', { class: 'gap', hidden: () => scheme() !== 'blocks' },
-        choice('Bits', 'bits', () => String(said(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => say(['blocks', 'bits'], Number(value), 4)),
-        choice('Method', 'block-method', () => String(said(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)']], (value) => say(['blocks', 'method'], value, 'rtn')),
-        choice('Block size', 'block', () => String(said(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => say(['blocks', 'size'], Number(value), 32)),
+        choice('Bits', 'bits', () => String(valueAt(['blocks', 'bits'], 4)), [['2', '2'], ['4', '4'], ['8', '8']], (value) => setValue(['blocks', 'bits'], Number(value), 4)),
+        choice('Method', 'block-method', () => String(valueAt(['blocks', 'method'], 'rtn')), [['rtn', 'rtn'], ['search', 'search'], ['gptq', 'gptq (with samples)']], (value) => setValue(['blocks', 'method'], value, 'rtn')),
+        choice('Block size', 'block', () => String(valueAt(['blocks', 'size'], 32)), ['16', '32', '64', '128', '256'].map((size) => [size, `${size} weights`]), (value) => setValue(['blocks', 'size'], Number(value), 32)),
       ),
       threads(),
     ),
@@ -97,7 +97,7 @@ export function settingsPanel() {
 /** @param {string} id @param {string} text @param {string} note @param {Path} path @param {boolean} otherwise */
 function tick(id, text, note, path, otherwise) {
   return h('label', { class: 'check' },
-    h('input', { type: 'checkbox', id, checked: () => said(path, otherwise), onchange: (/** @type {Event} */ event) => say(path, /** @type {HTMLInputElement} */ (event.target).checked, otherwise) }),
+    h('input', { type: 'checkbox', id, checked: () => valueAt(path, otherwise), onchange: (/** @type {Event} */ event) => setValue(path, /** @type {HTMLInputElement} */ (event.target).checked, otherwise) }),
     h('span', {}, text, h('span', { class: 'note' }, note)),
   );
 }

@@ -9,7 +9,7 @@ import { done, engine, measuring, opening, run } from '../state.js';
 import { cancelOpening } from '../studio.js';
 import { spark } from './memory-curve.js';
 
-export function foot() {
+export function statusBar() {
   const stage = () => {
     const now = run.value ?? measuring.value;
     if (opening.value) return `Opening ${opening.value.name}`;
@@ -27,10 +27,10 @@ export function foot() {
   };
   const busy = () => Boolean(run.value ?? measuring.value ?? opening.value);
   const memory = () => run.value?.progress.memory ?? done.value?.memory ?? null;
-  return h('div', { class: 'foot', role: 'group', 'aria-label': 'Progress' },
-    h('span', { class: 'foot-stage' }, stage),
+  return h('div', { class: 'status-bar', role: 'group', 'aria-label': 'Progress' },
+    h('span', { class: 'status-stage' }, stage),
     h('progress', { max: 1, value: part, hidden: () => !busy(), 'aria-label': 'Overall progress' }),
-    h('span', { class: 'foot-memory' }, () => {
+    h('span', { class: 'status-memory' }, () => {
       const points = run.value?.curve ?? done.value?.curve ?? [];
       return points.length > 1 ? spark(points) : null;
     }, () => {

@@ -15,17 +15,17 @@ class Status extends HTMLElement {
   connectedCallback() {
     const line = h('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
     this.append(line);
-    let said = -Infinity;
+    let spokenAt = -Infinity;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     const speak = () => {
-      said = performance.now();
+      spokenAt = performance.now();
       timer = undefined;
       line.textContent = spoken.peek();
     };
     effect(() => {
       void spoken.value;
-      if (!timer) timer = setTimeout(speak, Math.max(0, said + pause - performance.now()));
+      if (!timer) timer = setTimeout(speak, Math.max(0, spokenAt + pause - performance.now()));
     });
     let progressed = 0;
     effect(() => {

@@ -17,7 +17,7 @@ import { overview } from './overview.js';
 import { layersView } from './layers.js';
 import { inspector } from './inspector.js';
 import { problemPanel } from './problem.js';
-import { foot } from './status-bar.js';
+import { statusBar } from './status-bar.js';
 import { tabs } from './tabs.js';
 
 class Studio extends HTMLElement {
@@ -88,7 +88,7 @@ function regions(isOpening, phase) {
       ]),
     ),
     h('aside', { class: 'right', 'aria-label': 'The selected layer', hidden: () => selected.value === '' || !['layers', 'graph'].includes(tab.value) }, inspector()),
-    foot(),
+    statusBar(),
   );
 }
 

@@ -19,7 +19,7 @@ export function timelineView() {
     h('h2', { id: 'timeline-title' }, 'Timeline'),
     () => {
       const points = run.value && !run.value.quick ? run.value.curve : done.value?.curve ?? [];
-      return points.length > 1 ? story(points) : h('p', { class: 'note' }, 'After a run this shows its stages, its samples and its memory over time.');
+      return points.length > 1 ? timelineOf(points) : h('p', { class: 'note' }, 'After a run this shows its stages, its samples and its memory over time.');
     },
     () => done.value && layerLanes(),
   );
@@ -51,7 +51,7 @@ function stages(points) {
 }
 
 /** @param {Run['curve']} points */
-function story(points) {
+function timelineOf(points) {
   const all = stages(points);
   const [first, last] = [points[0], points[points.length - 1]];
   const growths = all.reduce((sum, stage) => sum + stage.grown, 0);

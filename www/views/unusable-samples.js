@@ -5,7 +5,7 @@ import { h } from '../dom.js';
 import { count, plural } from '../format.js';
 import { skip } from '../sample-check.js';
 import { hasPictures, proposal } from '../image-settings.js';
-import { misfits, run, samples } from '../state.js';
+import { unusable, run, samples } from '../state.js';
 import { useAgain } from '../studio.js';
 
 /** @import { Skipped } from '../types.js' */
@@ -15,15 +15,15 @@ const shown = 50;
 const busy = () => run.value !== null;
 
 /** The unusable samples that are still in use. */
-export function misfitList() {
-  const bad = misfits.value;
+export function unusableList() {
+  const bad = unusable.value;
   if (bad.length === 0) return null;
   const all = bad.length === samples.value.refs.length;
   const sized = bad.some((one) => one.asksForSize) && hasPictures.value;
-  return h('div', { class: 'callout bad gap', id: 'misfits' },
+  return h('div', { class: 'callout bad gap', id: 'unusable' },
     h('p', {}, h('strong', {}, all ? (bad.length === 1 ? 'This sample can’t be used' : `None of the ${count(bad.length)} samples can be used`) : `${count(bad.length)} of ${plural(samples.value.refs.length, 'sample')} can’t be used`), ' with the current preprocessing',
       all ? '.' : '. The run leaves them out and reports it.'),
-    h('ul', { class: 'misfits', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
+    h('ul', { class: 'unusable', tabindex: 0, role: 'list', 'aria-label': 'Samples that can’t be used' }, ...bad.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
       h('button', { type: 'button', class: 'small', 'aria-label': `Skip this one: ${one.sample}`, disabled: busy, onclick: () => skip([one]) }, 'Skip this one')))),
     bad.length > shown && h('p', { class: 'note' }, `and ${count(bad.length - shown)} more`),
@@ -45,7 +45,7 @@ export function skippedList() {
   if (skipped.length === 0) return null;
   return h('details', { id: 'skipped' },
     h('summary', {}, `${plural(skipped.length, 'sample')} left out`),
-    h('ul', { class: 'misfits' }, ...skipped.slice(0, shown).map((one) => h('li', {},
+    h('ul', { class: 'unusable' }, ...skipped.slice(0, shown).map((one) => h('li', {},
       h('span', {}, h('strong', {}, one.sample), `: ${one.reason}`),
       h('button', { type: 'button', class: 'small', 'aria-label': `Use again: ${one.sample}`, disabled: busy, onclick: () => void useAgain([one]) }, 'Use again')))),
     skipped.length > 1 && h('button', { type: 'button', class: 'small', disabled: busy, onclick: () => void useAgain(skipped) }, 'Use all again'));

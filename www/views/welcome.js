@@ -7,7 +7,7 @@
 import { h } from '../dom.js';
 import { bytes, plural } from '../format.js';
 import { demos, openDemo } from '../demo.js';
-import { forget, goOn, kept } from '../persistence.js';
+import { deleteStored, restore, stored } from '../persistence.js';
 import { capabilities, engine } from '../state.js';
 import { take } from '../studio.js';
 import { pick } from './file-picker.js';
@@ -21,11 +21,11 @@ export function welcome() {
       h('div', { class: 'row centred' }, ...pick('Choose a model', { class: 'primary', id: 'choose-model', accept: '.onnx', multiple: true }, take)),
       h('p', { class: 'note' }, 'If its weights are in files beside it, choose them together with it.'),
     ),
-    () => kept.value && h('div', { class: 'panel asks row spread', id: 'kept' },
-      h('p', {}, h('strong', {}, kept.value.name), h('span', { class: 'note' }, ` ${bytes(kept.value.bytes)}, kept in this browser from your last visit`)),
+    () => stored.value && h('div', { class: 'panel asks row spread', id: 'stored' },
+      h('p', {}, h('strong', {}, stored.value.name), h('span', { class: 'note' }, ` ${bytes(stored.value.bytes)}, kept in this browser from your last visit`)),
       h('span', { class: 'row' },
-        h('button', { type: 'button', id: 'go-on', class: 'primary', onclick: () => void goOn() }, 'Go on'),
-        h('button', { type: 'button', onclick: () => void forget() }, 'Forget everything'))),
+        h('button', { type: 'button', id: 'restore', class: 'primary', onclick: () => void restore() }, 'Continue'),
+        h('button', { type: 'button', onclick: () => void deleteStored() }, 'Forget everything'))),
     () => demos.value.length > 0 && h('section', { class: 'demos', 'aria-labelledby': 'demos-title' }, h('h2', { id: 'demos-title' }, 'No model at hand?'), h('ul', {}, ...demos.value.map(demoCard))),
     h('ol', { class: 'steps' },
       step('1', 'Open', 'Drop a float model. You see what is in it, and which layers can be int8.'),

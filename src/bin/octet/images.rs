@@ -1,7 +1,9 @@
 //! Options for samples that are images.
 
 use clap::Args;
-use octet::samples::{ImageChanges, ImageSettings, ImageLayout, ChannelOrder, ResizeMode, Settings};
+use octet::samples::{
+    ChannelOrder, ImageChanges, ImageLayout, ImageSettings, ResizeMode, Settings,
+};
 use octet::session::Session;
 
 use super::Failure;
@@ -49,7 +51,7 @@ pub struct ImageOptions {
 impl ImageOptions {
     /// The settings of these options without a model.
     pub fn settings(&self) -> Result<Settings, Failure> {
-        let image = apply(&self.changes()?, &ImageSettings::default())?;
+        let image = apply_changes(&self.changes()?, &ImageSettings::default())?;
         Ok(Settings {
             image,
             ..Settings::default()
@@ -69,7 +71,7 @@ impl ImageOptions {
         let usual = ImageSettings::default();
         let mut image = proposal.map_or(&usual, |proposal| &proposal.image).clone();
         for changes in document.into_iter().chain([&changes]) {
-            image = apply(changes, &image)?;
+            image = apply_changes(changes, &image)?;
         }
         let complete =
             |changes: &ImageChanges| changes.preset.is_some() && changes.resize.is_some();
@@ -114,18 +116,19 @@ const RESIZES: [(&str, ResizeMode); 4] = [
     ("letterbox", ResizeMode::Letterbox),
     ("none", ResizeMode::None),
 ];
-const LAYOUTS: [(&str, ImageLayout); 2] = [("nchw", ImageLayout::Nchw), ("nhwc", ImageLayout::Nhwc)];
+const LAYOUTS: [(&str, ImageLayout); 2] =
+    [("nchw", ImageLayout::Nchw), ("nhwc", ImageLayout::Nhwc)];
 const ORDERS: [(&str, ChannelOrder); 2] = [("rgb", ChannelOrder::Rgb), ("bgr", ChannelOrder::Bgr)];
 
 /// Applies changes to settings; an unknown preset is an error of its option.
-fn apply(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
+fn apply_changes(changes: &ImageChanges, image: &ImageSettings) -> Result<ImageSettings, Failure> {
     if let Some(name) = &changes.preset
         && ImageSettings::preset(name).is_none()
     {
         return Err(one_of("--image-preset", name, &ImageSettings::PRESETS));
     }
     changes
-        .apply(image)
+        .over(image)
         .map_err(|why| Failure::usage(format!("--{why}")))
 }
 

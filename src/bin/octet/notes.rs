@@ -5,7 +5,7 @@
 const MOST: usize = 5;
 
 /// The lines to print. If notes are left out, a last line says where all of them are.
-pub fn lines(notes: &[String], verbose: bool) -> Vec<String> {
+pub fn summary_lines(notes: &[String], verbose: bool) -> Vec<String> {
     if verbose {
         return notes.to_vec();
     }
@@ -79,17 +79,18 @@ mod tests {
             "other",
             "`d` has 1 integers",
         ]);
+        let lines = summary_lines(&all, false);
         assert_eq!(
-            lines(&all, false),
+            lines,
             [
                 "`a` has 2.5 integers (and 2 more like it)",
                 "other",
                 "4 notes in all: see them with --verbose, or in the report (--report)"
             ]
         );
-        assert_eq!(lines(&all, true), all);
-        assert_eq!(lines(&all[..1], false), all[..1]);
-        assert!(lines(&[], false).is_empty());
+        assert_eq!(summary_lines(&all, true), all);
+        assert_eq!(summary_lines(&all[..1], false), all[..1]);
+        assert!(summary_lines(&[], false).is_empty());
     }
 
     #[test]
@@ -97,13 +98,13 @@ mod tests {
         let all: Vec<String> = (0..49)
             .map(|at| format!("kind {}", "x".repeat(at)))
             .collect();
-        let lines = lines(&all, false);
+        let lines = summary_lines(&all, false);
         assert_eq!(lines.len(), MOST + 1);
         assert!(lines[MOST].starts_with("49 notes in all"), "{lines:?}");
     }
 
     #[test]
     fn an_open_quote_ends_nothing() {
-        assert_eq!(lines(&notes(&["`open", "it's 5"]), false).len(), 2);
+        assert_eq!(summary_lines(&notes(&["`open", "it's 5"]), false).len(), 2);
     }
 }

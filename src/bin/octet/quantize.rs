@@ -270,7 +270,7 @@ fn out(
 
 /// Prints notes: a summary, or all of them with `--verbose`.
 fn print_notes(progress: &Progress, all: &[String], options: &QuantizeOptions) {
-    let lines = notes::lines(all, options.verbose);
+    let lines = notes::summary_lines(all, options.verbose);
     lines.iter().for_each(|line| progress.note(line));
 }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use octet::samples::{
-    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check, group,
+    BadSamples, Encoded, FileStart, SampleError, SampleRef, Settings, Skipped, bytes_to_check,
+    group,
 };
 use octet::session::{Error, Session};
 
@@ -128,7 +129,7 @@ impl Samples {
         };
         let mut good = Vec::new();
         for sample in refs {
-            let parts = sample.parts.iter().map(|path| glimpse_of(path));
+            let parts = sample.parts.iter().map(|path| file_start(path));
             let parts = parts.collect::<Result<Vec<_>, Failure>>()?;
             match session.check(&sample.name, &parts, settings) {
                 Ok(()) => good.push(sample),
@@ -164,7 +165,7 @@ impl Samples {
 }
 
 /// The part of a file that the check of a sample needs.
-fn glimpse_of(path: &str) -> Result<FileStart, Failure> {
+fn file_start(path: &str) -> Result<FileStart, Failure> {
     let place = Path::new(path);
     let metadata = place.metadata();
     if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {

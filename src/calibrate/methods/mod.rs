@@ -226,7 +226,7 @@ mod tests {
             let mut stats = Observation::new();
             stats.observe(values);
             stats.end_sample();
-            for &name in name::EXAMPLES {
+            for name in name::EXAMPLES {
                 let method: Method = name.parse().unwrap();
                 if let Some(layout) = method.second_pass() {
                     let mut counted = super::super::NumpyHistogram::new(layout, &stats);

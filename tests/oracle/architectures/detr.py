@@ -64,7 +64,7 @@ def detr_resnet50():
 
 
 def pixels_there(network):
-    """Whether a place of the backbone's map has pixels of the picture, or padding."""
+    """True for positions of the backbone's map with pixels of the picture, not padding."""
     everywhere = network.constant(np.ones([1, 1, HIGH, WIDE]), np.float32)
     x = network.node(
         "Resize", [everywhere, "", "", network.constant([1, 1, ROWS, COLUMNS])], NEAREST

@@ -8,7 +8,7 @@ from onnx import TensorProto, numpy_helper
 
 
 def size(network, x, axis):
-    """The size of an axis, read off the value."""
+    """The size of an axis, read from the value."""
     return network.node("Gather", [network.node("Shape", [x]), network.constant(axis)], {"axis": 0})
 
 

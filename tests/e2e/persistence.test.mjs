@@ -1,4 +1,4 @@
-// A reload loses nothing that a person may go on with; one click forgets all of it.
+// A reload restores the work; one click deletes all stored data.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -20,11 +20,11 @@ inBrowsers('what is kept', (visit) => {
     await visit.says('#run-why', /Your file is not changed/);
     await visit.quantize();
     const model = await visit.downloaded('.onnx');
-    // What is kept is written behind the page's back.
+    // Data is stored asynchronously.
     await new Promise((next) => setTimeout(next, 500));
     await tab.goto(visit.server?.url ?? '');
-    await visit.says('#kept', /kept\.onnx/);
-    await tab.click('#go-on');
+    await visit.says('#stored', /kept\.onnx/);
+    await tab.click('#restore');
     await tab.waitForSelector('#done-title');
     assert.match(await visit.text('#left'), /1 sample/);
     assert.equal(await tab.$eval('#method', (field) => /** @type {HTMLSelectElement} */ (field).value), 'entropy');
@@ -36,6 +36,6 @@ inBrowsers('what is kept', (visit) => {
     await visit.says('[role=status]', /forgotten/);
     await tab.goto(visit.server?.url ?? '');
     await tab.waitForFunction(() => /threads?$/.test(document.querySelectorAll('summary')[1]?.textContent ?? ''));
-    assert.equal(await tab.$('#kept'), null);
+    assert.equal(await tab.$('#stored'), null);
   }));
 });
