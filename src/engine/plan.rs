@@ -32,7 +32,7 @@ impl ExecutionPlan {
         let regions = self.regions();
         let places = steps::places(&self.run, regions);
         let counted = places.keys().map(|&id| {
-            let inside = regions.of(&self.run.model().nodes[id]);
+            let inside = regions.steps_of(&self.run.model().nodes[id]);
             inside.map_or(1, <[usize]>::len)
         });
         counted.sum()

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::plan::{Bias, Plan};
-use super::qdq::Integers;
+use super::plan::{Plan, PlannedBias};
+use super::qdq::ConstantIntegers;
 use super::ranges::Ranges;
 use super::scale::QuantizationParameters;
 use crate::calibrate::{Channels, Observations};
@@ -37,12 +37,12 @@ pub(super) fn corrections(
     plan: &Plan,
     ranges: Ranges<'_>,
     constants: &HashMap<String, QuantizationParameters>,
-    integers: &HashMap<&str, Integers>,
+    integers: &HashMap<&str, ConstantIntegers>,
 ) -> Result<Vec<Vec<f64>>, TensorError> {
     let Ranges::Seen(observations, _) = ranges else {
         return Ok(vec![Vec::new(); plan.biases.len()]);
     };
-    let one = |planned: &Bias| {
+    let one = |planned: &PlannedBias| {
         let weight = constants.get(&planned.weight);
         match weight.zip(integers.get(planned.weight.as_str())) {
             Some((weight, made)) if plan.correct_biases => {
@@ -56,7 +56,7 @@ pub(super) fn corrections(
 
 fn correction(
     model: &Model,
-    planned: &Bias,
+    planned: &PlannedBias,
     observations: &Observations,
     weight: &QuantizationParameters,
     integers: &TensorProto,

@@ -130,7 +130,7 @@ pub(super) fn keep(
 /// declared shape.
 pub(super) fn stacked(
     label: &NodeLabel,
-    made: &[Tensor],
+    results: &[Tensor],
     axis: usize,
     port: &ValueInfoProto,
 ) -> Result<Tensor, EngineError> {
@@ -140,9 +140,9 @@ pub(super) fn stacked(
             port.name.as_deref().unwrap_or_default()
         )
     };
-    if !made.is_empty() {
-        return slices::stacked(made, axis).ok_or_else(|| {
-            let shapes: Vec<String> = made.iter().take(4).map(describe).collect();
+    if !results.is_empty() {
+        return slices::stacked(results, axis).ok_or_else(|| {
+            let shapes: Vec<String> = results.iter().take(4).map(describe).collect();
             label.error(
                 &what(),
                 shapes.join(", "),
@@ -151,7 +151,7 @@ pub(super) fn stacked(
         });
     }
     let declared = tensor_type_of(port);
-    let made = declared.and_then(|declared| {
+    let empty = declared.and_then(|declared| {
         let size = |dim: &Dim| match dim {
             Dim::Known(size) => *size,
             _ => 0,
@@ -160,7 +160,7 @@ pub(super) fn stacked(
         (axis <= shape.len()).then(|| shape.insert(axis, 0))?;
         slices::empty(declared.element, &shape)
     });
-    made.ok_or_else(|| {
+    empty.ok_or_else(|| {
         label.error(
             &what(),
             "empty, because there is no iteration,",

@@ -12,7 +12,7 @@ pub(super) use solve::Factor;
 use super::QuantizeError;
 use super::plan::Plan;
 use super::ranges::Ranges;
-use super::scale::{QuantizationParameters, Span, encoded, quantize_value};
+use super::scale::{IntegerBounds, QuantizationParameters, encoded, quantize_value};
 use super::settings::Rounding;
 use crate::calibrate::{Meeting, Moments, Observations};
 use crate::graph::{Model, Slide};
@@ -166,7 +166,7 @@ impl<'a> Compensation<'a> {
         tensor: &TensorProto,
         name: &str,
         parameters: &QuantizationParameters,
-        used: Span,
+        used: IntegerBounds,
     ) -> Result<Option<(TensorProto, f64)>, TensorError> {
         let shape = tensor.shape()?;
         let Some(&[reader]) = self.readers.get(name).map(Vec::as_slice) else {

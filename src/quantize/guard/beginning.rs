@@ -131,7 +131,7 @@ mod tests {
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let found = plan.find_ranges(ranges).unwrap();
-        plan.free(float);
+        plan.keep_float(float);
         let said = refine_beginning(
             &model,
             &model.graph.uses(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::calibrate::Observation;
 use crate::onnx::schema::*;
-use crate::quantize::plan::Form;
+use crate::quantize::plan::TensorRole;
 use crate::quantize::settings::{ElementType, LayerSettings, TensorSettings};
 
 fn value(name: &str) -> ValueInfoProto {
@@ -373,7 +373,7 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
         assert!(
             plan.forms
                 .iter()
-                .any(|(name, form)| name == "u" && matches!(form, Form::Weight(_)))
+                .any(|(name, form)| name == "u" && matches!(form, TensorRole::Weight(_)))
         );
         (types, kept.len(), declined.len())
     };

@@ -56,7 +56,7 @@ pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let given = input.try_as_plain_ram()?.as_bytes();
     for (place, made) in made.chunks_exact_mut(each).enumerate() {
         let (mut rest, mut step, mut from) = (place, 1, Some(0));
-        for (&size, &sizes) in shape.iter().zip(call.made).rev() {
+        for (&size, &sizes) in shape.iter().zip(call.output_shape).rev() {
             let at = (rest % sizes) as i64 + (size as i64 - sizes as i64) / 2;
             let at = usize::try_from(at).ok().filter(|&at| at < size);
             from = from.and_then(|from| Some(from + at? * step));
@@ -83,9 +83,12 @@ pub(super) fn one_hot(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     );
     ensure!(pair.len() == 2 * each, "its values must be two");
     let (off, on) = pair.split_at(each);
-    let rank = call.made.len();
+    let rank = call.output_shape.len();
     let axis = axis_of(call.node.int("axis").unwrap_or(-1), rank)?;
-    let (places, behind) = (call.made[axis], count(&call.made[axis + 1..]));
+    let (places, behind) = (
+        call.output_shape[axis],
+        count(&call.output_shape[axis + 1..]),
+    );
     for (at, made) in made.chunks_exact_mut(each).enumerate() {
         let place = (at / behind % places) as f64;
         let index = indices[at / (behind * places) * behind + at % behind];

@@ -152,7 +152,7 @@ struct NativeCall<'a> {
     opset: i64,
     inputs: &'a [TValue],
     /// The shape of the output.
-    made: &'a [usize],
+    output_shape: &'a [usize],
 }
 
 impl<'a> NativeCall<'a> {
@@ -213,7 +213,7 @@ impl EvalOp for NativeOperator {
             node: &self.node,
             opset: self.opset,
             inputs: &inputs,
-            made: &sizes,
+            output_shape: &sizes,
         };
         let mut plain = made.try_as_plain_ram_mut()?;
         match FUNCTIONS[self.place].1 {

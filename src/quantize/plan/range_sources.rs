@@ -1,9 +1,9 @@
-//! Where the ranges of values come from, and all that any settings may ask for.
+//! Decides which calibrated range each value takes, and which values a calibration must observe.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::visit::Planner;
-use super::{Form, Plan};
+use super::{Plan, TensorRole};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::DataType;
 use crate::quantize::composed::composed;
@@ -11,21 +11,24 @@ use crate::quantize::operators::treatment;
 use crate::quantize::ranges::Ranges;
 use crate::quantize::{QuantizeError, Settings};
 
-/// Where the range of a value comes from.
+/// The source of a value's range.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::quantize) enum RangeSource {
     Observed(String),
     Fixed(f32, f32),
 }
 
-/// The values whose range is not what was seen of themselves.
+/// Values whose range is not their own observed range.
 ///
-/// The input of a Clip or Relu takes the range of its output, also where that stays a float operator: what
-/// lies outside is cut off behind it anyway. Not where the input goes out of the model, too: who reads it there sees all
-/// of it. (ONNX Runtime looks at nodes only, and gives an output that a Relu reads nothing below zero.) Seen in order,
-/// so that a chain of two takes the nearer range. A Softmax gives 0 to 1, whoever computes it: ONNX Runtime makes
-/// pairs around one an operator on integers, whose results overflow with a finer scale.
-fn elsewhere(
+/// The input of a Clip or Relu takes the range of its output, because values outside are clipped
+/// behind it. This holds for float Relu and Clip too. It doesn't hold for an input that is also a
+/// model output, because its reader sees the unclipped values. (ONNX Runtime ignores model outputs
+/// here, and clips one that a Relu also reads.) The nodes are visited in order, so in a chain of
+/// two the nearer range wins.
+///
+/// A Softmax has the range 0 to 1 in any form. ONNX Runtime fuses pairs around a Softmax into an
+/// integer operator, whose results overflow at a finer scale.
+fn overridden(
     graph: &Graph,
     uses: &Uses,
     is_float: impl Fn(&str) -> bool,
@@ -51,52 +54,53 @@ fn elsewhere(
     sources
 }
 
-fn source(elsewhere: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
+fn source(overridden: &HashMap<String, RangeSource>, name: &str) -> RangeSource {
     let own = || RangeSource::Observed(name.to_string());
-    elsewhere.get(name).cloned().unwrap_or_else(own)
+    overridden.get(name).cloned().unwrap_or_else(own)
 }
 
 impl Planner<'_> {
-    /// Where the range of each activation comes from.
+    /// The range source of each activation.
     pub(super) fn range_sources(
         &self,
-        forms: &BTreeMap<String, Form>,
+        forms: &BTreeMap<String, TensorRole>,
     ) -> HashMap<String, RangeSource> {
         let graph = &self.model.graph;
-        let elsewhere = elsewhere(graph, &self.uses, |name| self.is_float(name));
+        let overridden = overridden(graph, &self.uses, |name| self.is_float(name));
         let marked = forms.iter().filter(|(name, form)| {
-            **form == Form::Activation && !graph.initializers.contains(name)
+            **form == TensorRole::Activation && !graph.initializers.contains(name)
         });
         marked
-            .map(|(name, _)| (name.clone(), source(&elsewhere, name)))
+            .map(|(name, _)| (name.clone(), source(&overridden, name)))
             .collect()
     }
 
-    /// What Softmax operators make that stay float, where it becomes integers behind them.
-    pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, Form>) -> BTreeSet<String> {
+    /// Outputs of Softmax nodes that stay float, where the consumer quantizes them.
+    pub(super) fn float_softmaxes(&self, forms: &BTreeMap<String, TensorRole>) -> BTreeSet<String> {
         let nodes = self.model.graph.nodes.iter().enumerate();
         nodes
             .filter(|&(index, node)| node.is("Softmax") && self.excluded(index).is_some())
             .filter_map(|(_, node)| node.output.first())
-            .filter(|name| forms.get(*name) == Some(&Form::Activation))
+            .filter(|name| forms.get(*name) == Some(&TensorRole::Activation))
             .cloned()
             .collect()
     }
 }
 
 impl Plan {
-    /// The values whose ranges any settings may want, in order of name: what a calibration has to watch so
-    /// that layers can be kept float, given back and retyped without another.
+    /// The values that a calibration must observe, sorted by name.
     ///
-    /// It is all that any operator with integers reads and makes, whatever becomes of it by the usual settings: these fold
-    /// what others keep, and pass over what others quantize.
+    /// They suffice for any later settings, so layers can be kept float, quantized or retyped
+    /// without a new calibration. The set holds all inputs and outputs of quantizable operators,
+    /// whatever the default settings do with them. Other settings may keep a node that the defaults
+    /// fold, or quantize one that they leave float.
     pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
-        // Operator by operator: settings may have the nodes inside a composed operator quantized, too.
+        // Without operator patterns, because settings may quantize the nodes inside a pattern.
         Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
         let (uses, element) = (graph.uses(), graph.element_types());
         let is_float = |name: &str| element.get(name) == Some(&DataType::Float);
-        let elsewhere = elsewhere(graph, &uses, is_float);
+        let overridden = overridden(graph, &uses, is_float);
         let treated = graph
             .nodes
             .iter()
@@ -104,23 +108,23 @@ impl Plan {
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
         let chains = composed(graph, &uses);
         let around = chains.iter().flat_map(|chain| {
-            let made = graph.nodes[chain.last()].output.first();
-            made.into_iter().chain([&chain.input])
+            let output = graph.nodes[chain.last()].output.first();
+            output.into_iter().chain([&chain.input])
         });
         let names: BTreeSet<String> = read_and_made
             .chain(around)
             .filter(|name| is_float(name) && !graph.initializers.contains(name))
-            .map(|name| match source(&elsewhere, name) {
+            .map(|name| match source(&overridden, name) {
                 RangeSource::Observed(seen) => seen,
-                // ONNX Runtime's methods may look at it all the same.
+                // ONNX Runtime's methods may use its observed range.
                 RangeSource::Fixed(..) => name.clone(),
             })
             .collect();
         Ok(names.into_iter().collect())
     }
 
-    /// Takes what was seen of a Softmax that stays float where the method is one of ONNX Runtime's own, whose quantizer knows
-    /// the ends of those only that it quantizes.
+    /// Uses the observed range of a float Softmax where the method is one of ONNX Runtime's. Its
+    /// quantizer knows the range 0 to 1 only for a Softmax that it quantizes.
     pub(super) fn follow_onnx_runtime(&mut self, ranges: Ranges<'_>) {
         for name in &self.float_softmaxes {
             let Some(represented) = self.representations.get(name) else {

@@ -1,13 +1,17 @@
-//! Operators that only move or compare values: on the integers they do what they do on the reals.
+//! Operators that only move or compare values, so they work on integers as on reals.
 
-use super::pairs::{Linear, Pairs};
-use super::{Folded, Outputs};
+use super::pairs::{QdqPairs, QuantizedValue};
+use super::{IntegerNode, IntegerOutputs};
 use crate::graph::Names;
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// An operator that works on any type, where what goes in and comes out has one scale.
-pub(super) fn direct(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Folded> {
-    if !moves(node, opset) {
+/// Converts an operator that works on any type, if input and outputs have one scale.
+pub(super) fn in_place_operator(
+    node: &NodeProto,
+    opset: i64,
+    pairs: &QdqPairs,
+) -> Option<IntegerNode> {
+    if !works_on_integers(node, opset) {
         return None;
     }
     let input = pairs.bytes(node.input_at(0)?)?;
@@ -16,32 +20,37 @@ pub(super) fn direct(node: &NodeProto, opset: i64, pairs: &Pairs) -> Option<Fold
     let mut read = outputs.iter().filter(|name| !pairs.is_unread(name));
     let shares = |name: &String| {
         let output = pairs.quantized(name);
-        output.is_some_and(|output| pairs.is_same(&input, &output))
+        output.is_some_and(|output| pairs.is_same_grid(&input, &output))
     };
     if outputs.is_empty() || !read.clone().all(shares) || read.next().is_none() {
         return None;
     }
-    Some(in_place(
+    Some(reading_integers(
         node,
         &input,
-        if all { Outputs::All } else { Outputs::First },
+        if all {
+            IntegerOutputs::All
+        } else {
+            IntegerOutputs::First
+        },
     ))
 }
 
-/// Pad, with the padding as an integer of the input's scale: zero is the zero point there.
-pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<Folded> {
+/// Converts Pad: the padding value is quantized with the input's scale, and zero becomes the zero
+/// point.
+pub(super) fn pad(node: &NodeProto, pairs: &QdqPairs, names: &mut Names) -> Option<IntegerNode> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let output = pairs.quantized(node.output.first()?)?;
-    if !pairs.is_same(&input, &output) {
+    if !pairs.is_same_grid(&input, &output) {
         return None;
     }
-    let mut folded = in_place(node, &input, Outputs::First);
+    let mut converted = reading_integers(node, &input, IntegerOutputs::First);
     if node.text("mode").unwrap_or("constant") != "constant" {
-        // Another mode reads no padding value, but one of a float type is an error.
-        if let Some(unread) = folded.node.input.get_mut(2) {
+        // Other modes ignore the padding value, but one of float type is an error.
+        if let Some(unread) = converted.node.input.get_mut(2) {
             unread.clear();
         }
-        return Some(folded);
+        return Some(converted);
     }
     let integer = match node.input_at(2) {
         None => *pairs.zero_points(&input)?.first()?,
@@ -59,24 +68,26 @@ pub(super) fn pad(node: &NodeProto, pairs: &Pairs, names: &mut Names) -> Option<
     let name = names.fresh(&format!("{}_padding", node.output[0]));
     let bytes = vec![integer as u8];
     let constant = TensorProto::from_raw(&name, input.element, &[], bytes.into());
-    folded.constants.push(constant);
-    let inputs = &mut folded.node.input;
+    converted.constants.push(constant);
+    let inputs = &mut converted.node.input;
     inputs.resize(inputs.len().max(3), String::new());
     inputs[2] = name;
-    Some(folded)
+    Some(converted)
 }
 
-/// ArgMax: a larger integer stands for a larger real, and the same for the same.
-pub(super) fn largest(node: &NodeProto, pairs: &Pairs) -> Option<Folded> {
+/// Converts ArgMax. A positive scale keeps the order of values, and ties.
+pub(super) fn arg_max(node: &NodeProto, pairs: &QdqPairs) -> Option<IntegerNode> {
     let input = pairs.bytes(node.input_at(0)?)?;
     let rises = pairs.scales(&input)?[0] > 0.0;
-    rises.then(|| in_place(node, &input, Outputs::None))
+    rises.then(|| reading_integers(node, &input, IntegerOutputs::None))
 }
 
-/// Whether the operator takes 8-bit integers in this version, in ONNX and in ONNX Runtime, and does with
-/// them what it does with reals. Interpolating is not moving: ONNX Runtime's Resize cuts what it computes
-/// off to an integer (for u8, half a step too low on average) and has no cubic form.
-fn moves(node: &NodeProto, opset: i64) -> bool {
+/// True if ONNX and ONNX Runtime define the operator for 8-bit integers in this opset, with
+/// unchanged meaning.
+///
+/// Interpolation doesn't qualify. ONNX Runtime's Resize truncates to an integer, so u8 is half a
+/// step too low on average, and it has no cubic mode.
+fn works_on_integers(node: &NodeProto, opset: i64) -> bool {
     match node.operator().as_str() {
         "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice" | "Split"
         | "Gather" | "GatherElements" => true,
@@ -85,7 +96,7 @@ fn moves(node: &NodeProto, opset: i64) -> bool {
         "Resize" => {
             let nearest = node.text("mode").unwrap_or("nearest") == "nearest";
             let fills = node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
-            // At 11 and 12, ONNX Runtime knows the operator only with a float region of interest.
+            // In opsets 11 and 12, ONNX Runtime requires a float region of interest.
             let known = opset == 10 || opset >= 13;
             nearest && !fills && known
         }
@@ -93,11 +104,15 @@ fn moves(node: &NodeProto, opset: i64) -> bool {
     }
 }
 
-/// The node itself, reading the integers.
-fn in_place(node: &NodeProto, input: &Linear, outputs: Outputs) -> Folded {
+/// Copies a node so that it reads the integers.
+fn reading_integers(
+    node: &NodeProto,
+    input: &QuantizedValue,
+    outputs: IntegerOutputs,
+) -> IntegerNode {
     let mut node = node.clone();
     node.input[0].clone_from(&input.integers);
-    Folded {
+    IntegerNode {
         node,
         outputs,
         constants: Vec::new(),

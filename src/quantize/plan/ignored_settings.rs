@@ -1,22 +1,26 @@
-//! What the settings say of a tensor that can't be done, with the reason.
+//! Notes about settings of a tensor that have no effect, with the reason.
 
-use super::{Form, Plan, RangeSource};
+use super::{Plan, RangeSource, TensorRole};
 use crate::calibrate::Method;
 use crate::graph::Model;
 use crate::quantize::settings::{Settings, TensorSettings};
 
 impl Plan {
-    /// A sentence for each tensor of which the settings say something that has no effect. No error, as the same settings
-    /// serve many models, and other settings may quantize what these leave.
-    pub(in crate::quantize) fn unheeded(&self, model: &Model, settings: &Settings) -> Vec<String> {
+    /// Returns a note for each tensor with settings that have no effect. These are no errors,
+    /// because the same settings serve many models.
+    pub(in crate::quantize) fn ignored_settings(
+        &self,
+        model: &Model,
+        settings: &Settings,
+    ) -> Vec<String> {
         let tensors = settings.tensors.iter();
         tensors
-            .filter_map(|(name, said)| self.reason_against(model, name, said))
+            .filter_map(|(name, wanted)| self.no_effect(model, name, wanted))
             .collect()
     }
 
-    fn reason_against(&self, model: &Model, name: &str, said: &TensorSettings) -> Option<String> {
-        if *said == TensorSettings::default() {
+    fn no_effect(&self, model: &Model, name: &str, wanted: &TensorSettings) -> Option<String> {
+        if *wanted == TensorSettings::default() {
             return None;
         }
         let nothing = |reason: String| {
@@ -24,7 +28,7 @@ impl Plan {
                 "what the settings say of the tensor `{name}` had no effect: {reason}"
             ))
         };
-        if let Some(output) = self.last_name(name) {
+        if let Some(output) = self.folded_name(name) {
             return nothing(format!(
                 "the Relu or Clip behind it is folded into what makes it; say it of `{output}`"
             ));
@@ -40,16 +44,16 @@ impl Plan {
         };
         let constant = model.graph.initializers.contains(name);
         let of_method = || match (form, self.ranges.get(name)) {
-            (Form::Weight(_), _) if said.method == Some(Method::Mse) => None,
+            (TensorRole::Weight(_), _) if wanted.method == Some(Method::Mse) => None,
             _ if constant => Some(
                 "a constant reaches as far as its numbers do, and a weight by `mse` less"
                     .to_string(),
             ),
-            (Form::Shared(_), _) => {
-                let source = self.sources.get(name).map_or(name, String::as_str);
+            (TensorRole::Shared(_), _) => {
+                let source = self.scale_owners.get(name).map_or(name, String::as_str);
                 Some(format!("it shares the scale of `{source}`"))
             }
-            _ if said.range.is_some() || said.scale.is_some() => {
+            _ if wanted.range.is_some() || wanted.scale.is_some() => {
                 Some("its range is given with it".into())
             }
             (_, Some(RangeSource::Fixed(min, max))) => {
@@ -57,9 +61,9 @@ impl Plan {
             }
             _ => None,
         };
-        let method = said.method.and_then(|_| Some(("method", of_method()?)));
-        let weight = matches!(form, Form::Weight(_));
-        let one_scale = said.per_channel.filter(|_| !weight).map(|_| {
+        let method = wanted.method.and_then(|_| Some(("method", of_method()?)));
+        let weight = matches!(form, TensorRole::Weight(_));
+        let one_scale = wanted.per_channel.filter(|_| !weight).map(|_| {
             (
                 "per_channel",
                 "only a weight has a scale for each channel".into(),

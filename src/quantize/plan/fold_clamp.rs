@@ -1,4 +1,4 @@
-//! Relu and Clip: folded into what comes before them where that changes nothing.
+//! Folds Relu and Clip into the node before them where the integers clip in their place.
 
 use std::collections::HashMap;
 
@@ -8,69 +8,71 @@ use crate::calibrate::Range;
 use crate::graph::Graph;
 use crate::onnx::schema::NodeProto;
 
-/// A node that is folded into what comes before it.
+/// A Relu or Clip that is folded into the node before it.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::quantize) struct Folded {
+pub(in crate::quantize) struct FoldedClamp {
     node: usize,
-    /// What it had made.
+    /// The output of the folded node.
     pub(in crate::quantize) output: String,
-    /// Where it, and what was folded before it, had cut off.
-    bounds: Bounds,
+    /// The bounds of the folded node, narrowed by those folded before it.
+    bounds: ClampBounds,
 }
 
-/// What a folded node had read, and the node, by what it had made.
-fn folded_into<'a>(
-    renamed: &'a HashMap<String, Folded>,
+/// Finds a folded node by its output; returns its input and the node.
+fn folded_with_output<'a>(
+    renamed: &'a HashMap<String, FoldedClamp>,
     output: &str,
-) -> Option<(&'a String, &'a Folded)> {
+) -> Option<(&'a String, &'a FoldedClamp)> {
     renamed.iter().find(|(_, folded)| folded.output == output)
 }
 
-/// What a folded node would cut off to: from zero or below to zero or above.
+/// The interval that a Relu or Clip clips to; it contains zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Bounds {
+struct ClampBounds {
     low: f32,
     high: f32,
 }
 
-impl Bounds {
-    /// Whether integers of any scale end there.
+impl ClampBounds {
+    /// True if the integers of any scale can end exactly at these bounds.
     fn is_exact(self) -> bool {
         let is = |bound: f32| bound == 0.0 || bound.is_infinite();
         is(self.low) && is(self.high)
     }
 
-    fn within(self, other: Bounds) -> Bounds {
-        Bounds {
+    fn within(self, other: ClampBounds) -> ClampBounds {
+        ClampBounds {
             low: self.low.max(other.low),
             high: self.high.min(other.high),
         }
     }
 
-    /// The range as far as it lies within.
-    fn cut(self, range: Range) -> Range {
+    /// Clips a range to the bounds.
+    fn clip(self, range: Range) -> Range {
         Range::new(range.min.max(self.low), range.max.min(self.high))
     }
 }
 
 impl Plan {
-    /// Where a chain of folded nodes ends that begins with a value: the name that what makes it has now.
-    pub(in crate::quantize) fn last_name(&self, value: &str) -> Option<&String> {
+    /// The name that a value takes when the nodes folded behind it are removed.
+    pub(in crate::quantize) fn folded_name(&self, value: &str) -> Option<&String> {
         let next = |name: &str| self.renamed.get(name).map(|folded| &folded.output);
-        // As many steps as there are folded nodes end any chain that ends at all.
+        // The limit ends the walk if the chain has a cycle.
         std::iter::successors(next(value), |name| next(name))
             .take(self.renamed.len())
             .last()
     }
 
-    /// A range of a value as far as folded nodes would have let it pass: a method may have looked beyond what was seen.
-    pub(in crate::quantize) fn cut(&self, name: &str, range: Range) -> Range {
-        folded_into(&self.renamed, name).map_or(range, |(_, folded)| folded.bounds.cut(range))
+    /// Clips the range of a value to the bounds of the nodes folded into it. A calibration method
+    /// may extend a range beyond the observed values.
+    pub(in crate::quantize) fn clip(&self, name: &str, range: Range) -> Range {
+        folded_with_output(&self.renamed, name)
+            .map_or(range, |(_, folded)| folded.bounds.clip(range))
     }
 
-    /// Puts back the nodes whose work the integers of a value would have done.
+    /// Restores the nodes folded into a value, because its integers won't clip in their place.
     pub(super) fn unfold(&mut self, mut name: String) {
-        while let Some((input, folded)) = folded_into(&self.renamed, &name) {
+        while let Some((input, folded)) = folded_with_output(&self.renamed, &name) {
             self.removed.remove(&folded.node);
             name = input.clone();
             self.renamed.remove(&name);
@@ -79,31 +81,33 @@ impl Plan {
 }
 
 impl Planner<'_> {
-    /// Lets what comes before a Relu or Clip make its output: with integers from zero up, or whose range
-    /// ends where the clip does, there is nothing left for it to do.
+    /// Folds a Relu or Clip into the node before it, which then makes the output. This is exact
+    /// where the integers start at zero, or where the range ends at the bound of the Clip.
     pub(super) fn fold_clamp(&mut self, index: usize, input: &str, output: &str) -> bool {
-        let (Some(mut makers), Some(bounds)) = (self.makers(input), self.bounds(index)) else {
+        let (Some(mut producers), Some(bounds)) = (self.producers(input), self.bounds(index))
+        else {
             return false;
         };
-        makers.push(index);
+        producers.push(index);
         let alone = self.uses.consumers(input).len() == 1;
-        let made = self.layers.tensor(output, &self.activations_of(&makers));
-        // A scale that somebody chose may reach beyond the bounds, a power of two beyond all but zero.
-        let exact = bounds.is_exact() || !made.power_of_two.is_asked();
-        if made.is_symmetric(false)
-            || made.is_chosen()
+        let represented = self.layers.tensor(output, &self.activations_of(&producers));
+        // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
+        // except zero.
+        let exact = bounds.is_exact() || !represented.power_of_two.is_asked();
+        if represented.is_symmetric(false)
+            || represented.is_chosen()
             || !exact
             || !alone
             || self.uses.is_output(input)
-            // A subgraph reads reals, which no integers have cut off.
+            // A subgraph reads the float value, which no integers have clipped.
             || self.uses.is_captured(output)
             || self.nodes[index].float_output
             || !self.is_float(output)
         {
             return false;
         }
-        let before = folded_into(&self.renamed, input);
-        let folded = Folded {
+        let before = folded_with_output(&self.renamed, input);
+        let folded = FoldedClamp {
             node: index,
             output: output.to_string(),
             bounds: before.map_or(bounds, |(_, before)| before.bounds.within(bounds)),
@@ -115,17 +119,19 @@ impl Planner<'_> {
         true
     }
 
-    /// What a Relu or Clip cuts off to, where it is known to let zero pass. The integers always reach down or up to zero, so
-    /// they can't stand for a Clip to [1, 6] or to bounds that come with the data. (ONNX Runtime folds
-    /// these too, and then the model gives values outside the bounds.)
-    fn bounds(&self, index: usize) -> Option<Bounds> {
+    /// The bounds of a Relu or Clip if they are constant and contain zero.
+    ///
+    /// Integers always represent zero, so they can't replace a Clip to [1, 6] or one with computed
+    /// bounds. (ONNX Runtime folds these too; its quantized model then gives values outside the
+    /// bounds.)
+    fn bounds(&self, index: usize) -> Option<ClampBounds> {
         let graph = &self.model.graph;
         let (low, high) = clamp_bounds(graph, &graph.nodes[index])?;
-        (low <= 0.0 && high >= 0.0).then_some(Bounds { low, high })
+        (low <= 0.0 && high >= 0.0).then_some(ClampBounds { low, high })
     }
 }
 
-/// What a Relu or Clip cuts off to, where that is known.
+/// The bounds of a Relu or Clip; `None` for other nodes and for bounds that are not constant.
 pub(crate) fn clamp_bounds(graph: &Graph, node: &NodeProto) -> Option<(f32, f32)> {
     let bound = |slot, open: f32| match node.input_at(slot) {
         None => Some(open),
@@ -190,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_range_reaches_beyond_a_clip_that_is_folded() {
-        let found = |settings: &Settings| {
+        let fold = |settings: &Settings| {
             let mut plan = Plan::new(&model(), settings).unwrap();
             let mut seen = Observation::new();
             seen.observe(&[0.0, 0.5, 1.0]);
@@ -202,11 +208,11 @@ mod tests {
             (plan.removed.len(), plan.representations["b"].range)
         };
         let folded = (1, Some(Range::new(0.0, 0.75)));
-        assert_eq!(found(&Settings::default()), folded);
-        // A scale that is a power of two reaches far beyond.
+        assert_eq!(fold(&Settings::default()), folded);
+        // A power-of-two scale represents values far beyond the bound.
         let mut rounded = Settings::default();
         rounded.activations.power_of_two = Some(PowerOfTwo::Covering);
         let kept = (0, Some(Range::new(0.0, 255.0 / 128.0)));
-        assert_eq!(found(&rounded), kept);
+        assert_eq!(fold(&rounded), kept);
     }
 }
