@@ -116,9 +116,10 @@ pub(super) fn load(
             });
         } else if let Some(native) = node.op_as::<NativeOperator>() {
             let nodes = tract_graph.graph.iter().flat_map(|graph| &graph.node);
-            let mut said = nodes.filter(|said| said.name.as_deref() == Some(&node.name));
+            let mut original =
+                nodes.filter(|original| original.name.as_deref() == Some(&node.name));
             let mut native = native.clone();
-            native.node = Arc::new(said.next().cloned().unwrap_or_default());
+            native.node = Arc::new(original.next().cloned().unwrap_or_default());
             node.op = Box::new(native);
         }
     }

@@ -246,8 +246,8 @@ fn kernel(node: &TypedNode) -> String {
     // Only matrix products choose among kernels; their description contains the kernel.
     match node.op.info() {
         Ok(lines) if is_product(node) => {
-            let told = lines.iter().find_map(|line| kernel_name(line));
-            told.map_or(name.clone(), |kernel| format!("{name} {kernel}"))
+            let kernel_word = lines.iter().find_map(|line| kernel_name(line));
+            kernel_word.map_or(name.clone(), |kernel| format!("{name} {kernel}"))
         }
         _ => name,
     }

@@ -63,8 +63,8 @@ impl LoopNode {
         let values = self.carried.iter();
         let values = values.map(|name| label.input(live, name).cloned());
         let mut values = values.collect::<Result<Vec<Tensor>, _>>()?;
-        let kept = &self.body.outputs[1 + values.len()..];
-        let mut stacks = vec![Vec::new(); kept.len()];
+        let collected = &self.body.outputs[1 + values.len()..];
+        let mut stacks = vec![Vec::new(); collected.len()];
         let mut condition = self.scalar(1, Values::Bool(vec![going]));
         let mut iteration = 0;
         while going && iteration < most {
@@ -86,7 +86,7 @@ impl LoopNode {
             }
             iteration += 1;
         }
-        for (stack, port) in stacks.iter().zip(kept) {
+        for (stack, port) in stacks.iter().zip(collected) {
             values.push(stacked(label, stack, 0, port)?);
         }
         Ok(values)

@@ -273,7 +273,7 @@ fn an_affine_grid_tells_where_each_pixel_comes_from() {
 }
 
 #[test]
-fn what_runs_backwards_only_begins_at_the_end() {
+fn reverse_recurrence_starts_at_the_end() {
     // From the end to the front: tanh of the input plus half the previous state.
     let weights = [Floats(&[1, 1, 1], &[1.0]), Floats(&[1, 1, 1], &[0.5])];
     let node = text("RNN", "direction", "reverse").with(AttributeProto::int("hidden_size", 1));
@@ -287,7 +287,7 @@ fn what_runs_backwards_only_begins_at_the_end() {
 }
 
 #[test]
-fn what_a_recurrent_operator_does_otherwise_is_refused_by_name() {
+fn unsupported_recurrences_are_rejected_by_name() {
     let activations = |told: &str| AttributeProto {
         name: Some("activations".into()),
         r#type: Some(AttributeType::Strings as i32),
@@ -330,7 +330,7 @@ fn an_operator_of_another_domain_is_not_taken_for_onnxs() {
 
 /// An index outside the depth is valid and marks nothing.
 #[test]
-fn one_hot_marks_the_places_there_are() {
+fn one_hot_ignores_indices_out_of_range() {
     let beside = [Integers(&[3]), Floats(&[2], &[5.0, 7.0])];
     let rows = [7., 5., 5., 5., 5., 7., 5., 5., 5., 5., 5., 5.];
     let (shape, values) = run_node(node("OneHot"), &[4], &[0., -1., 3., -4.], &beside);
@@ -365,7 +365,7 @@ fn softplus_of_a_large_number_is_that_number() {
 }
 
 #[test]
-fn what_is_filled_without_a_value_is_float32() {
+fn constant_of_shape_defaults_to_float32() {
     let mut model = model(node("Shape"), &[2, 2], &[]);
     let filled = NodeProto::new("ConstantOfShape", "zeros", &["y"], &["zeros"]);
     let product = NodeProto::new("MatMul", "product", &["x", "zeros"], &["product"]);

@@ -196,12 +196,12 @@ impl<'a> Partitioner<'a> {
         let watched = self.watched[part].iter().map(|(_, one)| *one);
         let watched = watched.filter(|one| is_inside(one, &made)).flat_map(all_of);
         let read = nodes.iter().flat_map(|&place| &self.node(place).input);
-        let given: BTreeSet<&String> = read
+        let names: BTreeSet<&String> = read
             .chain(watched)
             .filter(|name| !name.is_empty() && !made.contains(name.as_str()))
             .filter(|name| !self.model.graph.initializers.contains(name))
             .collect();
-        given.into_iter().cloned().collect()
+        names.into_iter().cloned().collect()
     }
 
     /// The inputs of a node that holds graphs, and the values that these capture. Constants are
@@ -254,8 +254,8 @@ impl<'a> Partitioner<'a> {
         }
         let shape_values = cut_points::shape_values(nodes.iter().map(|&place| self.node(place)));
         let inputs = self.inputs[part].iter();
-        let told = inputs.filter(|name| shape_values.contains(name.as_str()));
-        Some(told.cloned().collect())
+        let shape_inputs = inputs.filter(|name| shape_values.contains(name.as_str()));
+        Some(shape_inputs.cloned().collect())
     }
 
     fn part(&self, part: usize, mode: ExecutionMode) -> Result<GraphPart, EngineError> {

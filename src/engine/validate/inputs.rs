@@ -131,9 +131,14 @@ impl NodeValidator<'_> {
             return refuse("its divisor", 0, "not 0");
         }
         for (_, most) in MAX_INPUTS.into_iter().filter(|(of, _)| *of == operator) {
-            let given = self.node.input.len();
+            let count_of_inputs = self.node.input.len();
             let expected = format!("{most} at most");
-            ensure(given <= most, "the number of its inputs", given, expected)?;
+            ensure(
+                count_of_inputs <= most,
+                "the number of its inputs",
+                count_of_inputs,
+                expected,
+            )?;
         }
         self.lookups(operator)
     }
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_an_input_now_is_no_attribute() {
+    fn attributes_that_became_inputs_are_rejected() {
         for (operator, name) in [
             ("ReduceMean", "axes"),
             ("Squeeze", "axes"),

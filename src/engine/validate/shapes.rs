@@ -40,14 +40,16 @@ impl NodeValidator<'_> {
     pub(super) fn shapes(&self, operator: &str) -> Validation {
         match operator {
             "Expand" => {
-                let told = self.input(1).and_then(Known::all_integers);
-                let Some((own, told)) = self.shape(0).zip(told) else {
+                let requested = self.input(1).and_then(Known::all_integers);
+                let Some((own, requested)) = self.shape(0).zip(requested) else {
                     return Ok(());
                 };
-                let told = told.iter().map(|&size| Dim::Known(size.max(0) as usize));
+                let requested = requested
+                    .iter()
+                    .map(|&size| Dim::Known(size.max(0) as usize));
                 broadcast(
                     "the shape of its input and the requested one",
-                    &[own, &told.collect::<Vec<_>>()],
+                    &[own, &requested.collect::<Vec<_>>()],
                 )
             }
             // Before opset 7, `axis` gives the position of the second input's first axis.
@@ -160,40 +162,47 @@ impl NodeValidator<'_> {
     }
 
     fn reshape(&self) -> Validation {
-        let told = match self.node.ints("shape") {
+        let requested = match self.node.ints("shape") {
             Some(shape) => Some(shape.to_vec()),
             None => self.input(1).and_then(Known::all_integers),
         };
-        let Some(told) = told else { return Ok(()) };
-        let sound = told.iter().all(|&size| size >= -1)
-            && told.iter().filter(|&&size| size == -1).count() <= 1;
+        let Some(requested) = requested else {
+            return Ok(());
+        };
+        let sound = requested.iter().all(|&size| size >= -1)
+            && requested.iter().filter(|&&size| size == -1).count() <= 1;
         let expected = "sizes of at least 0, with -1 at most once";
-        ensure(sound, "its requested shape", &told, expected)?;
+        ensure(sound, "its requested shape", &requested, expected)?;
         let Some(own) = self.shape(0) else {
             return Ok(());
         };
         let keeps = self.node.int("allowzero").unwrap_or(0) == 0;
-        let zeros = told.iter().enumerate().filter(|&(_, &size)| size == 0);
+        let zeros = requested.iter().enumerate().filter(|&(_, &size)| size == 0);
         if keeps && zeros.clone().any(|(axis, _)| axis >= own.len()) {
             let expected = format!("without a 0 beyond the {} axes of its input", own.len());
-            return refuse("its requested shape", &told, expected);
+            return refuse("its requested shape", &requested, expected);
         }
         let Some(sizes) = self.input(0).and_then(Known::sizes) else {
             return Ok(());
         };
-        let kept = |(axis, &size): (usize, &i64)| match size {
+        let resolved = |(axis, &size): (usize, &i64)| match size {
             0 if keeps => sizes[axis],
             _ => size.max(0) as usize,
         };
-        let places = told.iter().enumerate();
-        let given: Vec<usize> = places.filter(|&(_, &size)| size != -1).map(kept).collect();
-        let (all, given) = (count(&sizes), count(&given));
-        let fits = match told.contains(&-1) {
-            true => given > 0 && all.is_multiple_of(given) || all == 0 && given == 0,
-            false => all == given,
+        let places = requested.iter().enumerate();
+        let known_sizes: Vec<usize> = places
+            .filter(|&(_, &size)| size != -1)
+            .map(resolved)
+            .collect();
+        let (all, known_sizes) = (count(&sizes), count(&known_sizes));
+        let fits = match requested.contains(&-1) {
+            true => {
+                known_sizes > 0 && all.is_multiple_of(known_sizes) || all == 0 && known_sizes == 0
+            }
+            false => all == known_sizes,
         };
         let expected = format!("a shape for the {all} elements of its input of shape {sizes:?}");
-        ensure(fits, "its requested shape", &told, expected)
+        ensure(fits, "its requested shape", &requested, expected)
     }
 
     /// Fails if an input doesn't have one element per channel.
@@ -266,7 +275,7 @@ mod tests {
     use crate::engine::validate::tests::{PICTURE, int, ints, node, refused, taken};
 
     #[test]
-    fn operands_are_spread_over_each_other_or_refused_with_their_shapes() {
+    fn operands_that_do_not_broadcast_are_rejected() {
         let five = [0.0; 5];
         for operator in ["Add", "Max", "Where", "PRelu", "Equal"] {
             let twice = [Floats(&[5], &five), Floats(&[5], &five)];
@@ -298,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_joined_shaped_or_normalized_fits() {
+    fn concat_reshape_and_normalization_check_shapes() {
         let concat = || int("Concat", "axis", 1);
         refused(concat(), PICTURE, &[Floats(&[1, 2, 6, 5], &[0.0; 60])]);
         refused(concat(), PICTURE, &[Floats(&[6], &[0.0; 6])]);

@@ -219,7 +219,7 @@ fn sizes_that_are_given_are_sizes() {
 }
 
 #[test]
-fn what_cuts_pads_or_parts_fits_what_there_is() {
+fn slices_pads_and_splits_fit_their_input() {
     for (mode, pads) in [
         ("constant", &[0, 0, -4, 0, 0, 0, -4, 0][..]),
         ("constant", &[0, 0, 1 << 62, 0, 0, 0, 1 << 62, 0]),
@@ -300,7 +300,7 @@ fn a_picture_is_brought_to_a_size_that_is_one() {
 }
 
 #[test]
-fn nothing_is_pooled_of_nothing() {
+fn pooling_an_empty_input_is_rejected() {
     let pool = ints("MaxPool", &[("kernel_shape", &[3, 3]), ("pads", &[1; 4])]);
     for (shape, fits) in [([1, 4, 0, 6], false), ([0, 4, 6, 6], true)] {
         let pool = model(pool.clone(), &shape, &[]);

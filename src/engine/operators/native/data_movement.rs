@@ -29,7 +29,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
         "its lengths {lengths:?} do not fit {sequences} sequences of at most {steps} steps"
     );
     let each = count(&shape[2..]) * input.datum_type().size_of();
-    let given = input.try_as_plain_ram()?.as_bytes();
+    let source = input.try_as_plain_ram()?.as_bytes();
     let place = |step: usize, sequence: usize| {
         each * match time {
             0 => step * sequences + sequence,
@@ -43,7 +43,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
                 false => step,
             };
             let from = place(from, sequence);
-            made[place(step, sequence)..][..each].copy_from_slice(&given[from..][..each]);
+            made[place(step, sequence)..][..each].copy_from_slice(&source[from..][..each]);
         }
     }
     Ok(())
@@ -53,7 +53,7 @@ pub(super) fn reverse(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
 pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let (shape, each) = (input.shape(), input.datum_type().size_of());
-    let given = input.try_as_plain_ram()?.as_bytes();
+    let source = input.try_as_plain_ram()?.as_bytes();
     for (place, made) in made.chunks_exact_mut(each).enumerate() {
         let (mut rest, mut step, mut from) = (place, 1, Some(0));
         for (&size, &sizes) in shape.iter().zip(call.output_shape).rev() {
@@ -64,7 +64,7 @@ pub(super) fn centre(call: &NativeCall, made: &mut [u8]) -> TractResult<()> {
             rest /= sizes;
         }
         if let Some(from) = from {
-            made.copy_from_slice(&given[from * each..][..each]);
+            made.copy_from_slice(&source[from * each..][..each]);
         }
     }
     Ok(())
