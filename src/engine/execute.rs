@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan;
 
-use super::integer::operator::Integers;
+use super::integer::operator::RegionOperator;
 use super::observe::Observe;
 use super::panics::caught;
 use super::run::{Engine, StepClock};
@@ -89,7 +89,7 @@ impl Engine {
         let plan = self.plan(&inputs)?;
         if !plan.steps.is_empty() {
             let values = |tensor: &Tensor| tensor.shape().iter().product::<usize>();
-            integer::call_ahead(inputs.iter().map(values).sum());
+            integer::wake_ahead(inputs.iter().map(values).sum());
         }
         let places = match timing {
             Some(_) => steps::places(&plan.run, plan.regions()),
@@ -119,7 +119,8 @@ impl Engine {
                             let slices = slices.collect::<TractResult<TVec<_>>>()?;
                             see(observer.slot, &slices, inputs[0].shape());
                         }
-                        if let (Some(region), Some(clock)) = (node.op_as::<Integers>(), &mut clock)
+                        if let (Some(region), Some(clock)) =
+                            (node.op_as::<RegionOperator>(), &mut clock)
                             && let Some(steps) = plan.steps.get(region.place)
                         {
                             let mut clock = |step: usize| clock(steps[step]);
@@ -130,7 +131,7 @@ impl Engine {
                         let (Some(&step), Some(timing)) = (step, &mut timing) else {
                             return plan::eval(context, op_state, node, inputs);
                         };
-                        if let Some(region) = node.op_as::<Integers>() {
+                        if let Some(region) = node.op_as::<RegionOperator>() {
                             return timed(region, &inputs, step, *timing);
                         }
                         timing.begin(step);
@@ -153,7 +154,7 @@ impl Engine {
 
 /// Runs a region whose first step has index `first`.
 fn timed(
-    region: &Integers,
+    region: &RegionOperator,
     inputs: &[TValue],
     first: usize,
     timing: &mut dyn Timing,

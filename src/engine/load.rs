@@ -17,9 +17,9 @@ use tract_onnx::tract_hir::internal::{DatumType, IntoArcTensor, TDim, Tensor, Tr
 use tract_onnx::tract_hir::ops::konst::Const;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
-use super::integer::blocks::{self, Product};
-use super::integer::operator::{self, Integers};
-use super::integer::{Beside, linear};
+use super::integer::matmul_nbits::{self, BlockProduct};
+use super::integer::operator::{self, RegionOperator};
+use super::integer::{GraphData, quantize_linear};
 use super::operators::NativeOperator;
 use super::weights::{self, SharedWeight};
 use super::{
@@ -66,7 +66,7 @@ pub(super) fn load(
     model: &Model,
     watched: &[Watched],
     weights: WeightMode,
-    beside: &Beside,
+    beside: &GraphData,
     inputs: Option<&[tensor::Tensor]>,
 ) -> Result<Loaded, EngineError> {
     let plan_error = |error| EngineError::Plan {
@@ -88,29 +88,31 @@ pub(super) fn load(
     let mut onnx = tract_onnx::onnx().with_ignore_value_info(true);
     onnx.op_register.insert(observe::OPERATOR, observe::build);
     onnx.op_register.insert(operator::OPERATOR, operator::build);
-    onnx.op_register.insert(blocks::OPERATOR, blocks::build);
-    operators::register(&mut onnx, weights == WeightMode::Types);
-    onnx.op_register.insert("QuantizeLinear", linear::quantize);
     onnx.op_register
-        .insert("DequantizeLinear", linear::dequantize);
+        .insert(matmul_nbits::OPERATOR, matmul_nbits::build);
+    operators::register(&mut onnx, weights == WeightMode::Types);
+    onnx.op_register
+        .insert("QuantizeLinear", quantize_linear::quantize);
+    onnx.op_register
+        .insert("DequantizeLinear", quantize_linear::dequantize);
     let parsed = onnx.parse(&decoded, None).map_err(plan_error)?;
     let mut tract = parsed.model;
     reject_unknown(&tract)?;
     for node in &mut tract.nodes {
-        if let Some(region) = node.op_as::<Integers>() {
+        if let Some(region) = node.op_as::<RegionOperator>() {
             let (place, program) = (region.place, beside.programs.get(region.place).cloned());
             let unread = node
                 .outputs
                 .iter()
                 .map(|output| output.successors.is_empty());
-            node.op = Box::new(Integers {
+            node.op = Box::new(RegionOperator {
                 place,
                 program,
-                leaving: unread.collect(),
+                unread_outputs: unread.collect(),
             });
-        } else if let Some(product) = node.op_as::<Product>() {
+        } else if let Some(product) = node.op_as::<BlockProduct>() {
             let weights = beside.blocks.get(product.place).cloned();
-            node.op = Box::new(Product {
+            node.op = Box::new(BlockProduct {
                 weights,
                 ..product.clone()
             });

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::plan::SimplePlan;
 
 use super::cost_estimate::{self, CostEstimate};
 use super::inference::SizeMismatch;
-use super::integer::{self, Beside, FusedNode, Scope};
+use super::integer::{self, FusedNode, GraphData, Scope};
 use super::load::{WeightMode, load};
 use super::panics::caught;
 use super::run::Engine;
@@ -94,16 +94,16 @@ impl Engine {
                 self.make_run(&model, inputs, &beside)
             }
             false => self.make_run(
-                &integer::written_out(&self.model),
+                &integer::decomposed(&self.model),
                 inputs,
-                &Beside::default(),
+                &GraphData::default(),
             ),
         };
         let scope = match self.integers {
             true => Scope::Integers,
             false => Scope::Defined,
         };
-        if !self.integers && !integer::has_defined(&self.model) {
+        if !self.integers && !integer::has_integer_operators(&self.model) {
             let run = in_float()?;
             return Ok(ExecutionPlan {
                 run,
@@ -112,7 +112,7 @@ impl Engine {
             });
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
+            let run = self.make_run(&fused.model, inputs, &fused.data)?;
             Ok(ExecutionPlan {
                 run,
                 fused: fused.nodes,
@@ -124,7 +124,7 @@ impl Engine {
             let run = in_float()?;
             Ok(ExecutionPlan {
                 run,
-                fused: integer::unfused(&self.model, &error.to_string()),
+                fused: integer::all_float(&self.model, &error.to_string()),
                 steps: Vec::new(),
             })
         })
@@ -134,7 +134,7 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        beside: &Beside,
+        beside: &GraphData,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
         let values = WeightMode::Values {
             kernels: self.kernels,

@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ops::source::TypedSource;
 use super::attribution;
 use super::float::FloatConvolution;
 use super::integer::FusedNode;
-use super::integer::operator::Integers;
+use super::integer::operator::RegionOperator;
 use super::observe::Observe;
 use super::types::element_type;
 use super::weights::SharedWeight;
@@ -143,7 +143,7 @@ pub(super) struct RegionSteps<'a> {
 impl RegionSteps<'_> {
     /// The steps of a region, if the node is one.
     pub(super) fn steps_of(&self, node: &TypedNode) -> Option<&[usize]> {
-        let region = node.op_as::<Integers>()?;
+        let region = node.op_as::<RegionOperator>()?;
         self.steps.get(region.place).map(Vec::as_slice)
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tract_onnx::tract_hir::infer::{Factoid, InferenceFact};
 use tract_onnx::tract_hir::internal::{DatumType, TDim};
 
-use super::integer::{self, Beside};
+use super::integer::{self, GraphData};
 use super::load::{Loaded, WeightMode, load};
 use super::panics::caught;
 use super::{EngineError, inference};
@@ -16,13 +16,13 @@ use crate::tensor::Tensor;
 /// Returns the type of every value whose element type is known. Declared types of inner values are
 /// ignored, because exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
         collect(load(
             &model,
             &[],
             WeightMode::Types,
-            &Beside::default(),
+            &GraphData::default(),
             None,
         )?)
     })
@@ -33,9 +33,9 @@ pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
 ) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    let model = integer::written_out(model);
+    let model = integer::decomposed(model);
     caught(|| {
-        let beside = Beside::default();
+        let beside = GraphData::default();
         collect(load(&model, &[], WeightMode::Types, &beside, Some(inputs))?)
     })
 }

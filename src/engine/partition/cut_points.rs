@@ -52,7 +52,7 @@ impl CutPoints {
             if control || (is_data_dependent(node) && node.output.iter().any(read)) {
                 ends.insert(place);
             }
-            if control || node.is_settled(&settled) {
+            if control || node.is_shape_determined(&settled) {
                 settled.extend(node.output.iter().map(String::as_str));
             }
         }

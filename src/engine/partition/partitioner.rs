@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::super::control::{ControlNode, ExecutionMode, Submodel, holds_graphs};
-use super::super::integer::few;
+use super::super::integer::sub_byte;
 use super::super::{EngineError, Watched};
 use super::cut_points::{self, CutPoints};
 use super::{ControlEnd, GraphPart, Partition};
@@ -141,8 +141,8 @@ impl<'a> Partitioner<'a> {
                 .any(|name| watched.contains(name.as_str()));
             // Integers below 8 bits can't pass between parts; the reals before their QuantizeLinear
             // do.
-            let pair =
-                node.is("DequantizeLinear") || few::quantized(&self.model.graph, node).is_some();
+            let pair = node.is("DequantizeLinear")
+                || sub_byte::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
                 || (pair && node.input.iter().skip(1).all(is_constant));
             if seen || !again {

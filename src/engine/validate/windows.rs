@@ -157,8 +157,8 @@ impl NodeValidator<'_> {
                 self.shape(0),
                 expected,
             )?;
-            let (before, room) = slide.room(size);
-            let reach = slide.reach();
+            let (before, room) = slide.travel(size);
+            let reach = slide.span();
             // ONNX Runtime pools to an empty output if the window exceeds the input by less than a
             // stride.
             let least = if pools { -slide.stride } else { 0 };
@@ -194,17 +194,20 @@ impl NodeValidator<'_> {
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < MAX_SIZE) else {
                 continue;
             };
-            let (_, made) = slide.made(size, more);
+            let (_, made) = slide.output(size, more);
             match shape.map(|shape| shape[axis]) {
                 None => ensure(
                     made > 0 || size == 0,
                     "pads",
-                    format_args!("larger than its output of {}", slide.spread(size, more)),
+                    format_args!(
+                        "larger than its output of {}",
+                        slide.full_output(size, more)
+                    ),
                     "such that some output remains",
                 )?,
                 // A size larger by a stride would need a larger input.
                 Some(expected) => {
-                    let most = slide.spread(size, more) + slide.stride - 1;
+                    let most = slide.full_output(size, more) + slide.stride - 1;
                     let most_in_words = format!("at most {most} for the size of its input");
                     ensure(expected <= most, "output_shape", expected, most_in_words)?;
                 }
