@@ -55,14 +55,14 @@ fn damaged_models_are_refused_in_words_or_go_the_whole_way_in_time() {
             std::thread::spawn(move || each_elsewhere(share))
         })
         .collect();
-    let mut all = Found::default();
+    let mut all = Outcomes::default();
     for share in shares {
         let found = share.join().unwrap();
         all.whole += found.whole;
         all.refused += found.refused;
         all.wrong.extend(found.wrong);
     }
-    let Found {
+    let Outcomes {
         whole,
         refused,
         wrong,
@@ -91,7 +91,7 @@ fn range(numbers: &str) -> Range<u64> {
 
 /// The results of all models.
 #[derive(Default)]
-struct Found {
+struct Outcomes {
     whole: usize,
     refused: usize,
     /// Models that took too long, panicked or ended their process.
@@ -99,8 +99,8 @@ struct Found {
 }
 
 /// Runs models in a worker process; after one that doesn't end, another process continues.
-fn each_elsewhere(mut numbers: Range<u64>) -> Found {
-    let mut found = Found::default();
+fn each_elsewhere(mut numbers: Range<u64>) -> Outcomes {
+    let mut found = Outcomes::default();
     while !numbers.is_empty() {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["damaged_models", "--nocapture", "--test-threads=1"])

@@ -4,7 +4,7 @@ use octet::onnx::schema::*;
 use prost::Message;
 
 use crate::graphs::Random;
-use crate::sound::Said::{self, Float, Int, Ints, Text};
+use crate::sound::AttributeValue::{self, Float, Int, Ints, Text};
 use crate::sound::{OPERATORS, attribute, port};
 use crate::wiring::rewire;
 
@@ -48,7 +48,7 @@ const NAMES: &[&str] = &[
     "value",
 ];
 
-const SAID: &[Said] = &[
+const SAID: &[AttributeValue] = &[
     Int(0),
     Int(-1),
     Int(1),
@@ -221,7 +221,7 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
     let place = random.below(graph.node.len());
     let tensor = random.below(graph.initializer.len());
     match random.below(36) {
-        0..=3 => said_otherwise(&mut graph.node[place], random),
+        0..=3 => change_attribute(&mut graph.node[place], random),
         4 | 5 => graph.node[place]
             .attribute
             .push(attribute(random.one::<&str>(NAMES), *random.one(SAID))),
@@ -277,7 +277,7 @@ fn damage(graph: &mut GraphProto, random: &mut Random) {
 }
 
 /// Replaces the value of an attribute, in the same type or another.
-fn said_otherwise(node: &mut NodeProto, random: &mut Random) {
+fn change_attribute(node: &mut NodeProto, random: &mut Random) {
     if node.attribute.is_empty() {
         node.domain = Some((*random.one(&["com.microsoft", "ai.onnx", "other"])).into());
         return;

@@ -7,15 +7,15 @@ use crate::graphs::{Random, constant, node};
 
 /// The value of an attribute.
 #[derive(Clone, Copy)]
-pub enum Said {
+pub enum AttributeValue {
     Int(i64),
     Ints(&'static [i64]),
     Float(f32),
     Text(&'static str),
 }
-use Said::{Float, Int, Ints, Text};
+use AttributeValue::{Float, Int, Ints, Text};
 
-type Attributes = &'static [(&'static str, Said)];
+type Attributes = &'static [(&'static str, AttributeValue)];
 
 /// Operators with their inputs: `v` has shape [1, 4, 6, 6].
 pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
@@ -181,7 +181,7 @@ pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
 ];
 
 /// An attribute with this name and value.
-pub fn attribute(name: &str, said: Said) -> AttributeProto {
+pub fn attribute(name: &str, said: AttributeValue) -> AttributeProto {
     let mut made = AttributeProto {
         name: Some(name.into()),
         ..Default::default()

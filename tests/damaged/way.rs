@@ -19,7 +19,7 @@ use crate::graphs::{Random, check_valid};
 use crate::networks;
 use crate::sound::sound;
 
-type Tried<T> = Result<T, Box<dyn Error>>;
+type Attempt<T> = Result<T, Box<dyn Error>>;
 
 /// The models that are damaged, by kind.
 pub struct Kinds(Vec<(&'static str, ModelProto)>);
@@ -89,7 +89,7 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
         json!({ "scheme": "float16" }),
     ];
     let scheme = random.one(&schemes);
-    let steps: [&dyn Fn() -> Tried<()>; 3] = [
+    let steps: [&dyn Fn() -> Attempt<()>; 3] = [
         &|| runs(file),
         &|| quantized(&onnx::read(file.clone())?, &json!({ "scheme": "weights" })).map(drop),
         &|| compared(file, scheme),
@@ -108,12 +108,12 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     how
 }
 
-fn open(file: &Bytes) -> Tried<Session> {
+fn open(file: &Bytes) -> Attempt<Session> {
     Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
 }
 
 /// A small sample that fits the model's sizes.
-fn sample(session: &Session) -> Tried<(Encoded, Vec<Tensor>)> {
+fn sample(session: &Session) -> Attempt<(Encoded, Vec<Tensor>)> {
     let mut specs: Vec<InputSpec> = session.input_specs();
     for spec in &mut specs {
         let rank = spec.shape.len();
@@ -156,15 +156,15 @@ fn demo() -> samples::Settings {
 
 /// Stops endless work, as a damaged model's loops may be; work that can't be stopped fails the
 /// test.
-struct Impatient(Instant);
+struct TimeLimit(Instant);
 
-impl Impatient {
-    fn new() -> Impatient {
-        Impatient(Instant::now())
+impl TimeLimit {
+    fn new() -> TimeLimit {
+        TimeLimit(Instant::now())
     }
 }
 
-impl ProgressMonitor for Impatient {
+impl ProgressMonitor for TimeLimit {
     fn event(&self, _event: &Event) {}
 
     fn cancelled(&self) -> bool {
@@ -173,28 +173,31 @@ impl ProgressMonitor for Impatient {
 }
 
 /// Inspects and runs the model.
-fn runs(file: &Bytes) -> Tried<()> {
+fn runs(file: &Bytes) -> Attempt<()> {
     let mut session = open(file)?;
     let (_, inputs) = sample(&session)?;
-    session.runner()?.run(&inputs, &Impatient::new())?;
+    session.runner()?.run(&inputs, &TimeLimit::new())?;
     session.graph()?;
     Ok(())
 }
 
-fn quantized(model: &ModelProto, settings: &Value) -> Tried<Bytes> {
+fn quantized(model: &ModelProto, settings: &Value) -> Attempt<Bytes> {
     let mut session = open(&Bytes::from(onnx::write(model)?))?;
-    made(&mut session, settings).map(|(file, _)| file)
+    quantize_model(&mut session, settings).map(|(file, _)| file)
 }
 
 /// Quantizes; returns the file and the calibration sample.
-fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Tensor>>)> {
+fn quantize_model(
+    session: &mut Session,
+    settings: &Value,
+) -> Attempt<(Bytes, Option<Vec<Tensor>>)> {
     let settings = Settings::from_value(settings.clone())?;
     let mut fed = None;
     if settings.need_samples() {
         let (sample, inputs) = sample(session)?;
         fed = Some(inputs);
         session.begin_calibration(demo())?;
-        session.feed(vec![sample], &Impatient::new())?;
+        session.feed(vec![sample], &TimeLimit::new())?;
         session.finish_calibration(settings.method.unwrap_or_default())?;
     }
     let file = Bytes::from(session.quantize(&settings)?.model.as_slice().concat());
@@ -203,17 +206,17 @@ fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Ten
 }
 
 /// Quantizes, runs the result and compares it.
-fn compared(file: &Bytes, settings: &Value) -> Tried<()> {
+fn compared(file: &Bytes, settings: &Value) -> Attempt<()> {
     let mut session = open(file)?;
-    let (file, fed) = made(&mut session, settings)?;
+    let (file, fed) = quantize_model(&mut session, settings)?;
     let inputs = match fed {
         Some(inputs) => inputs,
         None => sample(&session)?.1,
     };
     let runner = open(&file)?.runner()?;
-    runner.run(&inputs, &Impatient::new())?;
+    runner.run(&inputs, &TimeLimit::new())?;
     let mut comparing = session.begin_comparison(&runner)?;
-    compare_sample(&mut comparing, &inputs, None, &Impatient::new())?;
+    compare_sample(&mut comparing, &inputs, None, &TimeLimit::new())?;
     comparing.finish();
     Ok(())
 }
