@@ -43,7 +43,7 @@ def test_what_follows_nothing_quantized_is_left_and_we_say_so(name, tmp_path):
     left = theirs(model, ranges, SETTINGS[0], tmp_path / "theirs.onnx")
     assert [node.op_type for node in left.graph.node] == [name]
     done = run_octet(model, ranges, SETTINGS[0], tmp_path)
-    assert done.returncode == 3 and "what it reads is not quantized" in done.stderr, done.stderr
+    assert done.returncode == 3 and "its input is not quantized" in done.stderr, done.stderr
 
 
 def samples(model):

@@ -10,8 +10,8 @@ use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_defaul
 use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
-const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
-const FLOAT_INPUT: &str = "what it reads is not quantized";
+const NOT_FINITE: &str = "one of its constants is infinite or NaN, which no integer represents";
+const FLOAT_INPUT: &str = "its input is not quantized";
 const NOT_FLOAT: &str = "it does not work on float32 values";
 
 pub(super) struct Planner<'a> {
@@ -103,7 +103,7 @@ impl<'a> Planner<'a> {
         let weight = self.model.graph.nodes[index].input_at(1);
         let constant = weight.is_some_and(|name| self.model.graph.initializers.contains(name));
         (layer.constant_only && products && !constant)
-            .then_some("its weight is no constant, and the settings take only those")
+            .then_some("its weight is not a constant, and the settings quantize only constants")
     }
 
     /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
         if let Some(reason) = self.excluded(index) {
             return Err(reason);
         }
-        let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
+        let treatment = treatment(&node.operator()).ok_or("Octet has no integer form of it yet")?;
         // The bounds of a Clip may be infinite, because they are not quantized.
         if !matches!(treatment, Treatment::Clamp | Treatment::Share)
             && node.input.iter().any(|name| !self.is_finite(name))
@@ -370,12 +370,12 @@ impl<'a> Planner<'a> {
 
     fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), &'static str> {
         if self.nodes[node].float_output {
-            return Err("the settings keep what it makes float");
+            return Err("the settings keep its output float");
         }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
             Some(TensorRole::Weight(Some(_))) => {
-                return Err("its input is a weight with a scale a channel");
+                return Err("its input is a weight with a scale for each channel");
             }
             Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
             Some(_) => self.mark(output, TensorRole::Shared(input.to_string())),

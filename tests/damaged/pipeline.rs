@@ -1,4 +1,4 @@
-//! The way of a model: opened, looked at, run, quantized by each scheme, and what came out run and compared.
+//! The pipeline of a model: open, inspect, run, quantize by each scheme, run the result, compare.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::graphs::{Random, check_valid};
 use crate::networks;
-use crate::sound::sound;
+use crate::valid_models::valid_model;
 
-type Tried<T> = Result<T, Box<dyn Error>>;
+type TestResult<T> = Result<T, Box<dyn Error>>;
 
-/// The kinds of models that are damaged.
-pub struct Kinds(Vec<(&'static str, ModelProto)>);
+/// The kinds of models to damage.
+pub struct ModelKinds(Vec<(&'static str, ModelProto)>);
 
-impl Kinds {
-    pub fn new() -> Kinds {
+impl ModelKinds {
+    pub fn new() -> ModelKinds {
         let picture = ["n", "3", "h", "w"];
         let fixed = ["1", "3", "16", "16"];
         let open = ["", "3", "", ""];
@@ -48,14 +48,14 @@ impl Kinds {
             let pairs = quantized(&kinds[at].1, &json!({})).unwrap();
             kinds.push((name, onnx::read(pairs).unwrap()));
         }
-        Kinds(kinds)
+        ModelKinds(kinds)
     }
 
-    /// One of them, or one of few operators.
+    /// A random kind, or a model of few operators.
     pub fn one(&self, random: &mut Random) -> (&'static str, ModelProto) {
         match random.below(self.0.len() + 3) {
             place if place < self.0.len() => self.0[place].clone(),
-            _ => ("few operators", sound(random)),
+            _ => ("few operators", valid_model(random)),
         }
     }
 
@@ -66,20 +66,20 @@ impl Kinds {
 }
 
 #[test]
-fn each_kind_goes_the_whole_way_before_it_is_damaged() {
+fn each_kind_passes_the_pipeline_undamaged() {
     let mut random = Random(1);
-    for (kind, model) in Kinds::new().all() {
+    for (kind, model) in ModelKinds::new().all() {
         let file = Bytes::from(onnx::write(model).unwrap());
         for _ in 0..3 {
-            let how = whole_way(&file, &mut random);
+            let how = run_pipeline(&file, &mut random);
             let pairs = kind.contains("pairs") && how == "refused";
             assert!(how == "whole" || pairs, "{kind}: {how}");
         }
     }
 }
 
-/// Takes a file the whole way, and says how that went: `whole`, `refused`, or what nobody foresaw.
-pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
+/// Takes a file through the pipeline; returns `whole`, `refused`, or a description of a failure.
+pub fn run_pipeline(file: &Bytes, random: &mut Random) -> String {
     let schemes = [
         json!({}),
         json!({ "format": "qoperator", "by_name": { "": { "always": true } } }),
@@ -88,7 +88,7 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
         json!({ "scheme": "float16" }),
     ];
     let scheme = random.one(&schemes);
-    let steps: [&dyn Fn() -> Tried<()>; 3] = [
+    let steps: [&dyn Fn() -> TestResult<()>; 3] = [
         &|| runs(file),
         &|| quantized(&onnx::read(file.clone())?, &json!({ "scheme": "weights" })).map(drop),
         &|| compared(file, scheme),
@@ -96,10 +96,10 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     let mut how = "whole".to_owned();
     for step in steps {
         if let Err(error) = step() {
-            let said = error.to_string();
-            // So says the engine of a panic that it caught, which it can't in a browser.
-            if said.contains("broke off") {
-                return format!("panicked, {said}");
+            let message = error.to_string();
+            // The engine reports a caught panic like this. A browser can't catch panics.
+            if message.contains("broke off") {
+                return format!("panicked, {message}");
             }
             how = "refused".to_owned();
         }
@@ -107,12 +107,12 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     how
 }
 
-fn open(file: &Bytes) -> Tried<Session> {
+fn open(file: &Bytes) -> TestResult<Session> {
     Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
 }
 
-/// A small sample, whatever sizes the model leaves open.
-fn sample(session: &Session) -> Tried<(Encoded, Vec<Tensor>)> {
+/// Makes a small sample, with small values for open dimensions.
+fn sample(session: &Session) -> TestResult<(Encoded, Vec<Tensor>)> {
     let mut specs: Vec<InputSpec> = session.input_specs();
     for spec in &mut specs {
         let rank = spec.shape.len();
@@ -153,16 +153,17 @@ fn demo() -> samples::Settings {
     }
 }
 
-/// Somebody who stops what goes on and on, as the loops of a damaged model may; what can't be stopped is wrong.
-struct Impatient(Instant);
+/// Cancels a run after two seconds, because the loops of a damaged model may not end. A run that
+/// ignores this is a failure.
+struct TimeLimit(Instant);
 
-impl Impatient {
-    fn new() -> Impatient {
-        Impatient(Instant::now())
+impl TimeLimit {
+    fn new() -> TimeLimit {
+        TimeLimit(Instant::now())
     }
 }
 
-impl Watch for Impatient {
+impl Watch for TimeLimit {
     fn event(&self, _event: &Event) {}
 
     fn cancelled(&self) -> bool {
@@ -170,29 +171,32 @@ impl Watch for Impatient {
     }
 }
 
-/// It is looked at, and runs.
-fn runs(file: &Bytes) -> Tried<()> {
+/// Inspects and runs the model.
+fn runs(file: &Bytes) -> TestResult<()> {
     let mut session = open(file)?;
     let (_, inputs) = sample(&session)?;
-    session.runner()?.run(&inputs, &Impatient::new())?;
+    session.runner()?.run(&inputs, &TimeLimit::new())?;
     session.graph()?;
     Ok(())
 }
 
-fn quantized(model: &ModelProto, settings: &Value) -> Tried<Bytes> {
+fn quantized(model: &ModelProto, settings: &Value) -> TestResult<Bytes> {
     let mut session = open(&Bytes::from(onnx::write(model)?))?;
-    made(&mut session, settings).map(|(file, _)| file)
+    calibrate_and_quantize(&mut session, settings).map(|(file, _)| file)
 }
 
-/// Quantizes; the file, and what it was calibrated with.
-fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Tensor>>)> {
+/// Quantizes; returns the file and the calibration inputs.
+fn calibrate_and_quantize(
+    session: &mut Session,
+    settings: &Value,
+) -> TestResult<(Bytes, Option<Vec<Tensor>>)> {
     let settings = Settings::from_value(settings.clone())?;
     let mut fed = None;
     if settings.need_samples() {
         let (sample, inputs) = sample(session)?;
         fed = Some(inputs);
         session.begin_calibration(demo())?;
-        session.feed(vec![sample], &Impatient::new())?;
+        session.feed(vec![sample], &TimeLimit::new())?;
         session.finish_calibration(settings.method.unwrap_or_default())?;
     }
     let file = Bytes::from(session.quantize(&settings)?.model.as_slice().concat());
@@ -200,18 +204,18 @@ fn made(session: &mut Session, settings: &Value) -> Tried<(Bytes, Option<Vec<Ten
     Ok((file, fed))
 }
 
-/// It is quantized; what came out runs, and is compared.
-fn compared(file: &Bytes, settings: &Value) -> Tried<()> {
+/// Quantizes the model, runs the result and compares both.
+fn compared(file: &Bytes, settings: &Value) -> TestResult<()> {
     let mut session = open(file)?;
-    let (file, fed) = made(&mut session, settings)?;
+    let (file, fed) = calibrate_and_quantize(&mut session, settings)?;
     let inputs = match fed {
         Some(inputs) => inputs,
         None => sample(&session)?.1,
     };
     let runner = open(&file)?.runner()?;
-    runner.run(&inputs, &Impatient::new())?;
+    runner.run(&inputs, &TimeLimit::new())?;
     let mut comparing = session.begin_comparison(&runner)?;
-    compare_sample(&mut comparing, &inputs, None, &Impatient::new())?;
+    compare_sample(&mut comparing, &inputs, None, &TimeLimit::new())?;
     comparing.finish();
     Ok(())
 }
