@@ -136,7 +136,7 @@ pub enum QuantizeError {
         "the rounding gptq needs statistics of each layer's input, from an extra pass over the samples; calibrate again \
          with these settings, or choose the rounding nearest (imported ranges lack these statistics)"
     )]
-    MomentsMissing,
+    GramMatricesMissing,
     #[error("{0}")]
     Prepare(#[from] PrepareError),
     #[error("{0}")]

@@ -122,7 +122,7 @@ fn quantizing(cause: &QuantizeError) -> Kind {
         | QuantizeError::UnknownOperator { .. }
         | QuantizeError::ZeroPoint { .. }
         | QuantizeError::Setting { .. }
-        | QuantizeError::MomentsMissing => Kind::Usage,
+        | QuantizeError::GramMatricesMissing => Kind::Usage,
         QuantizeError::OfNode { error, .. } => quantizing(error),
         _ => Kind::Input,
     }
