@@ -1,4 +1,4 @@
-//! Samples that are begun one by one on the threads leave what samples leave that are fed.
+//! Samples that start one by one on threads give the same statistics as samples in batches.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn reading(bad_samples: BadSamples) -> Calibration {
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
-    // The means of the channels of `x`, how far they reach and how they vary, too.
+    // Includes channel means, channel variances and greatest magnitudes per channel of `x`.
     let watched = watched.into_iter().zip([Some(1), None]);
     let watched = watched.map(|(name, axis)| Watched {
         name,
@@ -69,7 +69,8 @@ fn fed() -> Observations {
     calibration.finish().expect("there was one pass only")
 }
 
-/// Begins each sample in a pool of so many threads, waits for all, and tells how many were begun.
+/// Starts each sample in a pool of `threads` threads, waits for all, and returns the number
+/// started.
 fn begin_all(calibration: &mut Calibration, samples: Vec<Encoded>, threads: usize) -> usize {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -128,7 +129,7 @@ fn any_number_of_threads_gives_what_feeding_gives() {
     }
 }
 
-/// The samples with the third and the fifth damaged.
+/// The samples, of which the third and the fifth are damaged.
 fn with_bad_ones() -> Vec<Encoded> {
     let mut samples = encoded();
     for bad in [2, 4] {
@@ -202,9 +203,9 @@ fn the_first_bad_sample_is_named_and_after_it_no_other_begins() {
             error.to_string().contains("bad 2") || threads > 1,
             "{error}"
         );
-        // On one thread the third sample is the last; on more, some are begun before it has failed.
+        // On one thread the third sample is the last; on more, some start before it has failed.
         assert!(begun == 3 || threads > 1, "{begun}");
-        // It is said once, and what was seen of the good ones stays.
+        // The error is reported once, and the statistics of the good samples stay.
         calibration.settle().unwrap();
         assert!(calibration.done() >= 2);
     }
@@ -224,7 +225,7 @@ fn one_that_is_still_run_must_be_waited_for() {
     pool.install(|| {
         let asked = Arc::clone(&asked);
         let stop = move || {
-            // The first question holds the sample up until the test lets it go.
+            // The first call blocks the sample until the test releases it.
             if asked.fetch_add(1, Ordering::Relaxed) == 0 {
                 gate.lock().unwrap().recv().unwrap();
             }

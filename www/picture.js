@@ -5,7 +5,7 @@
  */
 
 /** @import { Indexed } from './graphs.js' */
-/** @import { Laid, NodeView } from './types.js' */
+/** @import { LayoutResult, NodeView } from './types.js' */
 
 /** @typedef {{ name: string, operator: string, badge: string, width: number }} Box a node that is drawn; without a name: an input or output */
 /** @typedef {{ boxes: Box[], edges: [number, number][], before: number[][], after: number[][] }} Drawing */
@@ -61,7 +61,7 @@ export function drawing({ graph, makers, users }) {
 let worker = null;
 let next = 1;
 
-/** @param {Drawing} what @param {AbortSignal} signal @returns {Promise<Laid>} */
+/** @param {Drawing} what @param {AbortSignal} signal @returns {Promise<LayoutResult>} */
 export function laidOut(what, signal) {
   return new Promise((resolve, reject) => {
     worker ??= new Worker(new URL('./layout-worker.js', import.meta.url), { type: 'module', name: 'layout' });

@@ -13,7 +13,7 @@ import { blocked, comparison, done, forecast, model, run, samples, randomData, s
 import { setAside } from './looking.js';
 import { imageSettings, start } from './studio.js';
 
-/** @import { CalibrationSummary, NamedFile, Progress, QuantizeSettings } from './types.js' */
+/** @import { Calibration, NamedFile, Progress, QuantizeSettings } from './types.js' */
 /** @import { Model } from './octet.js' */
 /** @import { Done } from './state.js' */
 
@@ -111,7 +111,7 @@ let enough = null;
  * What the ranges that the worker holds were made from. Files are told by identity: another sample may have the name and size of
  * the one before.
  *
- * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: CalibrationSummary } | null}
+ * @type {{ model: Model, files: NamedFile[], reading: string, document: QuantizeSettings, summary: Calibration } | null}
  */
 let calibration = null;
 

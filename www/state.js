@@ -8,7 +8,7 @@ import { detect } from './capabilities.js';
 import { needsSamples } from './document.js';
 import { computed, signal } from './signals.js';
 
-/** @import { CalibrationSummary, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
+/** @import { Calibration, Comparison, Decoded, Forecast, Memory, Misfit, NamedFile, Progress, QuantizeSettings, Result, Run as Timed, SampleRef, Summary } from './types.js' */
 /** @import { Model } from './octet.js' */
 
 /**
@@ -23,7 +23,7 @@ import { computed, signal } from './signals.js';
 /**
  * @typedef {object} Done
  * @property {Omit<Result, 'model'>} result
- * @property {CalibrationSummary | null} calibration `null` where the scheme needs none
+ * @property {Calibration | null} calibration `null` where the scheme needs none
  * @property {number} took
  * @property {Memory | null} memory
  * @property {string} name

@@ -1,5 +1,5 @@
-//! Samples that are left out of a calibration, each with its reason: files that can't be read, shapes that the model doesn't
-//! take, runs that fail.
+//! Samples skipped by a calibration, each with its reason: an unreadable file, shapes that the
+//! model does not accept, or a failed run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,10 +8,11 @@ use super::run::FeedError;
 use crate::engine::EngineError;
 use crate::samples::{Problem, Refusal, SampleError, Skipped};
 
-/// Tells where a model can't go on with inputs of these shapes, where that can be told.
+/// Explains why the model does not accept inputs of these shapes. Returns `None` if the cause is
+/// unknown.
 pub type Explain = Box<dyn Fn(&[&[usize]]) -> Option<Refusal> + Send + Sync>;
 
-/// What was set aside so far, for all passes of a calibration.
+/// The samples skipped so far, over all passes of a calibration.
 #[derive(Default)]
 pub(super) struct Aside {
     explain: OnceLock<Explain>,
@@ -20,14 +21,15 @@ pub(super) struct Aside {
 
 #[derive(Default)]
 struct Found {
-    /// By the sample's place among those fed.
+    /// Name and error of each skipped sample, by its index in the order of feeding.
     samples: BTreeMap<usize, (String, FeedError)>,
-    /// Shapes for which there is no plan: another sample that has them need not be tried.
+    /// Shapes for which no plan can be built. Later samples of these shapes are skipped without a
+    /// try.
     shapes: HashMap<Vec<Vec<usize>>, EngineError>,
 }
 
 impl Aside {
-    /// Has this asked from here on.
+    /// Sets the function that explains refused shapes.
     pub(super) fn explain(&self, explain: Explain) {
         let _ = self.explain.set(explain);
     }
@@ -44,7 +46,7 @@ impl Aside {
         self.found().samples.contains_key(&place)
     }
 
-    /// All of them, in the order they were fed.
+    /// Lists the skipped samples in the order of feeding.
     pub(super) fn list(&self) -> Vec<Skipped> {
         let found = self.found();
         let told = found.samples.values().map(|(name, cause)| Skipped {
@@ -54,26 +56,27 @@ impl Aside {
         told.collect()
     }
 
-    /// Takes out why the first was set aside.
+    /// Removes the first skipped sample and returns its error.
     pub(super) fn first(&self) -> Option<FeedError> {
         let mut found = self.found();
         found.samples.pop_first().map(|(_, (_, cause))| cause)
     }
 
-    /// Why a sample of these shapes can't be run, where one before it told.
+    /// Returns the error for a sample of these shapes if an earlier sample of these shapes was
+    /// refused.
     pub(super) fn known(&self, sample: &str, shapes: &[Vec<usize>]) -> Option<FeedError> {
         let source = self.found().shapes.get(shapes)?.clone();
         Some(self.said(sample, shapes, source))
     }
 
-    /// The engine's failure as one of this sample.
+    /// Turns the engine's error into the error of this sample, and remembers shapes without a plan.
     pub(super) fn refused(
         &self,
         sample: &str,
         shapes: &[Vec<usize>],
         source: EngineError,
     ) -> FeedError {
-        // A run that failed may go well with other values.
+        // A failed run depends on the values, so other samples of these shapes are still tried.
         if !matches!(
             source,
             EngineError::Run { .. } | EngineError::Endless { .. }
@@ -99,7 +102,7 @@ impl Aside {
     }
 }
 
-/// What is wrong, without the sample's name.
+/// The error's text without the sample's name.
 fn reason(sample: &str, cause: &FeedError) -> String {
     match cause {
         FeedError::Sample(SampleError::Sample { problem, .. }) => problem.of_sample(sample),

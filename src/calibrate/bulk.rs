@@ -1,29 +1,31 @@
-//! Where most values of a tensor are, whatever a few others do.
+//! The shortest half of a tensor's values: the narrowest interval that holds half of them, a
+//! measure of scale that outliers do not move.
 //!
-//! A range that holds everything can be so wide that most values fall on a handful of integers: the scores of
-//! an attention beside a mask of -10,000, a channel a hundred times larger than the others, boxes joined
-//! with probabilities. No sum over all values shows that, since the few large ones are all of it.
+//! A range that holds every value can be so wide that most values fall on a few integers. Examples:
+//! attention scores beside a mask of -10,000, a channel a hundred times larger than the others,
+//! boxes concatenated with probabilities. A sum over all values does not show this, because the few
+//! large values dominate it.
 
 use super::Observation;
 use super::distribution::{Bin, Distribution};
 
-/// The narrowest interval that holds half of the values that differ.
+/// The narrowest interval that holds half of the values, point masses excluded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bulk {
-    /// How wide it is; of what is narrower than a bin of the histogram, how wide the bin is.
+    /// Width of the interval, at least the width of one bin of the histogram.
     pub(crate) width: f64,
-    /// Whether it is wider than a few bins. If not, it may be any narrower.
+    /// True if the interval spans more than a few bins. Otherwise its true width may be smaller.
     pub(crate) resolved: bool,
 }
 
-/// Fewer values than this say nothing.
+/// Minimum number of values for a result.
 const FEWEST: f64 = 64.0;
-/// An interval of so many bins is known to that part of its width.
+/// Bins that an interval must span before its width counts as exact.
 const RESOLVED: usize = 2;
 
 impl Observation {
-    /// The bulk of the values; `None` where there are too few that differ. Zeros and what a Clip piles up
-    /// at its ends are left out: one integer holds all of them.
+    /// Returns the shortest half of the values, or `None` if too few values differ. Zeros and the
+    /// values at the ends of a Clip are excluded, because one integer holds all of them.
     pub(crate) fn bulk(&self) -> Option<Bulk> {
         let distribution = Distribution::of(self)?;
         let bins: Vec<&Bin> = distribution
@@ -76,7 +78,7 @@ mod tests {
         let far = even(1000, 0.0, 1.0).chain(even(400, 900.0, 1000.0));
         let bulk = of(far).bulk().unwrap();
         assert!(bulk.width <= 1.0 && !bulk.resolved, "{bulk:?}");
-        // A mask beside scores: nearly half of the values, and no wider for it.
+        // Nearly half of the values are a mask beside scores, and the width does not grow.
         let mask = even(1000, -5.0, 5.0).chain(std::iter::repeat_n(-10_000.0, 900));
         assert!(of(mask).bulk().unwrap().width < 40.0);
     }

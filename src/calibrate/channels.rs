@@ -1,30 +1,34 @@
-//! The means of a value's channels, which tell what the rounding of weights adds to a layer's output.
+//! Means of the channels of a value. Bias correction needs them to compute the error that rounded
+//! weights add to a layer's output.
 //!
-//! Each sample counts once, whatever its size. Means are added as whole multiples of a step, so that merging is exact,
-//! associative and commutative; there may be hundreds of thousands of channels, so a sum is one number.
+//! Each sample counts once, whatever its size. Means are added as integer multiples of a fixed
+//! step, so merging is exact, associative and commutative. A value can have hundreds of thousands
+//! of channels, so each sum is one number.
 
 use serde::{Deserialize, Serialize};
 
-/// The step of a mean is 2^-48, far below what a bias can show; a mean of 2^48 and more is none.
+/// Steps per unit. The step 2^-48 is far below the resolution of a bias; means of 2^48 and more are
+/// rejected.
 const STEPS: f64 = (1u64 << 48) as f64;
 
-/// What was seen of the channels of one value.
+/// Channel means of one value over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Channels {
-    /// Of each channel the sum of its means, in steps: 2^31 samples fit.
+    /// Sum of the means of each channel, in steps. It holds 2^31 samples.
     sums: Vec<i128>,
-    /// The sums of the extents of each axis.
+    /// Sum of the extents of each axis.
     extents: Vec<u64>,
     runs: u64,
-    /// Whether something was seen that has no mean: not finite or too large, or samples whose channels or axes differ in number.
+    /// True after a mean that is not finite or too large, or after samples with different channel
+    /// or axis counts.
     uneven: bool,
 }
 
 impl Channels {
-    /// Bytes that it holds for each channel.
+    /// Bytes held per channel.
     pub const BYTES_EACH: u64 = size_of::<i128>() as u64;
 
-    /// Takes in the values of one run, whose channels lie along `axis`.
+    /// Adds the values of one run, whose channels lie along `axis`.
     pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let Some(&channels) = shape.get(axis) else {
             return self.merge(&Channels {
@@ -39,14 +43,14 @@ impl Channels {
         let each = (values.len() / channels) as f64;
         let means = sums.into_iter().map(|sum| sum / each);
         let seen = Channels::of_means(means, shape);
-        // As a rule a sample is one run: what it leaves need not be copied.
+        // Usually a sample is one run, so its means need no copy.
         match *self == Channels::default() && !seen.uneven {
             true => *self = seen,
             false => self.merge(&seen),
         }
     }
 
-    /// What is seen of one run whose channels have these means.
+    /// The statistics of one run whose channels have these means.
     pub(super) fn of_means(means: impl Iterator<Item = f64>, shape: &[usize]) -> Channels {
         let mut seen = Channels {
             sums: Vec::with_capacity(means.size_hint().0),
@@ -55,20 +59,21 @@ impl Channels {
             uneven: false,
         };
         for mean in means {
-            // Where it is no number, too.
+            // This also detects NaN.
             seen.uneven |= mean.is_nan() || mean.abs() >= STEPS;
             seen.sums.push((mean * STEPS).round_ties_even() as i128);
         }
         seen
     }
 
-    /// Takes in all that `other` has seen.
+    /// Merges the statistics of `other`.
     pub(super) fn merge(&mut self, other: &Channels) {
         let alike =
             self.sums.len() == other.sums.len() && self.extents.len() == other.extents.len();
         self.uneven |= other.uneven || (self.runs > 0 && other.runs > 0 && !alike);
         if self.uneven {
-            // Nothing is told of these, and what is left of them must not depend on the order.
+            // No means are reported for such values. The sums are cleared, so that the result does
+            // not depend on the order of merging.
             (self.sums, self.extents) = Default::default();
         } else if self.runs == 0 {
             (self.sums, self.extents) = (other.sums.clone(), other.extents.clone());
@@ -83,7 +88,7 @@ impl Channels {
         self.runs += other.runs;
     }
 
-    /// The mean of each channel; `None` where there is none.
+    /// The mean of each channel, or `None` if there is none.
     pub fn means(&self) -> Option<Vec<f64>> {
         let mean = |&sum: &i128| sum as f64 / STEPS / self.runs as f64;
         (self.runs > 0 && !self.uneven).then(|| self.sums.iter().map(mean).collect())
@@ -95,18 +100,18 @@ impl Channels {
         self.extents.iter().map(mean).collect()
     }
 
-    /// Bytes that it holds beyond itself.
+    /// Heap bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.sums.capacity() * Self::BYTES_EACH as usize
             + self.extents.capacity() * size_of::<u64>()
     }
 }
 
-/// The sum of each channel, whose neighbours in memory are `inner`.
+/// The sum of each channel. `inner` is the number of consecutive values of one channel.
 fn sums(values: &[f32], channels: usize, inner: usize) -> Vec<f64> {
     let mut sums = vec![0.0; channels];
     match inner {
-        // Channels lie last: a row has one value of each.
+        // Channels are the last axis: a row has one value per channel.
         1 => {
             for row in values.chunks_exact(channels) {
                 for (sum, &value) in sums.iter_mut().zip(row) {

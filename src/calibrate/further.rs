@@ -1,32 +1,33 @@
-//! Further passes over the samples of a calibration, for what its first can't see.
+//! Extra passes over the samples of a calibration, for statistics that need those of the first
+//! pass.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::run::FeedError;
 use super::{Layout, Meeting, Moments, NumpyHistogram, Observation};
 
-/// What a further pass over the same samples looks at.
+/// Statistics that an extra pass over the same samples collects.
 #[derive(Clone, Debug)]
 pub enum Further {
-    /// How often values lie where, once their ends are known.
+    /// Histograms with fixed edges, which need the minimum and maximum first.
     Histograms(Layout),
-    /// What layers' weights are multiplied with: the values, and how these meet them.
+    /// Gram matrices of the inputs of layers: the watched values and the layout of each reader.
     Moments(Vec<(String, Meeting)>),
 }
 
-/// What a further pass counted so far.
+/// Statistics that the current pass has collected so far.
 #[derive(Default)]
 pub(super) enum Counted {
-    /// The first has observations only.
+    /// The first pass has no extra statistics.
     #[default]
     Nothing,
     Histograms(Vec<NumpyHistogram>),
-    /// Of each watched value what its readers' weights meet. A sample is added as it runs.
+    /// Input Gram matrices per watched value, one per layout. Each sample is added while it runs.
     Moments(Arc<Vec<Vec<Mutex<Moments>>>>),
 }
 
 impl Counted {
-    /// What a pass begins with, of values of which this was seen.
+    /// Empty statistics for a pass over values with the statistics `seen`.
     pub(super) fn nothing(further: Further, watched: &[String], seen: &[Observation]) -> Counted {
         match further {
             Further::Histograms(layout) => {
@@ -45,7 +46,8 @@ impl Counted {
         }
     }
 
-    /// Puts it to what was seen. Fails where it was not of the same samples.
+    /// Adds the results to the statistics of the first pass. Returns an error if the samples
+    /// differ.
     pub(super) fn end(self, watched: &[String], seen: &mut [Observation]) -> Result<(), FeedError> {
         match self {
             Counted::Nothing => {}
@@ -64,7 +66,7 @@ impl Counted {
                 }
             }
             Counted::Moments(moments) => {
-                // No sample is under way, so nobody else holds them.
+                // No sample is running, so this is the only reference.
                 let moments = Arc::into_inner(moments).unwrap_or_default();
                 for (seen, moments) in seen.iter_mut().zip(moments) {
                     for moments in moments {

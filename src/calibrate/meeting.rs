@@ -1,29 +1,29 @@
-//! How a layer's weights meet a value, and so where in it the inputs of an output lie.
+//! The im2col view of a value: the positions at which a layer reads its inputs.
 
 use octet_kernels::LONGEST;
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Slide;
 
-/// How many positions of a sample are looked at, at most.
+/// Maximum number of positions read per sample.
 const POSITIONS: usize = LONGEST / 2;
 
-/// How a layer's weights meet a value.
+/// The layout in which a layer reads a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Meeting {
-    /// All numbers along the last axis: a product of matrices.
+    /// All numbers along the last axis: a matrix product.
     Rows,
-    /// The channels of a group in a window that slides: a convolution.
+    /// The channels of a group within a sliding window: a convolution.
     Windows {
-        /// How many groups there are.
+        /// Number of groups.
         groups: usize,
-        /// How the window slides along each axis behind the channels.
+        /// The window along each spatial axis.
         slides: Vec<Slide>,
     },
 }
 
 impl Meeting {
-    /// How many groups there are.
+    /// Number of groups.
     pub fn groups(&self) -> usize {
         match self {
             Meeting::Rows => 1,
@@ -32,20 +32,21 @@ impl Meeting {
     }
 }
 
-/// Where in a value the inputs of a layer lie.
+/// Offsets of a layer's inputs in a value of one shape.
 pub(super) struct View {
-    /// Inputs of an output.
+    /// Inputs per output.
     pub(super) inputs: usize,
-    /// Where each position begins.
+    /// Offset of the first input of each position.
     pub(super) positions: Vec<usize>,
-    /// From one channel to the next, how many taps each meets, and what it meets of it at each position, tap by tap: `OUTSIDE` is a zero.
+    /// Channel stride, number of taps, and the offset of every tap at every position, tap by tap.
+    /// `OUTSIDE` is a padding zero.
     windows: Option<(usize, usize, Vec<usize>)>,
 }
 
 const OUTSIDE: usize = usize::MAX;
 
 impl View {
-    /// `None` where a value of this shape can't be met like this.
+    /// Returns `None` if the layer cannot read a value of this shape.
     pub(super) fn of(meeting: &Meeting, shape: &[usize]) -> Option<View> {
         match meeting {
             Meeting::Rows => {
@@ -107,7 +108,7 @@ impl View {
         })
     }
 
-    /// Calls `each` for every position at which an input of a group lies inside, with what it is there.
+    /// Calls `each` with the index and value of every position at which the input lies inside.
     pub(super) fn read(
         &self,
         values: &[f32],
@@ -135,12 +136,12 @@ impl View {
     }
 }
 
-/// Which of so many positions are looked at: all, or some that lie well apart whatever the extents are.
+/// Selects positions: all, or a subset whose spacing is even for any extents.
 fn chosen(count: usize) -> Vec<usize> {
     if count <= POSITIONS {
         return (0..count).collect();
     }
-    // Multiples of the golden ratio's fraction, in 64 bits.
+    // Multiples of the fractional part of the golden ratio, in 64 bits.
     let place = |index: u64| index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let scaled = |place: u64| ((u128::from(place) * count as u128) >> 64) as usize;
     let mut places: Vec<usize> = (0..POSITIONS as u64)

@@ -1,4 +1,4 @@
-//! What is seen of a tensor, in a form that merges exactly, and the methods that turn it into a range.
+//! Calibration: mergeable tensor statistics, and the methods that turn them into ranges.
 
 mod aside;
 mod bulk;
@@ -29,7 +29,7 @@ pub(crate) use bulk::Bulk;
 pub use channels::Channels;
 pub use histogram::{HALF, Histogram};
 pub use meeting::Meeting;
-pub use methods::{Measure, Method, MethodError, SecondPassMissing};
+pub use methods::{METHODS, Measure, Method, MethodEntry, MethodError, SecondPassMissing};
 pub use moments::Moments;
 pub use numpy_histogram::{Layout, NumpyHistogram};
 pub use observation::Observation;
@@ -39,5 +39,5 @@ pub use reach::Reach;
 pub use spread::{Moment, Spread};
 pub use target::Target;
 
-/// What was seen, by tensor.
+/// Statistics by tensor name.
 pub type Observations = BTreeMap<String, Observation>;

@@ -1,9 +1,11 @@
-//! The second moments of what a layer's weights are multiplied with: which inputs are large, and which go together.
+//! Input Gram matrices of layers: the mean of x·xᵀ over the inputs x that a layer's weights
+//! multiply.
 //!
-//! An error e in the weights of an output adds e·x to it, whose mean square is eᵀ·E[x·xᵀ]·e. Knowing E[x·xᵀ], integers can be
-//! chosen whose errors make up for one another. Inputs are looked at as whole multiples of a step and at a bounded number
-//! of positions a sample, so that sums are exact and merging is, in any order; and in blocks, so that what is held grows
-//! with the inputs and not with their square.
+//! An error e in the weights of an output adds e·x to the output, whose mean square is
+//! eᵀ·E[x·xᵀ]·e. With E[x·xᵀ] the rounding errors can be chosen so that they compensate each other
+//! (GPTQ). Inputs are rounded to integer multiples of a step, at a bounded number of positions per
+//! sample. Sums are therefore exact, and merging is independent of the order. The matrix is
+//! block-diagonal, so memory grows linearly with the inputs, not with their square.
 
 use std::ops::Range;
 
@@ -12,28 +14,28 @@ use serde::{Deserialize, Serialize};
 
 use super::meeting::{Meeting, View};
 
-/// How many inputs of an output are known together, at most.
+/// Maximum size of a diagonal block.
 const TOGETHER: usize = 512;
 
-/// What was seen of the inputs that a layer's weights are multiplied with.
+/// Gram matrix of the inputs that a layer's weights multiply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     meeting: Meeting,
-    /// The real number that a step stands for.
+    /// The real number that one step represents.
     step: f64,
-    /// Inputs of an output, in each group; 0 until some were seen.
+    /// Inputs per output in each group; 0 before the first sample.
     inputs: usize,
     positions: u64,
-    /// In steps, group by group.
+    /// Sums of the inputs in steps, group by group.
     sums: Vec<i64>,
-    /// In squared steps: of each block the triangle of products, row by row.
+    /// Sums of products in squared steps: the lower triangle of each block, row by row.
     products: Vec<i64>,
-    /// Whether something was seen that is no such value.
+    /// True after a value of the wrong shape.
     uneven: bool,
 }
 
 impl Moments {
-    /// Nothing seen yet of values with at most this magnitude.
+    /// An empty matrix for values of at most this magnitude.
     pub fn new(meeting: Meeting, magnitude: f32) -> Moments {
         let step = f64::from(magnitude) / f64::from(LARGEST);
         Moments {
@@ -47,18 +49,18 @@ impl Moments {
         }
     }
 
-    /// How the weights meet the value.
+    /// The layout in which the layer reads the value.
     pub fn meeting(&self) -> &Meeting {
         &self.meeting
     }
 
-    /// How many groups there are, and the inputs of an output in each; `None` where nothing is known.
+    /// Number of groups and inputs per output, or `None` if nothing is known.
     pub fn extents(&self) -> Option<(usize, usize)> {
         let known = !self.uneven && self.positions > 0;
         known.then_some((self.meeting.groups(), self.inputs))
     }
 
-    /// At how many positions it was looked at.
+    /// Number of positions that were added.
     pub fn positions(&self) -> u64 {
         self.positions
     }
@@ -70,12 +72,12 @@ impl Moments {
         sums.iter().map(mean).collect()
     }
 
-    /// Which inputs are known together, in their order.
+    /// Input indices of each diagonal block.
     pub fn blocks(&self) -> Vec<Range<usize>> {
         blocks(self.inputs)
     }
 
-    /// The mean products of the inputs of a block of a group: the lower triangle, row by row.
+    /// Mean products of the inputs of a block: the lower triangle, row by row.
     pub fn products(&self, group: usize, block: usize) -> Vec<f64> {
         let triangles = |blocks: &[Range<usize>]| -> usize {
             blocks.iter().map(|block| triangle(block.len())).sum()
@@ -87,7 +89,7 @@ impl Moments {
         products.iter().map(|&sum| sum as f64 * unit).collect()
     }
 
-    /// Bytes that are held for so many groups of so many inputs.
+    /// Bytes held for this number of groups and inputs.
     pub fn expected_bytes(groups: usize, inputs: usize) -> u64 {
         let products: usize = blocks(inputs)
             .iter()
@@ -96,7 +98,7 @@ impl Moments {
         (groups * (inputs + products) * size_of::<i64>()) as u64
     }
 
-    /// Takes in the values of one run.
+    /// Adds the values of one run.
     pub fn observe(&mut self, values: &[f32], shape: &[usize]) {
         let Some(view) = View::of(&self.meeting, shape) else {
             self.uneven = true;
@@ -116,7 +118,7 @@ impl Moments {
             self.uneven = true;
             return;
         }
-        // Whole vectors: zeros behind the positions add nothing.
+        // Rounds up to whole vectors; the zeros behind the positions add nothing.
         let length = view.positions.len().next_multiple_of(16);
         let inverse = if self.step > 0.0 {
             (1.0 / self.step) as f32
@@ -132,7 +134,7 @@ impl Moments {
                 rows.resize(block.len() * length, 0);
                 for (row, input) in rows.chunks_exact_mut(length).zip(block.clone()) {
                     view.read(values, group, input, |place, value| {
-                        // What is no number becomes 0.
+                        // NaN becomes 0.
                         let steps = (value * inverse).clamp(-largest, largest);
                         row[place] = nearest_whole(steps) as i16;
                     });
@@ -148,7 +150,7 @@ impl Moments {
     }
 }
 
-/// Inputs in blocks of about the same size.
+/// Divides the inputs into blocks of about equal size.
 fn blocks(inputs: usize) -> Vec<Range<usize>> {
     let count = inputs.div_ceil(TOGETHER).max(1);
     let end = |block: usize| inputs * block / count;
@@ -164,12 +166,12 @@ mod tests {
     use super::*;
     use crate::graph::{Around, Slide};
 
-    /// The mean products of two inputs, slowly.
+    /// The mean product of two inputs by definition.
     fn product(rows: &[Vec<f64>], a: usize, b: usize) -> f64 {
         rows.iter().map(|row| row[a] * row[b]).sum::<f64>() / rows.len() as f64
     }
 
-    /// That `seen` has the moments of these rows of inputs, to the step.
+    /// Checks that `seen` has the means and products of these input rows, up to one step.
     fn check(seen: &Moments, group: usize, rows: &[Vec<f64>], magnitude: f64) {
         let step = magnitude / 2047.0;
         let means = seen.means(group);
@@ -213,7 +215,8 @@ mod tests {
 
     #[test]
     fn windows_meet_what_a_convolution_meets() {
-        // Two groups of two channels, 4 x 5, a kernel of 3 x 2 that steps by two and over one, zeros around.
+        // Two groups of two channels, 4 x 5; kernel 3 x 2, stride 2 along rows, dilation 2 along
+        // columns, with padding.
         let slide = |taps, stride, dilation, around| Slide {
             taps,
             stride,
@@ -282,7 +285,7 @@ mod tests {
         );
         seen.observe(&values(4), &[1, 4]);
         assert_eq!(seen.extents(), None);
-        // No number counts as zero, and so does what no magnitude is known of.
+        // NaN counts as zero, and so does every value if the magnitude is unknown.
         let mut seen = Moments::new(Meeting::Rows, f32::INFINITY);
         seen.observe(&[f32::NAN, f32::INFINITY], &[1, 2]);
         assert_eq!(seen.means(0), [0.0, 0.0]);

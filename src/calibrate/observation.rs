@@ -1,5 +1,5 @@
-//! What calibration remembers of one tensor: small, mergeable, and the same bits for any order
-//! and any cut of the data.
+//! Statistics of one tensor over a calibration: small, mergeable, and identical to the bit for any
+//! order and division of the data.
 
 use octet_kernels::Ends;
 use serde::{Deserialize, Serialize};
@@ -9,47 +9,48 @@ use super::histogram::Bins;
 use super::numpy_histogram::NumpyHistogram;
 use super::{Channels, HALF, Histogram, Meeting, Moments, Range, Reach, Spread};
 
-/// What was seen of one tensor over all samples.
+/// Statistics of one tensor over all samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// `Some` once a finite value was seen: the least, the greatest and the least magnitude.
+    /// Minimum, maximum and least magnitude; `None` before the first finite value.
     ends: Option<[f32; 3]>,
     finite: u64,
     zeros: u64,
     nan: u64,
     infinite: u64,
     histogram: Histogram,
-    /// Sums of the least and the greatest values of the samples that ended, and how many these were.
+    /// Sums of the minima and maxima of the complete samples, and the number of these samples.
     sample_ends: (ExactSum, ExactSum, u64),
-    /// The means of its channels, where they are wanted.
+    /// Channel means, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channels: Option<Channels>,
-    /// How far its channels reach, where that is wanted.
+    /// Greatest magnitude per channel, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reach_by_channel: Option<Reach>,
-    /// How far its channels vary, where that is wanted.
+    /// Variance per channel, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spread: Option<Spread>,
-    /// What a second pass counted, where there was one.
+    /// Histogram of an extra pass, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     second: Option<NumpyHistogram>,
-    /// What layers' weights are multiplied with that read it, where a further pass looked at that.
+    /// Gram matrices of the layers that read the tensor, if an extra pass collected them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     moments: Vec<Moments>,
 }
 
 impl Observation {
-    /// Nothing seen yet.
+    /// Empty statistics.
     pub fn new() -> Observation {
         Observation::default()
     }
 
-    /// Takes in the values of one run.
+    /// Adds the values of one run.
     pub fn observe(&mut self, values: &[f32]) {
         self.observe_like(values, None);
     }
 
-    /// The same, a little faster where they lie as those did of `before`, with which what is seen here must be merged in the end.
+    /// Adds the values of one run. This is faster if they fit the bins of `before`, a histogram
+    /// with which these statistics must be merged in the end.
     pub(super) fn observe_like(&mut self, values: &[f32], before: Option<Bins>) {
         let all = values.len() as u64;
         if let Some(found) = self.histogram.observe_within(values, before) {
@@ -86,25 +87,25 @@ impl Observation {
         }
     }
 
-    /// Takes in the means of the channels of one run, which lie along `axis`.
+    /// Adds the channel means of one run; channels lie along `axis`.
     pub fn observe_channels(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let channels = self.channels.get_or_insert_default();
         channels.observe(values, shape, axis);
     }
 
-    /// Takes in how far the channels of one run reach, which lie along `axis`.
+    /// Adds the greatest magnitude per channel of one run; channels lie along `axis`.
     pub(super) fn observe_reach(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let reach = self.reach_by_channel.get_or_insert_default();
         reach.observe(values, shape, axis);
     }
 
-    /// Takes in how far the channels of one run vary, which lie along `axis`.
+    /// Adds the variance per channel of one run; channels lie along `axis`.
     pub(crate) fn observe_spread(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let spread = self.spread.get_or_insert_default();
         spread.observe(values, shape, axis);
     }
 
-    /// What is seen of these values.
+    /// The statistics of these values.
     #[cfg(test)]
     pub(crate) fn of(values: &[f32]) -> Observation {
         let mut seen = Observation::new();
@@ -112,7 +113,8 @@ impl Observation {
         seen
     }
 
-    /// Says that all values so far were of one sample, whose ends count once in the mean over samples.
+    /// Marks the end of a sample. The ends of the values so far count once in the mean over
+    /// samples.
     pub fn end_sample(&mut self) {
         if let Some([min, max, _]) = self.ends {
             self.sample_ends.0.add(min);
@@ -121,7 +123,7 @@ impl Observation {
         }
     }
 
-    /// Takes in all that `other` has seen. Exact, associative and commutative.
+    /// Merges the statistics of `other`. Exact, associative and commutative.
     pub fn merge(&mut self, other: &Observation) {
         if let Some(reach) = other.ends {
             self.reach(reach);
@@ -145,79 +147,80 @@ impl Observation {
         }
     }
 
-    /// The least finite value; `None` while there is none.
+    /// Least finite value, or `None` if there is none.
     pub fn min(&self) -> Option<f32> {
         self.ends.map(|[min, _, _]| min)
     }
 
-    /// The greatest finite value; `None` while there is none.
+    /// Greatest finite value, or `None` if there is none.
     pub fn max(&self) -> Option<f32> {
         self.ends.map(|[_, max, _]| max)
     }
 
-    /// The finite value nearest to zero, without its sign; `None` while there is none.
+    /// Least magnitude of a finite value, or `None` if there is none.
     pub fn least_magnitude(&self) -> Option<f32> {
         self.ends.map(|[_, _, near]| near)
     }
 
-    /// The mean over samples of the least and of the greatest value; `None` while no sample ended.
+    /// Means over samples of the minimum and the maximum, or `None` before the end of a sample.
     pub fn mean_ends(&self) -> Option<Range> {
         let (min, max, samples) = &self.sample_ends;
         let mean = |sum: &ExactSum| (sum.value() / *samples as f64) as f32;
         (*samples > 0).then(|| Range::new(mean(min), mean(max)))
     }
 
-    /// How many samples ended.
+    /// Number of complete samples.
     pub fn samples(&self) -> u64 {
         self.sample_ends.2
     }
 
-    /// The means of its channels, where they were wanted.
+    /// Channel means, if requested.
     pub fn channels(&self) -> Option<&Channels> {
         self.channels.as_ref()
     }
 
-    /// How far its channels reach, where that was wanted.
+    /// Greatest magnitude per channel, if requested.
     pub fn reach_by_channel(&self) -> Option<&Reach> {
         self.reach_by_channel.as_ref()
     }
 
-    /// How far its channels vary, where that was wanted.
+    /// Variance per channel, if requested.
     pub fn spread(&self) -> Option<&Spread> {
         self.spread.as_ref()
     }
 
-    /// What a second pass over the samples counted.
+    /// Histogram of an extra pass over the samples.
     pub fn second_pass(&self) -> Option<&NumpyHistogram> {
         self.second.as_ref()
     }
 
-    /// Takes what a second pass over the samples counted.
+    /// Sets the histogram of an extra pass.
     pub(super) fn set_second_pass(&mut self, counted: NumpyHistogram) {
         self.second = Some(counted);
     }
 
-    /// What those layers' weights are multiplied with that meet it like this, where a further pass looked at that.
+    /// Gram matrix of the layers that read the tensor in this layout, if an extra pass collected
+    /// it.
     pub fn moments(&self, meeting: &Meeting) -> Option<&Moments> {
         self.moments.iter().find(|seen| seen.meeting() == meeting)
     }
 
-    /// Whether a further pass looked at what any weights are multiplied with.
+    /// Returns true if an extra pass collected Gram matrices.
     pub fn has_moments(&self) -> bool {
         !self.moments.is_empty()
     }
 
-    /// Takes what a further pass over the samples saw.
+    /// Adds a Gram matrix of an extra pass.
     pub(super) fn add_moments(&mut self, moments: Moments) {
         self.moments.push(moments);
     }
 
-    /// The greatest magnitude that was seen; 0 while there was none.
+    /// Greatest magnitude; 0 if there are no values.
     pub(super) fn magnitude(&self) -> f32 {
         self.ends.map_or(0.0, |[min, max, _]| max.max(-min))
     }
 
-    /// Bytes that this holds, or where nothing was seen yet will hold once there was anything.
+    /// Bytes held, or bytes that empty statistics will hold after their first value.
     pub fn expected_bytes(&self) -> u64 {
         let counts = match self.histogram.bytes() {
             0 => 2 * HALF * size_of::<u32>(),
@@ -228,39 +231,40 @@ impl Observation {
         (size_of::<Observation>() + counts + channels + spread) as u64
     }
 
-    /// How many values were seen, finite or not.
+    /// Number of values, finite or not.
     pub fn count(&self) -> u64 {
         self.finite + self.nan + self.infinite
     }
 
-    /// How many of them were finite.
+    /// Number of finite values.
     pub fn finite_count(&self) -> u64 {
         self.finite
     }
 
-    /// How many of them were exactly zero, of either sign.
+    /// Number of zeros of either sign.
     pub fn zeros(&self) -> u64 {
         self.zeros
     }
 
-    /// How many of them were NaN.
+    /// Number of NaN values.
     pub fn nan_count(&self) -> u64 {
         self.nan
     }
 
-    /// How many of them were infinite.
+    /// Number of infinite values.
     pub fn infinite_count(&self) -> u64 {
         self.infinite
     }
 
-    /// Where the finite values lie.
+    /// Histogram of the finite values.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
     fn reach(&mut self, [min, max, near]: [f32; 3]) {
         let [least, greatest, nearest] = self.ends.unwrap_or([min, max, near]);
-        // Adding zero turns -0 into 0: which of the two a minimum gives would depend on the order.
+        // Adding zero turns -0 into 0. Otherwise the sign of a zero minimum would depend on the
+        // order.
         self.ends = Some([
             least.min(min) + 0.0,
             greatest.max(max) + 0.0,
@@ -319,7 +323,7 @@ mod tests {
         let (a, b) = (sample(&[-1.0, 4.0, 4.0]), sample(&[-2.0, 1.0]));
         let mut both = a.clone();
         both.merge(&b);
-        both.merge(&sample(&[f32::NAN])); // a sample without a finite value has no ends
+        both.merge(&sample(&[f32::NAN])); // no finite value, so no ends
         assert_eq!(both.mean_ends(), Some(Range::new(-1.5, 2.5)));
         assert_eq!(Observation::of(&[1.0]).mean_ends(), None);
         let mut turned = b;
@@ -333,7 +337,7 @@ mod tests {
         use super::*;
         use proptest::prelude::*;
 
-        /// Any bits at all: NaNs, infinities, subnormals and zeros of both signs among them.
+        /// Any bits, including NaN, infinities, subnormals and zeros of both signs.
         fn any_values() -> impl Strategy<Value = Vec<f32>> {
             let value = prop_oneof![
                 any::<u32>().prop_map(f32::from_bits),

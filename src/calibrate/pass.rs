@@ -1,4 +1,4 @@
-//! One pass over the samples: what the threads that run them share, and one sample run and looked at.
+//! One pass over the samples: the state that its threads share, and the run of one sample.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,35 +11,36 @@ use crate::engine::{Engine, EngineError};
 use crate::samples::{self, Encoded, InputSpec};
 use crate::tensor::Tensor;
 
-/// What is looked at in each sample, and how samples are read.
+/// Everything that the passes of a calibration have in common.
 pub(super) struct Task {
     pub(super) inputs: Vec<InputSpec>,
     pub(super) settings: samples::Settings,
     pub(super) looked: Looked,
     pub(super) watched: Vec<Watched>,
-    /// The samples that are left out.
+    /// The samples skipped so far.
     pub(super) aside: Aside,
 }
 
-/// What the threads share that run the samples of a calibration.
+/// State of one pass, shared by the threads that run its samples.
 pub(super) struct Pass {
     pub(super) engine: Arc<Engine>,
     pub(super) task: Arc<Task>,
     pub(super) found: Mutex<Found>,
     pub(super) done: AtomicUsize,
     pub(super) under_way: AtomicUsize,
-    /// Whether a sample left off in the middle of a pass that adds samples as they run.
+    /// True after a sample failed in the middle of a pass that adds samples while they run.
     pub(super) spoilt: AtomicBool,
-    /// Whether bad samples are set aside here; a further pass must not lose any that the first one ran.
+    /// True if this pass skips bad samples. An extra pass must run every sample that the first pass
+    /// ran.
     pub(super) skips: AtomicBool,
-    /// The first of the samples begun that failed, by its place.
+    /// Index and error of the first sample that failed.
     pub(super) failed: Mutex<Option<(usize, FeedError)>>,
 }
 
-/// What was seen of each watched value.
+/// Statistics of all watched values.
 pub(super) struct Found {
     pub(super) seen: Vec<Observation>,
-    /// What this pass counted so far, if it is a further one.
+    /// Statistics of an extra pass so far.
     pub(super) counted: Counted,
 }
 
@@ -69,7 +70,7 @@ impl Pass {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a sample, or sets it aside where it is bad and the settings don't say that this ends the run.
+    /// Runs a sample. Skips it if it is bad and the settings allow this.
     pub(super) fn take(
         &self,
         place: usize,
@@ -90,7 +91,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Runs one sample, and takes in what was seen of it once it ran to its end.
+    /// Runs one sample, and merges its statistics after a complete run.
     fn run(
         &self,
         sample: Encoded,
@@ -105,7 +106,7 @@ impl Pass {
         if let Some(cause) = self.task.aside.known(&sample.name, &shapes) {
             return Err(cause);
         }
-        // Its files are not needed while it runs.
+        // Frees the file contents, which are not needed during the run.
         let Encoded { name, parts } = sample;
         drop(parts);
         let mut found = self.found();

@@ -1,21 +1,22 @@
-//! Scales that are powers of two, for hardware that shifts.
+//! Scales that are powers of two, for hardware that rescales by shifts.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Which powers of two scales are.
+/// Restriction of scales to powers of two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerOfTwo {
-    /// Any scale.
+    /// No restriction.
     #[default]
     No,
-    /// The least that is not below the scale, so that nothing is cut off.
+    /// The least power of two that is not below the scale, so nothing is clipped.
     Covering,
-    /// The nearest to the scale, which may cut off three tenths of the range: AMD Quark's.
+    /// The power of two nearest to the scale, as in AMD Quark; it may clip three tenths of the
+    /// range.
     Nearest,
 }
 
 impl PowerOfTwo {
-    /// Whether scales must be powers of two.
+    /// Returns true if scales must be powers of two.
     pub fn is_asked(self) -> bool {
         self != PowerOfTwo::No
     }

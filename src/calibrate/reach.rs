@@ -1,17 +1,17 @@
-//! How far the channels of a value reach: what it takes to make them alike.
+//! Greatest magnitudes of the channels of a value, for equalization.
 
 use serde::{Deserialize, Serialize};
 
-/// The greatest finite magnitude of each channel of one value.
+/// Greatest finite magnitude of each channel of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reach {
     greatest: Vec<f32>,
-    /// Whether samples had channels that differ in number.
+    /// True after samples with different numbers of channels.
     uneven: bool,
 }
 
 impl Reach {
-    /// Takes in the values of one run, whose channels lie along `axis`.
+    /// Adds the values of one run; channels lie along `axis`.
     pub(super) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let Some(&channels) = shape.get(axis) else {
             return self.give_up();
@@ -28,7 +28,7 @@ impl Reach {
         });
     }
 
-    /// Takes in all that `other` has seen.
+    /// Merges the statistics of `other`.
     pub(super) fn merge(&mut self, other: &Reach) {
         let (own, others) = (self.greatest.len(), other.greatest.len());
         if other.uneven || self.uneven || (own > 0 && others > 0 && own != others) {
@@ -42,13 +42,14 @@ impl Reach {
         }
     }
 
-    /// The greatest magnitude of each channel; empty where nothing was seen, or not the same number of channels each time.
+    /// Greatest magnitude of each channel; empty if nothing was observed or the number of channels
+    /// varies.
     pub fn greatest(&self) -> &[f32] {
         &self.greatest
     }
 
     fn give_up(&mut self) {
-        // What is left must not depend on the order.
+        // Cleared, so that the result does not depend on the order of merging.
         self.greatest = Vec::new();
         self.uneven = true;
     }

@@ -1,30 +1,30 @@
-//! How far the channels of a value vary: which of them a scale for all would leave nothing of.
+//! Variance of the channels of a value: it shows the channels that a common scale would round away.
 
 use serde::{Deserialize, Serialize};
 
 use super::Channels;
 
-/// The first two moments of each channel of one value.
+/// Mean and mean square of each channel of one value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     means: Channels,
     squares: Channels,
 }
 
-/// What is known of one channel.
+/// Moments of one channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment {
-    /// Its mean square.
+    /// Mean square.
     pub square: f64,
-    /// Its variance.
+    /// Variance.
     pub variance: f64,
 }
 
 impl Spread {
-    /// Bytes that it holds for each channel.
+    /// Bytes held per channel.
     pub const BYTES_EACH: u64 = 2 * Channels::BYTES_EACH;
 
-    /// Takes in the values of one run, whose channels lie along `axis`.
+    /// Adds the values of one run; channels lie along `axis`.
     pub(crate) fn observe(&mut self, values: &[f32], shape: &[usize], axis: usize) {
         let channels = shape.get(axis).copied().unwrap_or(0);
         let inner: usize = shape.iter().skip(axis + 1).product();
@@ -45,13 +45,13 @@ impl Spread {
         self.squares.merge(&Channels::of_means(mean(1), shape));
     }
 
-    /// Takes in all that `other` has seen.
+    /// Merges the statistics of `other`.
     pub(super) fn merge(&mut self, other: &Spread) {
         self.means.merge(&other.means);
         self.squares.merge(&other.squares);
     }
 
-    /// What is known of each channel; nothing where there were none, or none that could be told.
+    /// Moments of each channel; empty if there are no channels or no means.
     pub fn moments(&self) -> Vec<Moment> {
         let (means, squares) = (self.means.means(), self.squares.means());
         let both = means.iter().flatten().zip(squares.iter().flatten());
@@ -62,7 +62,7 @@ impl Spread {
         both.map(moment).collect()
     }
 
-    /// Bytes that it holds beyond itself.
+    /// Heap bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.means.bytes() + self.squares.bytes()
     }

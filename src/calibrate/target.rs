@@ -1,18 +1,18 @@
-//! What a range will be turned into: the integers, and the reals they stand for.
+//! Target of quantization: the integer range and the reals that it represents.
 
 use super::{PowerOfTwo, Range};
 
-/// The integers that a tensor will have. Most methods weigh what clipping costs against what coarser steps
-/// cost, so they have to know how many steps there are.
+/// The integers that a tensor will use. Most methods weigh the cost of clipping against that of
+/// coarser steps, so they need the number of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The least integer that is used.
+    /// Least integer in use.
     pub low: i32,
-    /// The greatest.
+    /// Greatest integer in use.
     pub high: i32,
-    /// Whether the range is mirrored at zero.
+    /// True if the range is symmetric around zero.
     pub symmetric: bool,
-    /// Whether the scale must be a power of two, and which that is where the method chooses none.
+    /// Restriction to powers of two, which also selects one if the method does not.
     pub power_of_two: PowerOfTwo,
 }
 
@@ -23,8 +23,8 @@ impl Default for Target {
     }
 }
 
-/// The reals that integers stand for: `scale·k` for each whole `k` from `lowest` to `highest`. Zero is
-/// always one of them.
+/// The reals that the integers represent: `scale·k` for each integer `k` from `lowest` to
+/// `highest`. Zero is always one of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Grid {
     pub(super) scale: f64,
@@ -43,13 +43,14 @@ impl Target {
         }
     }
 
-    /// How many steps there are between the least and the greatest integer.
+    /// Number of steps between the least and the greatest integer.
     pub(super) fn steps(&self) -> f64 {
         (f64::from(self.high) - f64::from(self.low)).max(1.0)
     }
 
-    /// The reals that integers stand for once a tensor has this range; `None` where the range is [0, 0].
-    /// The quantizer's rule for scale and zero point, as far as it matters to the expected error.
+    /// The reals that the integers represent for a tensor of this range, or `None` for the range
+    /// [0, 0]. This follows the quantizer's rule for scale and zero point, as far as the expected
+    /// error needs it.
     pub(super) fn grid(&self, range: Range) -> Option<Grid> {
         let (min, max) = self.covered(range);
         let scale = (max - min) / self.steps();
@@ -75,7 +76,7 @@ impl Target {
             return range;
         }
         let least = exponent_of((max - min) / self.steps());
-        // The next power of two holds it, or the one after, where the rounded zero point costs a step.
+        // The next power of two fits, or the one after it if rounding the zero point costs a step.
         for exponent in least..least + 3 {
             if let Some(found) =
                 self.range_at(exponent, (min / power_of_two(exponent)).round_ties_even())
@@ -85,12 +86,12 @@ impl Target {
                 return found;
             }
         }
-        // Beyond what f32 can hold.
+        // The scale exceeds f32.
         range
     }
 
-    /// The range of scale `2^exponent` whose lowest real is `lowest` steps from zero, or is mirrored; `None`
-    /// where f32 can't hold it.
+    /// The range of scale `2^exponent` whose lowest real is `lowest` steps from zero, or the
+    /// symmetric one. Returns `None` if f32 cannot represent it.
     pub(super) fn range_at(&self, exponent: i32, lowest: f64) -> Option<Range> {
         let scale = power_of_two(exponent);
         let (min, max) = match self.symmetric {
@@ -101,7 +102,7 @@ impl Target {
         (range.min.is_finite() && range.max.is_finite()).then_some(range)
     }
 
-    /// The reals from the least to the greatest that must have integers: zero is always among them.
+    /// The ends of the reals that need integers, including zero.
     pub(super) fn covered(&self, range: Range) -> (f64, f64) {
         let (min, max) = (f64::from(range.min.min(0.0)), f64::from(range.max.max(0.0)));
         match self.symmetric {
@@ -111,7 +112,8 @@ impl Target {
     }
 }
 
-/// The exponent of the greatest power of two that is not above `scale`, and is the scale of a normal f32.
+/// Exponent of the greatest power of two that does not exceed `scale`, within the normal f32
+/// numbers.
 pub(super) fn exponent_of(scale: f64) -> i32 {
     let exponent = ((scale.to_bits() >> 52) & 0x7ff) as i32 - 1023;
     exponent.clamp(-126, 127)

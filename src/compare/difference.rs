@@ -15,7 +15,7 @@ pub struct Difference {
 }
 
 /// The same as figures for a person.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Apart {
     /// Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference.

@@ -8,7 +8,7 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 
 /// What an output is to be judged by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OutputKind {
     /// A row of classes a sample: by the greatest.

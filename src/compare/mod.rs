@@ -56,7 +56,7 @@ pub enum CompareError {
 }
 
 /// What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerError {
     /// The node that makes the value.
@@ -89,7 +89,7 @@ pub struct LayerError {
 }
 
 /// Two models on some samples.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
     /// How many samples were run.

@@ -10,7 +10,7 @@ use crate::quantize;
 use crate::tensor::Tensor;
 
 /// Something to look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
     /// A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`.

@@ -1,6 +1,8 @@
-//! Types and shapes through tract's first form of a model, operator by operator, in numbers.
+//! Infers types and shapes in tract's inference model, operator by operator, with numeric sizes
+//! only.
 //!
-//! Where sizes don't fit, tract goes on with what is both of them, and computes with that for minutes. Here it ends at the operator.
+//! If sizes don't fit, tract continues with symbolic expressions and computes with them for
+//! minutes. This inference stops at such an operator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +13,10 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::indices;
 
-/// An operator that makes sizes which are no numbers.
+/// An operator whose output sizes are not numbers.
 #[derive(Debug)]
 pub(super) struct Unfit {
-    /// Its name in tract's model.
+    /// The name of the node in tract's model.
     pub(super) node: String,
     /// The shapes of its inputs.
     pub(super) found: String,
@@ -28,14 +30,14 @@ impl fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// Follows types and shapes until nothing more follows; the first contradiction is an error.
+/// Infers until nothing changes; the first contradiction is an error.
 pub(super) fn whole(model: &mut InferenceModel) -> TractResult<()> {
     follow(model, |_, error| Err(error))
 }
 
-/// The same past contradictions: what they make is left open.
+/// Infers past contradictions; the results of such nodes stay unknown.
 pub(super) fn as_far_as_known(model: &mut InferenceModel) {
-    // Nothing is an error here.
+    // The callback never returns an error.
     let _ = follow(model, |_, _| Ok(()));
 }
 
@@ -72,14 +74,14 @@ fn follow(
     Ok(())
 }
 
-/// A value of which more is known.
+/// A value whose fact became more specific.
 struct Changed {
     outlet: OutletId,
-    /// Whether its sizes are numbers.
+    /// All known sizes are numbers.
     sound: bool,
 }
 
-/// What follows from and for one operator.
+/// Applies the rules of one operator and returns the values that changed.
 fn one(model: &mut InferenceModel, id: usize) -> TractResult<Vec<Changed>> {
     let node = &model.nodes[id];
     ensure!(
@@ -118,8 +120,9 @@ fn one(model: &mut InferenceModel, id: usize) -> TractResult<Vec<Changed>> {
     Ok(changed)
 }
 
-/// Whether an operator is computed at once where all it reads is known. What looks up places is not, since it panics where there are none;
-/// a list of sizes is looked at first. Fails where axes to be put in or taken out are none.
+/// Returns true if tract may evaluate an operator once all its inputs are known. Gather and Scatter
+/// are excluded, because an index out of range panics; a Gather from a list is checked here
+/// instead. Fails if axes of Squeeze or Unsqueeze are out of range.
 fn is_computed(name: &str, read: &[&InferenceFact]) -> TractResult<bool> {
     if let (true, [value, axes]) = (name.contains("squeeze") || name.contains("Squeeze"), read)
         && let (Some(rank), Some(axes)) = (value.shape.rank().concretize(), axes.value.concretize())
@@ -140,7 +143,7 @@ fn is_computed(name: &str, read: &[&InferenceFact]) -> TractResult<bool> {
     }
 }
 
-/// A fact without sizes that are no numbers, and whether there were none.
+/// Removes symbolic sizes from a fact; returns false if there were any.
 fn in_numbers(mut fact: InferenceFact) -> (InferenceFact, bool) {
     let named = |dim: &DimFact| dim.concretize().is_some_and(|dim| dim.to_i64().is_err());
     if !fact.shape.dims().any(named) {
@@ -174,7 +177,8 @@ fn unfit(model: &InferenceModel, id: usize) -> TractError {
     })
 }
 
-/// Fails where an operator that others read makes sizes which are no numbers, or looks up constants where there are none.
+/// Fails if an operator with readers makes sizes that are not numbers, or if constant indices are
+/// out of range.
 pub(super) fn ensure_numbers(
     source: &InferenceModel,
     node: &Node<InferenceFact, Box<dyn InferenceOp>>,
@@ -187,7 +191,7 @@ pub(super) fn ensure_numbers(
         if !numbers && !output.successors.is_empty() {
             return Err(unfit(source, node.id));
         }
-        // What reads constants alone tract computes before a run.
+        // tract evaluates an operator with constant inputs before a run.
         let wired = target.node(outlet.node);
         let read: TVec<&TypedFact> = target.node_input_facts(outlet.node)?;
         let constants: Option<TVec<TValue>> = read

@@ -1,4 +1,4 @@
-//! A run: each operator of a plan in its turn, and who hears of it.
+//! Executes a plan operator by operator and reports values and times.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -15,21 +15,21 @@ use super::steps::{self, Timing};
 use super::{EngineError, chain, indices, integer, values};
 use crate::tensor::Tensor;
 
-/// What goes with a run.
+/// Callbacks and limits of a run.
 pub(super) struct Run<'a> {
-    /// Hears of watched values.
+    /// Gets the watched values.
     pub(super) see: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
-    /// Asked before every operator.
+    /// Called before every operator; true stops the run.
     pub(super) stop: &'a dyn Fn() -> bool,
     pub(super) timing: Option<&'a mut dyn Timing>,
-    /// Hears of the steps of integer regions, by their places in the list of what is fused.
+    /// Called after each step of an integer region, with its index in the list of fused nodes.
     pub(super) clock: Option<StepClock<'a>>,
-    /// So many turns loops may still make.
+    /// Iterations that loops may still make.
     pub(super) turns: &'a Cell<usize>,
 }
 
 impl Run<'_> {
-    /// The same run, for another part of it.
+    /// Reborrows for another part of the run.
     pub(super) fn again(&mut self) -> Run<'_> {
         Run {
             see: self.see,
@@ -46,7 +46,8 @@ impl Run<'_> {
         }
     }
 
-    /// The run of a graph inside a node, which is one step.
+    /// Reborrows for a graph inside a node; the node is one step and its inner values are not
+    /// watched.
     pub(super) fn inside<'a>(
         &'a mut self,
         unseen: &'a mut dyn FnMut(usize, &[&[f32]], &[usize]),
@@ -139,7 +140,7 @@ impl Engine {
                     })
                 })
                 .map_err(run_error)?;
-            // Behind the model's own are values that are watched only.
+            // Outputs behind the model's own exist only for observers.
             outputs
                 .into_iter()
                 .take(self.model.graph.outputs.len())
@@ -150,14 +151,15 @@ impl Engine {
     }
 }
 
-/// Runs a region whose first step is `first`.
+/// Runs a region whose first step has index `first`.
 fn timed(
     region: &Integers,
     inputs: &[TValue],
     first: usize,
     timing: &mut dyn Timing,
 ) -> TractResult<TVec<TValue>> {
-    // The clock hears which step an instruction was of when it is done: then the next begins.
+    // The clock reports the step of an instruction when it is done; the next instruction begins
+    // then.
     let mut left = region.instructions();
     timing.begin(first);
     let outputs = region.run(

@@ -1,5 +1,7 @@
-//! Indices and divisors that a model computes or is fed, checked before tract uses them: where an index lies outside, or an integer is
-//! divided by zero, it would panic, and in a browser that ends the engine.
+//! Checks indices and divisors before tract uses them.
+//!
+//! tract panics at an index out of range and at an integer division by zero. In a browser a panic
+//! ends the engine.
 
 use tract_onnx::tract_core::ops::array::{
     Gather, GatherElements, GatherNd, ScatterElements, ScatterNd,
@@ -7,7 +9,7 @@ use tract_onnx::tract_core::ops::array::{
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_hir::internal::*;
 
-/// Fails where an index of this node lies outside of what it looks up, or a whole number is divided by 0.
+/// Fails if an index of this node is out of range, or if it divides an integer by 0.
 pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     let divides = |op: &TypedBinOp| matches!(op.0.name(), "Div" | "Rem");
     if node.op_as::<TypedBinOp>().is_some_and(divides) && inputs[1].datum_type().is_integer() {
@@ -47,7 +49,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     let Some(batch) = gathers.or(scatters) else {
         return Ok(());
     };
-    // The last axis of the indices says where, axis by axis.
+    // The last axis of the indices holds one index per axis of the data.
     let (data, indices) = (&inputs[0], inputs[1].cast_to::<i64>()?);
     let depth = indices.shape().last().copied().unwrap_or(0).max(1);
     let indices = indices.try_as_plain_ram()?;
@@ -60,7 +62,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
     Ok(())
 }
 
-/// Fails where one of these indices is none of so many places.
+/// Fails if an index is not below `size`.
 pub(super) fn inside(indices: &Tensor, size: usize, from_the_end: bool) -> TractResult<()> {
     let indices = indices.cast_to::<i64>()?;
     let indices = indices.try_as_plain_ram()?;
@@ -88,7 +90,7 @@ mod tests {
     use crate::onnx::schema::*;
     use crate::tensor::{Tensor, Values};
 
-    /// Looks up the fed places in a table of four rows.
+    /// Runs a lookup of the given indices in a table of four rows.
     fn run(operator: &str, indices: &[i64], shape: &[usize]) -> Result<Vec<Tensor>, EngineError> {
         let port = |name: &str, element, shape: &[usize]| {
             let shape = Some(shape.iter().map(|&size| Dim::Known(size)).collect());

@@ -1,4 +1,4 @@
-//! What tract is given of a model: nodes, inputs and outputs.
+//! Builds the graph that tract parses: nodes, inputs and outputs without weights.
 
 use super::{Watched, observe, operators, parts, steps};
 use crate::graph::{Dim, MICROSOFT, Model, tensor_type_of};
@@ -6,14 +6,14 @@ use crate::onnx::schema::{
     AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, ValueInfoProto,
 };
 
-/// The model without weights, declared inner types and names of sizes, with the observers put in.
+/// The model without weights, declared inner types and symbolic sizes; with observers.
 pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     let graph = &model.graph;
     let uses = graph.uses();
     let mut nodes = graph.nodes.clone();
     for (node, name) in nodes.iter_mut().zip(steps::unique_names(graph)) {
         node.name = Some(name);
-        // tract goes by the name alone: what another domain has under it is another operator.
+        // tract looks at the name only; an operator of another domain gets its qualified name.
         let foreign = match node.domain.as_deref() {
             None | Some("" | "ai.onnx" | "ai.onnx.ml") => false,
             Some(MICROSOFT) => node.op_type.as_deref() == Some("Attention"),
@@ -22,14 +22,14 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         if foreign {
             node.op_type = Some(node.operator());
         }
-        // tract takes the pads where both are said, and ONNX Runtime what pads by itself.
+        // A node may have both: tract uses `pads`, ONNX Runtime uses `auto_pad`.
         if node.text("auto_pad").is_some_and(|pad| pad != "NOTSET") {
             node.take("pads");
         }
     }
     let mut outputs = graph.outputs.clone();
     for output in outputs.iter_mut().filter_map(|o| o.name.as_mut()) {
-        // tract looks an output up among what nodes make and inputs bring.
+        // tract finds outputs only among the results of nodes and the inputs.
         if uses.producer(output).is_none() && graph.initializers.contains(output) {
             let copy = format!("{output}/copy");
             nodes.push(node("Identity", output, &copy));
@@ -41,7 +41,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     for (slot, Watched { value, beside }) in watched.iter().enumerate() {
         let made = uses.producer(value);
         let others = beside.iter().filter_map(|other| uses.producer(other));
-        // Behind all that it sees; a value that is fed can be seen beside one that is made.
+        // Behind all values that it reads; an input can be observed beside a computed value.
         let Some(producer) = made
             .filter(|_| beside.is_empty())
             .or(others.chain(made).max())
@@ -57,7 +57,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
             i: Some(slot as i64),
             ..Default::default()
         });
-        // What sizes follow from has to stay a constant: who reads it doesn't read the observer.
+        // A value that determines shapes must stay a constant, so its readers bypass the observer.
         let name = value.as_str();
         let aside = settled.contains(name) && telling.contains(name);
         for &(consumer, input) in uses.consumers(value).iter().filter(|_| !aside) {
@@ -70,7 +70,8 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
                 output.clone_from(&seen);
             }
         }
-        // What only the observer reads would not be run: it leaves the graph, behind the model's own outputs.
+        // tract runs only what an output needs: such an observer becomes an extra output behind the
+        // model's own.
         if aside || uses.consumers(value).is_empty() && !uses.is_output(value) {
             outputs.push(ValueInfoProto {
                 name: Some(seen.clone()),
@@ -79,7 +80,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
         }
         observers.push((producer, observer));
     }
-    // Right behind its producer, so that the order stays topological.
+    // Each observer goes right behind its producer, so that the order stays topological.
     observers.sort_by_key(|(producer, _)| *producer);
     let mut ordered = Vec::with_capacity(nodes.len() + observers.len());
     let mut waiting = observers.into_iter().peekable();
@@ -102,7 +103,7 @@ pub(super) fn view(model: &Model, watched: &[Watched]) -> ModelProto {
     }
 }
 
-/// An input without the names of its sizes.
+/// An input without symbolic sizes.
 fn nameless(input: &ValueInfoProto) -> ValueInfoProto {
     let Some(mut found) = tensor_type_of(input) else {
         return input.clone();

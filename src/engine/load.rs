@@ -1,8 +1,9 @@
-//! From our model to tract's: a light view of the graph, its weights handed over beside it.
+//! Translates our model to tract's: the graph without weights is parsed, then the weights are
+//! added.
 //!
-//! tract reads an older schema, so it is given only what it needs: nodes, inputs and outputs,
-//! re-encoded without the initializers. Those appear to tract as unknown sources, and each is then
-//! replaced by a constant (to run) or by a bare fact (to infer types: no weight is copied).
+//! tract reads an older schema, so it gets only nodes, inputs and outputs, encoded again without
+//! the initializers. The initializers appear to tract as unknown sources. A run replaces each by a
+//! constant. Type inference replaces each by its type and shape alone, so no weight is copied.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -27,34 +28,38 @@ use crate::onnx::schema::{DataType, TensorProto};
 use crate::prepare::{Known, Types, fold};
 use crate::tensor;
 
-/// Constants up to this size are always given whole: shapes, axes and the like steer inference.
+/// Constants up to this size are always passed with their values: shapes and axes steer the
+/// inference.
 const SMALL: usize = 4096;
 
-/// How the weights are given to tract.
+/// The form in which tract gets the weights.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weights {
-    /// Copied into tract's tensors, but for those of products, sums and tables of rows, which are shared: large ones, and of convolutions that our
-    /// kernels run all but the smallest.
+    /// With their values. Large weights of products, sums and row lookups share the model's bytes;
+    /// all others are copied into tract's tensors. Weights of convolutions on our kernels share the
+    /// bytes too, except the smallest.
     Values {
-        /// Whether they run convolutions.
+        /// Our float kernels run the convolutions.
         kernels: bool,
     },
-    /// Only type and shape, but for small constants.
+    /// Only type and shape, except of small constants.
     Types,
 }
 
-/// A model in tract's first form, and where each named value is in it.
+/// A model in tract's inference form, with the outlet of each named value.
 pub(super) struct Loaded {
     pub(super) model: InferenceModel,
     pub(super) outlets: HashMap<String, OutletId>,
-    /// What follows from the shapes of the inputs by our own rules.
+    /// Types that our own shape rules derive from the inputs.
     pub(super) types: Types,
 }
 
-/// Loads a prepared model for these inputs, where they are known, with an observer behind each value of `watched` that a node makes, and what its integer regions and
-/// products with blocks run.
+/// Loads a prepared model, for inputs of these shapes where they are known. It places an observer
+/// behind each value of `watched` that a node computes, and connects the programs of integer
+/// regions and the block-wise products.
 ///
-/// tract gets sizes as numbers, or none: it computes with names of sizes for minutes where shapes don't fit.
+/// tract gets sizes as numbers or not at all. With symbolic sizes it computes for minutes where
+/// shapes don't fit.
 pub(super) fn load(
     model: &Model,
     watched: &[Watched],
@@ -163,8 +168,9 @@ pub(super) fn load(
     })
 }
 
-/// The model with sizes that follow from the shapes of its inputs as constants, and what these are computed by. Other floats stay: an
-/// observer behind one must be run, which no operator is whose result tract knows.
+/// Replaces sizes that follow from the shapes of the inputs by constants, and also the values that
+/// they are computed from. Other floats stay: tract would drop an operator whose result it knows,
+/// and an observer behind that must run.
 fn settled<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<'a, Model> {
     let watched: HashSet<&str> = watched
         .iter()
@@ -186,10 +192,10 @@ fn settled<'a>(model: &'a Model, types: &Types, watched: &[Watched]) -> Cow<'a, 
     Cow::Owned(settled)
 }
 
-/// What our rules know of a value, as tract has it; a size with a name is any.
+/// A type of our shape rules as tract's fact; a symbolic size stays open.
 fn fact_of(known: &Known) -> InferenceFact {
     let mut fact = InferenceFact::new();
-    // tract has a type of its own for sizes, where ONNX has integers of 64 bits.
+    // tract has its own type for sizes, where ONNX has int64.
     if known.element != DataType::Int64
         && let Ok(theirs) = pb::tensor_proto::DataType::try_from(known.element as i32)
         && let Ok(datum) = DatumType::try_from(theirs)
@@ -206,7 +212,8 @@ fn fact_of(known: &Known) -> InferenceFact {
     fact
 }
 
-/// The weight that a tensor is, of products, sums or rows that are looked up, if it is nothing else and worth to be shared.
+/// The shared weight for this tensor, if products, additions or row lookups are its only readers
+/// and it is large enough.
 fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Option<Weight> {
     let raw = tensor.raw_data.as_ref()?;
     let name = tensor.name.as_deref()?;
@@ -220,7 +227,7 @@ fn shared(model: &Model, uses: &Uses, tensor: &TensorProto, kernels: bool) -> Op
             _ => node.is("Add"),
         }
     };
-    // Our kernels read weights where they lie, which costs nothing.
+    // Our kernels read the weights in place, which costs nothing.
     let least = match kernels && readers.iter().all(|reader| node(reader).is("Conv")) {
         true => SMALL,
         false => weights::LEAST,
@@ -246,7 +253,7 @@ fn give_constant(
     let datum = datum_type(tensor);
     if weights == Weights::Types && (bytes > SMALL || datum.is_err()) {
         let shape = dims(tensor);
-        // tract has no integers of few bits; what reads them may have a type all the same.
+        // tract has no integers below 8 bits; their readers may have a type nevertheless.
         let fact = match datum {
             Ok(datum) => InferenceFact::dt_shape(datum, shape),
             Err(_) => InferenceFact::shape(shape),
@@ -277,7 +284,7 @@ fn datum_type(tensor: &TensorProto) -> Result<DatumType, EngineError> {
         })
 }
 
-/// tract's tensor of a constant: one copy of its bytes.
+/// A constant as a tract tensor; copies its bytes once.
 pub(super) fn constant(tensor: &TensorProto) -> Result<Tensor, EngineError> {
     let named = |reason: String| EngineError::Constant {
         name: tensor.name.clone().unwrap_or_default(),

@@ -1,7 +1,8 @@
-//! What a run of a plan will hold and do, told from the plan alone.
+//! Estimates memory and work of a run from its plan.
 //!
-//! What is live is found by walking the plan as tract does: a value is there from the step that makes it until the last
-//! that reads it. An operator that writes over what it reads, if nobody else reads that, makes nothing new.
+//! Live memory follows from a walk over the plan in tract's order: a value lives from the step that
+//! makes it until its last reader. An operator that may write over its input allocates nothing, if
+//! it is the only reader.
 
 use std::collections::HashMap;
 
@@ -16,22 +17,23 @@ use tract_onnx::tract_core::ops::source::TypedSource;
 use super::observe::Observe;
 use super::weights::Addend;
 
-/// A plan seen from outside.
+/// Memory and work of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// The most bytes that are there at once in a run: values, its inputs among them, and what is remembered of those
-    /// that were watched by then.
+    /// Peak of live bytes in a run: values, inputs, and the remembered bytes of values watched
+    /// until then.
     pub peak: u64,
-    /// Of the peak, what is remembered.
+    /// Remembered bytes at the peak.
     pub remembered: u64,
-    /// For nine tenths of a run there are no more bytes than this.
+    /// During nine tenths of the work, live memory is at most this.
     pub usual: u64,
-    /// The work of each operator in the order they run, in units that take about the same time each.
+    /// Work of each operator in execution order, in units of about equal time.
     pub work: Vec<u64>,
 }
 
 impl Outline {
-    /// That of a run that goes on with another. What was remembered stays; what goes from one to the other is counted there.
+    /// Cost of this run followed by another. Remembered bytes accumulate; `next` counts the values
+    /// that pass from one to the other.
     pub(super) fn then(self, next: Outline) -> Outline {
         let behind = next.peak + self.remembered;
         let (peak, remembered) = match behind > self.peak {
@@ -47,10 +49,11 @@ impl Outline {
     }
 }
 
-/// An element that is read or written takes about as long as so many multiplications in a product.
+/// Time to read or write an element, in multiplications of a product.
 const ELEMENT: u64 = 8;
 
-/// The outline of a plan; `remembered` tells how many bytes a run keeps of a watched value, by its place.
+/// Estimates the cost of a plan; `remembered` returns how many bytes a run keeps of a watched
+/// value, by its slot.
 pub(super) fn of_plan(plan: &TypedSimplePlan, remembered: impl Fn(usize) -> u64) -> Outline {
     let model = plan.model();
     let order = plan.order_without_consts();
@@ -60,7 +63,7 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, remembered: impl Fn(usize) -> u64)
             *readers.entry(input).or_default() += 1;
         }
     }
-    // What goes out is kept to the end.
+    // Outputs live to the end.
     if let Ok(outputs) = model.output_outlets() {
         for &output in outputs {
             *readers.entry(output).or_default() += 1;
@@ -115,7 +118,7 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, remembered: impl Fn(usize) -> u64)
     }
 }
 
-/// The least of the bytes below which nine tenths of the work is done.
+/// The smallest number of bytes that covers nine tenths of the work.
 fn usual(passed: &[u64], work: &[u64]) -> u64 {
     let mut order: Vec<(u64, u64)> = passed.iter().copied().zip(work.iter().copied()).collect();
     order.sort_unstable();
@@ -130,12 +133,12 @@ fn usual(passed: &[u64], work: &[u64]) -> u64 {
     0
 }
 
-/// Buffers, and which values stand in each.
+/// Live buffers, and the values in each.
 #[derive(Default)]
 struct Held {
-    /// For each value its buffer.
+    /// The buffer of each value.
     places: HashMap<OutletId, usize>,
-    /// Bytes of each buffer, and how many values stand in it.
+    /// Size of each buffer, and the number of values in it.
     buffers: Vec<(u64, usize)>,
     now: u64,
     remembered: u64,
@@ -156,7 +159,7 @@ impl Held {
         self.look();
     }
 
-    /// Looks at a moment at which there are so many bytes more.
+    /// Updates the peak at a point with `bytes` of temporary memory.
     fn pass(&mut self, bytes: u64) {
         if self.now + self.remembered + bytes > self.peak {
             self.peak = self.now + self.remembered + bytes;
@@ -174,7 +177,7 @@ impl Held {
                 self.places.insert(value, place);
                 self.buffers[place].1 += 1;
             }
-            // A constant that is handed on.
+            // A constant that is passed on.
             None => self.make(value, 0),
         }
     }
@@ -202,22 +205,22 @@ impl Held {
     }
 }
 
-/// Whether what comes out is what went in, or a way to look at it.
+/// Returns true for operators that pass their input on unchanged or as a view.
 fn forwards(node: &TypedNode) -> bool {
-    // Its type can't be named from outside tract.
+    // tract doesn't export the type.
     node.op_is::<Observe>() || node.op.name() == "LazyIm2col"
 }
 
-/// Bytes that it has beside what goes in and what comes out.
+/// Temporary bytes besides inputs and outputs.
 fn passing(node: &TypedNode) -> u64 {
-    // Its numbers are computed in a vector and copied into the tensor.
+    // These compute in a vector and copy it into the output tensor.
     match node.op.name().as_ref() {
         "Pad" | "Resize" => node.outputs.iter().map(|o| bytes(&o.fact)).sum(),
         _ => 0,
     }
 }
 
-/// Whether it writes over its first input where it may.
+/// Returns true for operators that write over their first input if they may.
 fn in_place(node: &TypedNode) -> bool {
     node.op_is::<ElementWiseOp>()
         || node.op_is::<OptBinByScalar>()

@@ -1,10 +1,10 @@
-//! Resize: by how much each axis is scaled, and which pixels it takes. The same for floats and for integers.
+//! Resize: the scale of each axis and the pixels that are read; shared by floats and integers.
 
 use octet_kernels::int8::{Coordinates, Nearest, nearest_pixels};
 
 use crate::prepare::position;
 
-/// What a node says of the pixels it takes.
+/// The coordinate attributes of a Resize node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pixels {
     pub(super) coordinates: Coordinates,
@@ -12,7 +12,7 @@ pub(super) struct Pixels {
 }
 
 impl Pixels {
-    /// By the names of coordinate_transformation_mode and nearest_mode.
+    /// Parses coordinate_transformation_mode and nearest_mode.
     pub(super) fn of(coordinates: Option<&str>, rounding: Option<&str>) -> Result<Pixels, String> {
         let coordinates = match coordinates.unwrap_or("half_pixel") {
             "half_pixel" => Coordinates::HalfPixel,
@@ -34,7 +34,7 @@ impl Pixels {
         })
     }
 
-    /// The place that is nearest to each, axis by axis.
+    /// For each output index of each axis, the nearest input index.
     pub(super) fn nearest(
         self,
         shape: &[usize],
@@ -50,11 +50,11 @@ impl Pixels {
     }
 }
 
-/// What a node says of how large its result is.
+/// The requested output size of a Resize node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Asked {
     pub(super) axes: Option<Vec<i64>>,
-    /// Empty where sizes are said.
+    /// Empty if the node has sizes.
     pub(super) scales: Vec<f32>,
     pub(super) sizes: Option<Vec<i64>>,
     /// keep_aspect_ratio_policy.
@@ -62,7 +62,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// How many pixels of each axis come of one: the scales as given, or those that the sizes make. All are positive numbers.
+    /// The scale of each axis: as given, or derived from the sizes. All are positive.
     pub(super) fn scales(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, String> {
         if shape.len() != output.len() {
             return Err("it changes the number of axes".into());
@@ -76,7 +76,8 @@ impl Asked {
     }
 
     fn found(&self, shape: &[usize], output: &[usize]) -> Result<Vec<f32>, String> {
-        // What keeps its size is copied by ONNX Runtime, whatever the scales: 1.1 of two pixels are two.
+        // ONNX Runtime copies an input whose size stays the same, whatever the scales: 1.1 times
+        // two pixels are two.
         if shape == output {
             return Ok(vec![1.0; shape.len()]);
         }
@@ -99,7 +100,8 @@ impl Asked {
             return Ok(scales);
         }
         let ratio = |size: usize, axis: usize| size as f32 / shape[axis] as f32;
-        // Where the aspect ratio is kept, one of the sizes makes the scale of all, and what comes out has other sizes.
+        // To keep the aspect ratio, one axis determines the scale of all, so the output can have
+        // other sizes than requested.
         let one: Option<fn(f32, f32) -> f32> = match self.policy.as_deref() {
             None | Some("stretch") => None,
             Some("not_larger") => Some(f32::min),

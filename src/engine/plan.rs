@@ -1,4 +1,5 @@
-//! Plans: how a model runs for certain shapes, made when they are first met.
+//! Plans: a model prepared for inputs of certain shapes, built at the first sample with these
+//! shapes.
 
 use std::sync::{Arc, PoisonError};
 
@@ -17,16 +18,16 @@ use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::tensor::Tensor;
 
-/// A plan for some shapes, and for a quantized model what of it was fused.
+/// A plan for some shapes, and for a quantized model the list of its nodes.
 pub(super) struct Plan {
     pub(super) run: Arc<TypedSimplePlan>,
     pub(super) fused: Vec<FusedNode>,
-    /// For each integer region, the place in `fused` of each of its steps.
+    /// For each integer region, the indices of its steps in `fused`.
     pub(super) steps: Vec<Vec<usize>>,
 }
 
 impl Plan {
-    /// How many steps it takes.
+    /// Number of steps in a run.
     pub(super) fn steps(&self) -> usize {
         let regions = self.regions();
         let places = steps::places(&self.run, regions);
@@ -45,11 +46,13 @@ impl Plan {
     }
 }
 
-/// How samples of certain shapes run: the plan, or those of the parts of a model, each with the places of what it watches.
+/// The plans that samples of certain shapes run by: one for a whole model, or one for each part. A
+/// part maps its watched values to those of the model.
 pub struct Route(pub(super) Vec<(Arc<Plan>, Option<Vec<usize>>)>);
 
 impl Route {
-    /// What a run will hold and do. `remembered` tells how many bytes the caller keeps of each watched value.
+    /// Memory and work of a run. `remembered` returns how many bytes the caller keeps of each
+    /// watched value.
     pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
         let plans = self.0.iter().map(|(plan, slots)| {
             let place = |slot: usize| slots.as_ref().map_or(slot, |slots| slots[slot]);
@@ -59,13 +62,14 @@ impl Route {
     }
 }
 
-/// So many plans are kept; samples of ever new shapes push the oldest out.
+/// Number of plans that are kept; a new one replaces the oldest.
 const PLANS: usize = 4;
 
 impl Engine {
     pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
         let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
-        // A plan is only pushed once whole, so a poisoned lock still guards whole plans.
+        // A plan is pushed only when it is complete, so a poisoned lock still guards complete
+        // plans.
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
             return Ok(plan.clone());
@@ -115,7 +119,7 @@ impl Engine {
                 steps: fused.steps,
             })
         });
-        // What can't be planned with integers may run in float; the list says why it does.
+        // A model that can't be planned on integers may run in float; the list gives the reason.
         fused.or_else(|error| {
             let run = in_float()?;
             Ok(Plan {
@@ -149,7 +153,8 @@ impl Engine {
     }
 }
 
-/// Why tract makes no plan of a model: the operator whose shapes don't fit, or its own reasons.
+/// The reason why tract can't plan a model: the operator whose shapes don't fit, or tract's own
+/// chain of errors.
 fn refused(model: &Model, error: &TractError) -> EngineError {
     let Some(Unfit { node, found }) = error.root_cause().downcast_ref() else {
         return EngineError::Plan {

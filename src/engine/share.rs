@@ -1,14 +1,14 @@
-//! Operators that are the same hold what they hold once.
+//! Shares the im2col tables of equal operators.
 //!
-//! For every convolution tract makes tables of where each window lies. A network that repeats a block has the same ones hundreds
-//! of times.
+//! tract builds a table of window offsets for every convolution. A network that repeats a block has
+//! hundreds of equal ones.
 
 use tract_onnx::prelude::TypedModel;
 
-/// What tract calls the operators that have such tables.
+/// tract's name of the operators with such tables.
 const TABLES: &str = "LazyIm2col";
 
-/// Puts a copy of the first in the place of each such operator that is the same: copies share their tables.
+/// Replaces each equal operator by a copy of the first: copies share their tables.
 pub(super) fn share(model: &mut TypedModel) {
     let mut different: Vec<usize> = Vec::new();
     for id in 0..model.nodes.len() {

@@ -1,4 +1,4 @@
-//! Types and shapes of all values, as far as they can be known without running the model.
+//! Infers types and shapes of all values without a run.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::DataType;
 use crate::tensor::Tensor;
 
-/// The type of every value whose element type is known. What the model declares for its own inner
-/// values is not asked: exporters leave stale shapes there.
+/// Returns the type of every value whose element type is known. Declared types of inner values are
+/// ignored, because exporters leave stale shapes there.
 pub fn infer_types(model: &Model) -> Result<BTreeMap<String, TensorType>, EngineError> {
     let model = integer::written_out(model);
     caught(|| found(load(&model, &[], Weights::Types, &Beside::default(), None)?))
 }
 
-/// The same for samples of these shapes: every size that follows from them is known.
+/// Like [`infer_types`], for samples of these shapes: every size that follows from them is known.
 pub fn infer_types_of(
     model: &Model,
     inputs: &[Tensor],
@@ -33,7 +33,7 @@ pub fn infer_types_of(
 }
 
 fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError> {
-    // What contradicts itself is left unknown here; building a plan reports it.
+    // A contradiction leaves types unknown here; building a plan reports it.
     analysis::as_far_as_known(&mut loaded.model);
     let known = loaded.types.into_iter();
     let mut types: BTreeMap<String, TensorType> = known.map(|(name, k)| (name, k.into())).collect();
@@ -48,7 +48,7 @@ fn found(mut loaded: Loaded) -> Result<BTreeMap<String, TensorType>, EngineError
     Ok(types)
 }
 
-/// A type as tract knows it, with the names of sizes that our rules know.
+/// Merges tract's type with the symbolic sizes that our rules know.
 fn both(mut found: TensorType, known: Option<TensorType>) -> TensorType {
     match (&mut found.shape, known.and_then(|known| known.shape)) {
         (Some(shape), Some(known)) if shape.len() == known.len() => {

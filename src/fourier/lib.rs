@@ -1,7 +1,8 @@
-//! The discrete Fourier transform of any length, small in code.
+//! A small implementation of the discrete Fourier transform for any length.
 //!
-//! Computed in f64 whatever goes in, so there is one copy of it. A length of small primes is taken apart prime by prime; any other is
-//! turned into a convolution of a length that is a power of two.
+//! All types are computed in f64, so there is one instance of the code. Lengths of small prime
+//! factors use the mixed-radix algorithm. All others become a convolution whose length is a power
+//! of two (Bluestein's algorithm).
 
 use std::f64::consts::PI;
 use std::fmt::Debug;
@@ -14,12 +15,12 @@ pub use num_traits;
 use num_complex::Complex;
 use num_traits::{FromPrimitive, ToPrimitive};
 
-/// A number that can be transformed.
+/// A number type that can be transformed.
 pub trait FftNum: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static {}
 
 impl<T: Copy + FromPrimitive + ToPrimitive + Debug + Send + Sync + 'static> FftNum for T {}
 
-/// The sign of the exponent. Neither direction scales.
+/// Sign of the exponent. Neither direction scales the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FftDirection {
     /// exp(−2πi·jk/n).
@@ -30,32 +31,33 @@ pub enum FftDirection {
 
 /// A transform of one length and direction.
 pub trait Fft<T: FftNum>: Send + Sync + Debug {
-    /// Transforms each stretch of the planned length in place; what is left over at the end stays.
+    /// Transforms each block of the planned length in place; an incomplete block at the end is
+    /// unchanged.
     fn process(&self, buffer: &mut [Complex<T>]);
 }
 
-/// Makes transforms.
+/// Creates transforms.
 #[derive(Debug)]
 pub struct FftPlanner<T>(PhantomData<T>);
 
 impl<T: FftNum> FftPlanner<T> {
-    /// A planner. It keeps nothing.
+    /// Creates a planner. It has no cache.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         Self(PhantomData)
     }
 
-    /// The transform of `length` values.
+    /// Creates the transform of `length` values.
     pub fn plan_fft(&mut self, length: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
         Arc::new(Transform::new(length, direction))
     }
 
-    /// The forward transform of `length` values.
+    /// Creates the forward transform of `length` values.
     pub fn plan_fft_forward(&mut self, length: usize) -> Arc<dyn Fft<T>> {
         self.plan_fft(length, FftDirection::Forward)
     }
 
-    /// The inverse transform of `length` values.
+    /// Creates the inverse transform of `length` values.
     pub fn plan_fft_inverse(&mut self, length: usize) -> Arc<dyn Fft<T>> {
         self.plan_fft(length, FftDirection::Inverse)
     }
@@ -77,7 +79,8 @@ impl<T: FftNum> Fft<T> for Transform {
     }
 }
 
-/// The largest prime a length is taken apart by; its steps cost as many operations a value.
+/// The greatest prime factor for the mixed-radix algorithm, whose cost per value is proportional to
+/// it.
 const LARGEST_FACTOR: usize = 31;
 
 #[derive(Debug)]
@@ -88,12 +91,12 @@ struct Transform {
 
 #[derive(Debug)]
 enum Way {
-    /// By the prime factors of the length, with the roots of unity of the whole length.
+    /// Mixed radix: the prime factors of the length, and the roots of unity of the whole length.
     Factors {
         factors: Vec<usize>,
         roots: Vec<Complex<f64>>,
     },
-    /// As a convolution with a chirp: jk = (j² + k² − (k − j)²) / 2.
+    /// Bluestein: a convolution with a chirp, since jk = (j² + k² − (k − j)²) / 2.
     Chirp {
         chirp: Vec<Complex<f64>>,
         spectrum: Vec<Complex<f64>>,
@@ -114,7 +117,7 @@ impl Transform {
                 .collect();
             Way::Factors { factors, roots }
         } else {
-            // k² modulo 2n keeps the angle small, and so exact.
+            // k² modulo 2n keeps the angle small and therefore exact.
             let angle = |k: usize| {
                 (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64
             };
@@ -155,7 +158,8 @@ impl Transform {
                     .map(|(value, turn)| value * turn)
                     .collect();
                 turned.resize(longer.length, Complex::new(0.0, 0.0));
-                // The inverse of the longer transform is its forward transform between two conjugations.
+                // The inverse of the longer transform is its forward transform between two
+                // conjugations.
                 let product: Vec<_> = longer
                     .of(&turned)
                     .iter()
@@ -174,8 +178,8 @@ impl Transform {
     }
 }
 
-/// The transform of every `step`th of `values`, as many as `out` has: one transform for each remainder by the first factor, then
-/// their combination. `roots` are those of the whole length.
+/// Transforms every `step`-th of `values`, as many as `out` holds. It makes one transform per
+/// remainder modulo the first factor, then combines them. `roots` are those of the whole length.
 fn by_factors(
     values: &[Complex<f64>],
     step: usize,
@@ -215,7 +219,7 @@ fn by_factors(
     }
 }
 
-/// The primes of a number, smallest first.
+/// Prime factors of a number in ascending order.
 fn factors(mut number: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut candidate = 2;
@@ -273,7 +277,7 @@ mod tests {
 
     #[test]
     fn there_and_back_is_the_length_times_what_was() {
-        // A power of two, a product of small primes, a prime, twice a prime.
+        // A power of two, a product of small primes, a prime, and twice a prime.
         for length in [1, 1024, 1000, 997, 2 * 401] {
             let values: Vec<_> = (0..length)
                 .map(|k| Complex::new((k as f32 * 0.37).sin(), (k as f32 * 0.11).cos()))

@@ -1,8 +1,8 @@
-//! How the weights of a layer lie: which channel of what goes in each joins with which of what comes out.
+//! Weight layout of a layer: the input and output channel of each weight.
 
 use crate::onnx::schema::NodeProto;
 
-/// The operators whose weights join channels.
+/// Layouts of weights, by operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     /// `[outputs, inputs of a group, …]`.
@@ -15,23 +15,24 @@ enum Form {
     TurnedProduct,
 }
 
-/// Which channels the weights of a Conv, ConvTranspose, Gemm or MatMul join. Those that join the same two lie together in memory.
+/// Weight layout of a Conv, ConvTranspose, Gemm or MatMul. The weights of one pair of channels form
+/// a kernel window, consecutive in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Joins {
     form: Form,
-    /// The second extent of the weight.
+    /// Second extent of the weight.
     second: usize,
     groups: usize,
-    /// How many channels go in.
+    /// Number of input channels.
     pub inputs: usize,
-    /// How many come out.
+    /// Number of output channels.
     pub outputs: usize,
-    /// How many weights join two channels: those of a window.
+    /// Weights per window.
     pub taps: usize,
 }
 
 impl Joins {
-    /// `None` where the operator has no such weights, or none of this shape.
+    /// Returns `None` if the operator has no such weights, or not of this shape.
     pub fn of(node: &NodeProto, shape: &[usize]) -> Option<Joins> {
         let (&[first, second], kernel) = shape.split_first_chunk::<2>()?;
         let mut groups = 1;
@@ -69,7 +70,7 @@ impl Joins {
         })
     }
 
-    /// The channel that goes in and the one that comes out that the weights of a window join, the windows counted in the order of memory.
+    /// Input and output channel of a window. Windows are numbered in memory order.
     pub fn of_window(&self, window: usize) -> (usize, usize) {
         let (first, second) = (self.place(window, 0), self.place(window, 1));
         match self.form {
@@ -86,7 +87,7 @@ impl Joins {
         }
     }
 
-    /// How many windows from this one on make one output, each of the next input.
+    /// Number of windows from this one on that belong to one output and consecutive inputs.
     pub fn along_inputs(&self, window: usize) -> usize {
         match self.form {
             Form::Conv | Form::TurnedProduct => self.second - self.place(window, 1),
@@ -94,7 +95,7 @@ impl Joins {
         }
     }
 
-    /// The place of a window along one of the first two axes.
+    /// Index of a window along one of the first two axes.
     pub fn place(&self, window: usize, axis: usize) -> usize {
         match axis {
             0 => window / self.second,

@@ -1,4 +1,4 @@
-//! What makes a graph one: each value made once, before it is used.
+//! Validation of a graph: each value is produced once, before its uses.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use super::{Graph, GraphError, Initializers};
 use crate::onnx::schema::{NodeProto, SparseTensorProto, TensorProto};
 
-/// The constants by name; two of one name are an error.
+/// Constants by name. Duplicate names are an error.
 pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, GraphError> {
     let mut seen = HashSet::new();
     for tensor in &tensors {
@@ -27,8 +27,7 @@ pub(super) fn constants(tensors: Vec<TensorProto>) -> Result<Initializers, Graph
     Ok(initializers)
 }
 
-/// Checks a graph with these nodes and gives them back in an order in which every value is made before it is used; the order they
-/// are given in where that is one.
+/// Checks a graph with these nodes and sorts them topologically. A valid order is kept.
 pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodeProto>, GraphError> {
     let inputs = graph.inputs.iter();
     let mut given: HashSet<&str> = inputs.filter_map(|v| v.name.as_deref()).collect();
@@ -60,7 +59,7 @@ pub(super) fn sorted(nodes: Vec<NodeProto>, graph: &Graph) -> Result<Vec<NodePro
         }
     }
 
-    // Kahn's algorithm; of the nodes that could come next, the first of the file does.
+    // Kahn's algorithm; of the nodes that are ready, the first in the file comes next.
     let mut waits = vec![0usize; nodes.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for (i, node) in nodes.iter().enumerate() {

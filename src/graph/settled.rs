@@ -1,4 +1,5 @@
-//! Values that follow from constants and the shapes of others: the same in every run with samples of the same shapes.
+//! Shape-determined values: they follow from constants and shapes alone. They are equal in every
+//! run over samples of equal shapes.
 
 use std::collections::HashSet;
 
@@ -6,7 +7,7 @@ use super::Graph;
 use crate::onnx::schema::NodeProto;
 
 impl NodeProto {
-    /// Whether it makes other numbers in each run.
+    /// Returns true if the node's output differs from run to run.
     pub(crate) fn is_random(&self) -> bool {
         let operator = self.op_type.as_deref().unwrap_or_default();
         ["Random", "Bernoulli", "Multinomial"]
@@ -14,7 +15,7 @@ impl NodeProto {
             .any(|start| operator.starts_with(start))
     }
 
-    /// Whether what it makes follows from shapes and from values of which that is so.
+    /// Returns true if the node's output follows from shapes and from values in `settled`.
     pub(crate) fn is_settled(&self, settled: &HashSet<&str>) -> bool {
         let known = |name: &String| name.is_empty() || settled.contains(name.as_str());
         let of_shapes = ["Shape", "Size"].iter().any(|one| self.is(one));
@@ -24,7 +25,7 @@ impl NodeProto {
 }
 
 impl Graph {
-    /// The names of such values, constants among them.
+    /// Names of the shape-determined values, including constants.
     pub(crate) fn settled(&self) -> HashSet<&str> {
         let constants = self.initializers.iter();
         let mut settled: HashSet<&str> = constants.map(|tensor| tensor.title()).collect();

@@ -1,35 +1,36 @@
-//! How the window of a convolution or pooling slides along an axis.
+//! The sliding window of a convolution or pooling along an axis.
 
 use serde::{Deserialize, Serialize};
 
 use crate::onnx::schema::NodeProto;
 
-/// How a window slides along one axis.
+/// A sliding window along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slide {
-    /// How many values it meets at a place.
+    /// Values per window position.
     pub taps: i64,
-    /// How far it is from one place to the next.
+    /// Distance between window positions.
     pub stride: i64,
-    /// How far it is from one tap to the next.
+    /// Distance between taps.
     pub dilation: i64,
-    /// What lies around the values.
+    /// Padding around the values.
     pub around: Around,
 }
 
-/// How many zeros there are before and after the values.
+/// Zeros before and after the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Around {
-    /// So many.
+    /// Fixed numbers of zeros.
     Fixed(i64, i64),
-    /// As many as let the places be the values divided by the stride; of an odd number the greater half after them.
+    /// SAME_UPPER: the number of positions is the extent divided by the stride, rounded up. Of an
+    /// odd number of zeros the greater half follows the values.
     Upper,
-    /// The same, the greater half before them.
+    /// SAME_LOWER: like `Upper`, with the greater half before the values.
     Lower,
 }
 
 impl Slide {
-    /// How the window of a node slides, axis by axis; `None` where that makes no sense.
+    /// The windows of a node, axis by axis, or `None` if its attributes are invalid.
     pub fn of(node: &NodeProto, kernel: &[usize]) -> Option<Vec<Slide>> {
         let count = kernel.len();
         let list = |name: &str, usual: i64, length: usize| match node.ints(name) {
@@ -50,7 +51,7 @@ impl Slide {
                     _ => Around::Fixed(pads[axis], pads[axis + count]),
                 },
             };
-            // Sums and products of such sizes don't overflow.
+            // Sums and products of such sizes do not overflow.
             let whole = |size: i64| (1..1 << 31).contains(&size);
             let fits = |pad: &i64| (-(1 << 31)..1 << 31).contains(pad);
             let pads_fit = match slide.around {
@@ -65,13 +66,13 @@ impl Slide {
         kernel.iter().enumerate().map(along).collect()
     }
 
-    /// From the first value it meets at a place to the one behind the last.
+    /// Extent of a dilated window.
     pub fn reach(&self) -> i64 {
         self.dilation * (self.taps - 1) + 1
     }
 
-    /// The zeros before and after so many values. `over`: what the window reaches over them where it is at all places that it should
-    /// have.
+    /// Zeros before and after the values. `over` is the number of zeros needed for the intended
+    /// number of positions.
     pub fn zeros(&self, over: i64) -> [i64; 2] {
         let over = over.max(0);
         match self.around {
@@ -81,31 +82,32 @@ impl Slide {
         }
     }
 
-    /// The zeros before so many values, and how far the window can move over them.
+    /// Zeros before the values, and the distance over which the window can move.
     pub fn room(&self, extent: i64) -> (i64, i64) {
         let over = (extent - 1) / self.stride * self.stride + self.reach() - extent;
         let [before, after] = self.zeros(over);
         (before, extent + before + after - self.reach())
     }
 
-    /// The zeros before so many values, and at how many places the window is over them.
+    /// Zeros before the values, and the number of window positions.
     pub fn places(&self, extent: i64) -> (i64, i64) {
         let (before, room) = self.room(extent);
         (before, (room.div_euclid(self.stride) + 1).max(0))
     }
 
-    /// How many values a transposed convolution makes of so many before any are cut off, with so many more behind them.
+    /// Outputs of a transposed convolution before cropping. `more` is the output padding.
     pub fn spread(&self, extent: i64, more: i64) -> i64 {
         (extent - 1) * self.stride + self.reach() + more
     }
 
-    /// What is cut off before the values that a transposed convolution makes of so many, and how many it makes, with so many more
-    /// behind them.
+    /// Outputs that a transposed convolution crops at the start, and outputs left. `more` is the
+    /// output padding.
     pub fn made(&self, extent: i64, more: i64) -> (i64, i64) {
         let whole = self.spread(extent, more);
         match self.around {
             Around::Fixed(before, after) => (before, whole - before - after),
-            // ONNX Runtime makes no zeros to come to the values times the stride: of a kernel smaller than the stride, fewer.
+            // ONNX Runtime adds no zeros to reach the extent times the stride. A kernel smaller
+            // than the stride gives fewer outputs.
             _ => {
                 let made = whole.min(extent * self.stride);
                 let [before, _] = self.zeros(whole - made);
@@ -114,8 +116,8 @@ impl Slide {
         }
     }
 
-    /// The same of one that is told how many it makes. ONNX Runtime has what is left of an odd amount before them, unless it is to be
-    /// behind.
+    /// Cropping of a transposed convolution whose output size is given. Of an odd amount ONNX
+    /// Runtime crops the greater half at the start, unless the padding is `Upper`.
     pub fn made_to(&self, told: i64, extent: i64, more: i64) -> (i64, i64) {
         let around = match self.around {
             Around::Fixed(..) => Around::Lower,
@@ -126,7 +128,7 @@ impl Slide {
         (before, told)
     }
 
-    /// The place among the values that a tap meets; outside of them it meets a zero.
+    /// Index of the value under a tap. An index outside of the values means a padding zero.
     pub fn met(&self, place: i64, tap: i64, before: i64) -> i64 {
         place * self.stride + tap * self.dilation - before
     }

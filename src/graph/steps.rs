@@ -1,10 +1,10 @@
-//! Nodes that are written in place of another: one after the other, each named after that and a word more, so a table of
-//! layers knows whose time it is.
+//! Builder for nodes that replace another node. Each name is the replaced node's name plus a word,
+//! so the layer table attributes times correctly.
 
 use super::{Graph, Names};
 use crate::onnx::schema::{AttributeProto, NodeProto, TensorProto};
 
-/// The nodes of a graph that is written anew, and the constants that they read beside the graph's own.
+/// The new nodes of a graph, and the new constants that they read.
 pub(crate) struct Steps {
     pub(crate) names: Names,
     pub(crate) nodes: Vec<NodeProto>,
@@ -20,7 +20,7 @@ impl Steps {
         }
     }
 
-    /// Puts the nodes in place of the graph's, and the constants beside its own.
+    /// Replaces the graph's nodes and adds the constants.
     pub(crate) fn into_graph(self, graph: &mut Graph) {
         graph.nodes = self.nodes;
         for tensor in self.constants {
@@ -28,7 +28,8 @@ impl Steps {
         }
     }
 
-    /// A node with one output, both under the title and the word; the name of both.
+    /// Adds a node with one output. Node and output are named after the title and the word; returns
+    /// this name.
     pub(crate) fn step(
         &mut self,
         operator: &str,
@@ -39,7 +40,7 @@ impl Steps {
         self.step_with(operator, inputs, title, word, Vec::new())
     }
 
-    /// The same with attributes.
+    /// Adds a node with one output and attributes, like [`Self::step`].
     pub(crate) fn step_with(
         &mut self,
         operator: &str,
@@ -53,7 +54,7 @@ impl Steps {
         output
     }
 
-    /// A node that makes a value whose name is known, the node's own name, too.
+    /// Adds a node with given names of node and output.
     pub(crate) fn last(
         &mut self,
         operator: &str,
@@ -67,19 +68,19 @@ impl Steps {
             .push(attributes.into_iter().fold(node, NodeProto::with));
     }
 
-    /// A constant vector of integers.
+    /// Adds a constant vector of integers.
     pub(crate) fn integers(&mut self, title: &str, values: &[i64]) -> String {
         self.constant(title, |name| {
             TensorProto::from_i64(name, &[values.len()], values)
         })
     }
 
-    /// A constant number.
+    /// Adds a constant number.
     pub(crate) fn number(&mut self, title: &str, value: f32) -> String {
         self.constant(title, |name| TensorProto::from_f32(name, &[], &[value]))
     }
 
-    /// A constant of the name it is given.
+    /// Adds a constant; `make` gets its name.
     pub(crate) fn constant(
         &mut self,
         title: &str,

@@ -1,45 +1,48 @@
-//! Lists that are put together from all over a program before it begins, as `inventory` makes them; but not all of them.
+//! Registries that are filled at program start from all over a program, as in `inventory`, but not
+//! all of them.
 //!
-//! What is entered in a list can't be left out by the linker, nor what that calls. tract lists its kernels, which it looks through
-//! for each operator, and also transforms, runtimes and knobs, for people who ask for one by its name. Octet never does; yet one
-//! transform alone brings a whole second file format along. So lists of kernels are kept, and others stay empty.
+//! The linker cannot remove registered values, nor the code they call. tract registers its kernels,
+//! which it searches for each operator. It also registers transforms, runtimes and options for
+//! lookup by name. Octet never looks these up, yet a single transform links a whole second file
+//! format. So only the registries of kernels are filled, and the others stay empty.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// The crate whose lists are kept.
+/// The crate whose registries are filled.
 const KEPT: &str = "tract_linalg";
 
-/// Something there is a list of: [`collect!`] makes it.
+/// A type that has a registry, implemented by [`collect!`].
 pub trait Collect: Any + Sync {
-    /// Whether the list is kept.
+    /// True if the registry is filled.
     const KEPT: bool;
-    /// The list.
+    /// The registry of this type.
     fn list() -> &'static List;
 }
 
-/// The last entry of a list; each knows the one before it.
+/// Last entry of a registry; each entry links to the previous one.
 #[derive(Default)]
 pub struct List(Mutex<Option<&'static Entry>>);
 
 impl List {
-    /// An empty one.
+    /// An empty registry.
     pub const fn new() -> List {
         List(Mutex::new(None))
     }
 }
 
-/// A place in a list.
+/// An entry of a registry.
 pub struct Entry {
-    /// What is listed.
+    /// The registered value.
     pub value: &'static dyn Listed,
-    /// The entry before this one, once this one is in.
+    /// The previous entry, set on registration.
     pub before: OnceLock<Option<&'static Entry>>,
 }
 
 impl Entry {
-    /// Enters it. The start of a program may come by more than once (in wasm, for each thread): only the first time counts.
+    /// Registers the entry. Program start may call this repeatedly (in wasm, once per thread); only
+    /// the first call counts.
     pub fn enter(&'static self) {
         let mut last = self
             .value
@@ -53,9 +56,9 @@ impl Entry {
     }
 }
 
-/// A value of any type there is a list of.
+/// A value of any type that has a registry.
 pub trait Listed: Any + Sync {
-    /// That list.
+    /// The registry of the value's type.
     fn list_of(&self) -> &'static List;
 }
 
@@ -65,17 +68,17 @@ impl<T: Collect> Listed for T {
     }
 }
 
-/// Whether the list of this value is kept.
+/// Returns true if the registry of this value is filled.
 pub const fn is_kept<T: Collect>(_: &T) -> bool {
     T::KEPT
 }
 
-/// Whether lists of this module are.
+/// Returns true if registries of this module are filled.
 pub const fn is_of_kept(module: &str) -> bool {
     matches!(module.as_bytes().split_at_checked(KEPT.len()), Some((name, _)) if same(name, KEPT.as_bytes()))
 }
 
-/// Whether two strings of one length are the same.
+/// Returns true if two strings of equal length are equal.
 const fn same(one: &[u8], other: &[u8]) -> bool {
     let mut at = 0;
     while at < one.len() {
@@ -87,12 +90,12 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
     true
 }
 
-/// The list of a type: `iter::<T>()`, or `iter::<T>` wherever something to iterate over is wanted.
+/// The values in a registry: `iter::<T>()`, or `iter::<T>` as an `IntoIterator`.
 #[allow(non_camel_case_types)]
 pub enum iter<T> {
-    /// The list.
+    /// The values.
     iter,
-    /// Nothing: it holds the type.
+    /// Never constructed; it holds the type parameter.
     #[doc(hidden)]
     Never(std::convert::Infallible, std::marker::PhantomData<T>),
 }
@@ -116,7 +119,7 @@ impl<T: Collect> Deref for iter<T> {
     }
 }
 
-/// From the last entry to the first.
+/// Iterates from the last entry to the first.
 pub struct Iter<T> {
     next: Option<&'static Entry>,
     of: std::marker::PhantomData<fn() -> T>,
@@ -140,7 +143,7 @@ impl<T: Collect> Iterator for Iter<T> {
     }
 }
 
-/// Makes a list of values of this type.
+/// Defines the registry of a type.
 #[macro_export]
 macro_rules! collect {
     ($of:ty) => {
@@ -155,7 +158,7 @@ macro_rules! collect {
     };
 }
 
-/// Enters a value in the list of its type before the program begins; where that list is kept.
+/// Registers a value at program start, if its type's registry is filled.
 #[macro_export]
 macro_rules! submit {
     ($($value:tt)*) => {
@@ -171,7 +174,7 @@ macro_rules! submit {
 
             extern "C" fn pass() {}
 
-            // What is not named here is not in the program.
+            // The linker removes statics without references.
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs"))]
             #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]

@@ -1,6 +1,6 @@
-//! Weights kept in files beside the model.
+//! External data: tensors stored in files beside the model.
 //!
-//! Attaching makes them ordinary tensors that share the memory of those files.
+//! Attached tensors become ordinary ones that share the memory of those files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -11,18 +11,18 @@ use super::schema::{ModelProto, TensorProto};
 use super::tensor::TensorError;
 use super::tensors;
 
-/// Why the weights of other files could not be taken in.
+/// Reason for which external data could not be attached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ExternalError {
-    #[error("the model keeps weights in {}, which {} not here: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
+    #[error("the model stores weights in {}, which {} missing: add {} beside the model", files.join(", "), if files.len() == 1 { "is" } else { "are" }, if files.len() == 1 { "that file" } else { "those files" })]
     Missing { files: Vec<String> },
     #[error(
-        "tensor {tensor} is kept in another file, but the model doesn't say in which: export it again"
+        "tensor {tensor} is stored in another file, but the model does not name it: export it again"
     )]
     NoLocation { tensor: String },
     #[error(
-        "tensor {tensor} is kept in {path:?}, which points outside the model's folder: such a model is not opened; export it again with the weights beside it"
+        "tensor {tensor} is stored in {path:?}, a path outside the model's folder, which is not allowed: export it again with the weights beside it"
     )]
     Path { tensor: String, path: String },
     #[error("tensor {tensor}: {key} is {value:?}, not a number of bytes: export the model again")]
@@ -32,7 +32,7 @@ pub enum ExternalError {
         value: String,
     },
     #[error(
-        "tensor {tensor} wants the bytes {start} to {end} of {file}, which has {given}: the file is cut short or belongs to another model"
+        "tensor {tensor} is stored in bytes {start} to {end} of {file}, which has only {given}: the file is cut short or belongs to another model"
     )]
     TooShort {
         tensor: String,
@@ -45,7 +45,7 @@ pub enum ExternalError {
     Tensor(#[from] TensorError),
 }
 
-/// The files the model wants beside itself, sorted, each once.
+/// The external data files that the model refers to, sorted and without duplicates.
 pub fn files(model: &ModelProto) -> Vec<String> {
     let mut found = BTreeSet::new();
     let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
@@ -57,8 +57,9 @@ pub fn files(model: &ModelProto) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Gives every external tensor its bytes: slices of `given`, by location or, failing that, by the
-/// last part of it (all that a page knows of a file). All wanted files must be there.
+/// Attaches external data: each external tensor becomes a slice of a file in `given`. Files are
+/// found by location or by its last component, since a page only knows file names. All files must
+/// be present.
 pub fn attach(
     model: &mut ModelProto,
     given: &BTreeMap<String, Bytes>,
@@ -124,7 +125,7 @@ fn attach_one(
     Ok(tensor.check()?)
 }
 
-/// The file that is meant by a path.
+/// Finds the file of a location.
 pub(crate) fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
@@ -134,7 +135,7 @@ pub(crate) fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option
         .or_else(|| given.get(last))
 }
 
-/// Whether a path stays in the folder of the model, on every system.
+/// Returns true if a path stays inside the model's folder, on every operating system.
 fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.starts_with('/')

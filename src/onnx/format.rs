@@ -1,6 +1,7 @@
-//! Files of other formats that people take for a model, told by their first bytes, each with what to do instead.
+//! Detection of other file formats that users may mistake for a model, by their first bytes, with
+//! advice.
 
-/// What a file is that is no ONNX model, and what to do instead.
+/// A file format other than ONNX, and advice on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Format {
     pub name: &'static str,
@@ -13,7 +14,7 @@ const TORCH: &str = "export it with torch.onnx, from the code that defines the m
 const KERAS: &str = "convert it with tf2onnx";
 const UNPACK: &str = "unpack it, and choose the .onnx file inside";
 
-/// Begins, or holds at an offset, these bytes.
+/// A format with these bytes at this offset.
 struct Magic {
     offset: usize,
     bytes: &'static [u8],
@@ -39,7 +40,7 @@ const fn magic_at(
     }
 }
 
-/// The first that fits counts. No ONNX model begins like any of these.
+/// The first match counts. No ONNX model begins like any of these.
 const FORMATS: [Magic; 28] = [
     magic(b"\x89PNG", "a PNG picture", SAMPLE),
     magic(b"\xff\xd8\xff", "a JPEG picture", SAMPLE),
@@ -123,10 +124,10 @@ const FORMATS: [Magic; 28] = [
     ),
 ];
 
-/// So many bytes tell whether a file is text.
+/// Number of bytes that decide whether a file is text.
 const LOOKED_AT: usize = 1024;
 
-/// The format of a file that is no ONNX model, where its first bytes tell it.
+/// Detects the format of a file that is not an ONNX model, by its first bytes.
 pub(super) fn other(bytes: &[u8]) -> Option<Format> {
     let known = |name, advice| Some(Format { name, advice });
     let at = |offset: usize, magic: &[u8]| {
@@ -140,14 +141,14 @@ pub(super) fn other(bytes: &[u8]) -> Option<Format> {
     if let Some(found) = FORMATS.iter().find(|one| at(one.offset, one.bytes)) {
         return known(found.name, found.advice);
     }
-    // The length of its header comes first, in eight bytes.
+    // The header's length precedes it, in eight bytes.
     if at(8, b"{\"") {
         return known("a safetensors file", EXPORT);
     }
     text(bytes)
 }
 
-/// Zip archives, by the name of the first file inside.
+/// Zip archives, by the name of their first file.
 fn zip(bytes: &[u8]) -> Format {
     let length = bytes
         .get(26..28)
@@ -165,7 +166,7 @@ fn zip(bytes: &[u8]) -> Format {
     Format { name, advice }
 }
 
-/// Text of any kind: a model has bytes that no text has within its first.
+/// Any text: the first bytes of a model always include some that no text has.
 fn text(bytes: &[u8]) -> Option<Format> {
     let known = |name, advice| Some(Format { name, advice });
     let begun = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -181,7 +182,7 @@ fn text(bytes: &[u8]) -> Option<Format> {
     }
     let first = &bytes[..bytes.len().min(LOOKED_AT)];
     let printed = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
-    // What is cut off at the end may be half a letter.
+    // The last character may be cut off.
     let letters = match std::str::from_utf8(first) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none() && first.len() == LOOKED_AT,
@@ -269,7 +270,8 @@ mod tests {
 
     #[test]
     fn models_and_noise_are_no_other_format() {
-        // A version first, as nearly all have it; a name of the tool, a graph or an operator set first, as protobuf allows.
+        // Usually the version comes first. Protobuf also allows the tool's name, a graph or an
+        // operator set.
         for bytes in [
             &b"\x08\x0a\x12\x07pytorch"[..],
             b"\x12\x07pytorch\x08\x0a",

@@ -1,6 +1,7 @@
-//! The ONNX file format: what is read is written again, field for field.
+//! The ONNX file format, read and written without loss of fields.
 //!
-//! Tensor bytes are shared with the file they were read from, and with the one that is written, never copied.
+//! Tensor bytes are shared between the model, the file read and the file written; they are never
+//! copied.
 
 pub mod external;
 mod format;

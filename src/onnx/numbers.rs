@@ -1,14 +1,14 @@
-//! The numbers of a tensor message, whichever of its fields holds them.
+//! Values of a tensor message, from whichever field holds them.
 
 use super::schema::{DataType, TensorProto};
 use super::tensor::TensorError;
 use crate::tensor::{Tensor, Values};
 
-/// Floats that are decoded at a time.
+/// Floats decoded at a time.
 const BLOCK: usize = 4096;
 
 impl TensorProto {
-    /// The numbers as `f32`, from any float type (halves are widened, doubles rounded).
+    /// The values as `f32`, from any float type (16-bit floats are widened, doubles rounded).
     pub fn to_f32(&self) -> Result<Vec<f32>, TensorError> {
         self.present()?;
         let halves = |widen: fn(u16) -> f32| match &self.raw_data {
@@ -31,7 +31,7 @@ impl TensorProto {
         }
     }
 
-    /// The same numbers, block by block, so that those of a large tensor are not all there a second time.
+    /// Passes the values as `f32` block by block, without a second copy of a large tensor.
     pub fn each_f32_block(&self, mut each: impl FnMut(&[f32])) -> Result<(), TensorError> {
         let (Some(raw), DataType::Float) = (&self.raw_data, self.element()?) else {
             each(&self.to_f32()?);
@@ -47,8 +47,8 @@ impl TensorProto {
         Ok(())
     }
 
-    /// A tensor of that name and of the same shape, whose floats are these once `change` was at them: block by block, each with the
-    /// place of its first in the whole.
+    /// A tensor of this name and of the same shape with changed values. `change` gets each block of
+    /// values and the index of its first.
     pub fn changed_f32(
         &self,
         name: &str,
@@ -73,7 +73,7 @@ impl TensorProto {
         ))
     }
 
-    /// The numbers as `i64`, from any integer type or bool.
+    /// The values as `i64`, from any integer type or bool.
     pub fn to_i64(&self) -> Result<Vec<i64>, TensorError> {
         self.present()?;
         let given = self.element()?;
@@ -100,7 +100,7 @@ impl TensorProto {
         })
     }
 
-    /// Two integers of four bits a byte, the low half first.
+    /// Unpacks two 4-bit integers per byte, the low half first.
     fn nibbles(
         &self,
         bytes: impl Iterator<Item = u8>,
@@ -108,7 +108,7 @@ impl TensorProto {
     ) -> Result<Vec<i64>, TensorError> {
         let halves = bytes.flat_map(|byte| [byte & 15, byte >> 4]);
         let value = |half: u8| match element {
-            // Two's complement: the top bit of four counts -8.
+            // Two's complement: the top bit of four means -8.
             DataType::Int4 => i64::from(half ^ 8) - 8,
             _ => i64::from(half),
         };
@@ -132,7 +132,7 @@ impl TensorProto {
         }
     }
 
-    /// The tensor as numbers in memory.
+    /// Decodes the tensor.
     pub fn to_tensor(&self) -> Result<Tensor, TensorError> {
         let element = self.element()?;
         let integers = || self.to_i64();
@@ -161,7 +161,7 @@ impl TensorProto {
     }
 }
 
-/// Numbers as bytes behind those that are there, in code that becomes a copy.
+/// Appends the bytes of numbers; the loop compiles to a copy.
 pub(super) fn append<const N: usize, T: Copy>(
     raw: &mut Vec<u8>,
     numbers: &[T],
@@ -174,7 +174,7 @@ pub(super) fn append<const N: usize, T: Copy>(
     }
 }
 
-/// Every `N` bytes as one number.
+/// Decodes every `N` bytes as one number.
 fn little<const N: usize, T>(raw: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     raw.as_chunks::<N>()
         .0

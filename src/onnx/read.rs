@@ -1,7 +1,7 @@
-//! Reading a model: every check that needs nothing but the file itself.
+//! Reading a model, with every check that needs the file alone.
 //!
-//! What comes out decodes, is a model, is of a version we know, and every tensor holds as many
-//! bytes as its shape and type say (external ones are checked when they are attached).
+//! The resulting model decodes, has a known IR version, and every tensor has the number of bytes of
+//! its shape and type. External tensors are checked when they are attached.
 
 use bytes::Bytes;
 use prost::Message;
@@ -12,7 +12,7 @@ use super::schema::{ModelProto, NEWEST_IR_VERSION};
 use super::tensor::TensorError;
 use super::tensors;
 
-/// Why a file was not opened.
+/// Reason for which a file was not opened.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ReadError {
@@ -24,7 +24,7 @@ pub enum ReadError {
         advice: &'static str,
     },
     #[error(
-        "the file has {given} bytes; one ONNX file ends at 2 GiB: export it with external data, the weights in a file beside it"
+        "the file has {given} bytes, more than the 2 GiB limit of an ONNX file: export it with external data, which puts the weights in a file beside it"
     )]
     TooLarge { given: usize },
     #[error("the model can't be opened: {0}")]
@@ -38,7 +38,7 @@ pub enum ReadError {
     )]
     NoOperatorSet,
     #[error(
-        "the model is of IR version {given}, the newest known here is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
+        "the model has IR version {given}, but the newest supported one is {NEWEST_IR_VERSION}: export it with an older opset, or update Octet"
     )]
     TooNew { given: i64 },
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub fn read(bytes: Bytes) -> Result<ModelProto, ReadError> {
             });
         }
         Some(given) if given > NEWEST_IR_VERSION => return Err(ReadError::TooNew { given }),
-        // Before IR version 3 there were no operator sets.
+        // There were no operator sets before IR version 3.
         Some(given) if given >= 3 && model.opset_import.is_empty() => {
             return Err(ReadError::NoOperatorSet);
         }

@@ -1,10 +1,10 @@
-//! Every tensor of a model, wherever it stands: initializers, attributes, subgraphs, functions.
+//! Visits every tensor of a model: initializers, attributes, subgraphs, functions.
 
 use super::schema::{
     AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto,
 };
 
-/// Shows every tensor to `see`, in the order of the file, until it fails.
+/// Calls `see` for every tensor in the order of the file, until it returns an error.
 pub(crate) fn each<E>(
     model: &ModelProto,
     see: &mut impl FnMut(&TensorProto) -> Result<(), E>,
@@ -72,7 +72,7 @@ fn sparse<E>(
         .try_for_each(see)
 }
 
-/// The same, to change each.
+/// Calls `see` for every tensor with mutable access, until it returns an error.
 pub(super) fn each_mut<E>(
     model: &mut ModelProto,
     see: &mut impl FnMut(&mut TensorProto) -> Result<(), E>,

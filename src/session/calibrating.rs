@@ -1,4 +1,4 @@
-//! Calibration: what a session does between its first sample and the ranges of all values.
+//! Calibration: the calls between the first sample and the ranges of all values.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use crate::profile::{Record, Stopwatch, memory};
 use crate::quantize;
 use crate::samples::{self, Encoded, Refusal, Skipped};
 
-/// What a calibration saw.
+/// Result of a calibration.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationSummary {
-    /// How many samples were run.
+    /// Number of samples that ran.
     pub samples: usize,
-    /// The samples that were fed and left out, each with its reason.
+    /// Samples that were fed and skipped, each with its reason.
     pub skipped: Vec<Skipped>,
-    /// How many values have a range.
+    /// Number of values that have a range.
     pub values: usize,
-    /// What `prepare` changed, a sentence each.
+    /// Changes that preparation made to the model, a sentence each.
     pub prepared: Vec<String>,
 }
 
-/// Notes that a sample is done, from any thread.
+/// Records that a sample is done. Any thread may call it.
 fn sample_done(
     name: &str,
     done: usize,
@@ -44,9 +44,10 @@ fn sample_done(
 }
 
 impl Session {
-    /// Prepares the model and begins a calibration, leaving off any begun before.
+    /// Prepares the model and begins a calibration; drops an unfinished one.
     ///
-    /// It watches all that any settings may ask for: these can change afterwards without another.
+    /// It observes every value that any settings may need. Settings can therefore change afterwards
+    /// without another calibration.
     pub fn begin_calibration(&mut self, samples: samples::Settings) -> Result<(), Error> {
         self.calibration = None;
         self.equalized = None;
@@ -102,7 +103,8 @@ impl Session {
         Ok(())
     }
 
-    /// Runs some samples; may be called again and again, with the same result however they are cut.
+    /// Runs some samples. It may be called repeatedly; the result does not depend on how the
+    /// samples are divided into calls.
     pub fn feed(&mut self, samples: Vec<Encoded>, watch: &dyn Watch) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let passed = &self.passed;
@@ -113,9 +115,11 @@ impl Session {
         Ok(fed?)
     }
 
-    /// Begins to run a sample, and comes back at once where there are threads for it, so that the next can be read
-    /// meanwhile. [`Session::settle`] tells how those went that were begun. Whether it was begun: not once another has
-    /// failed.
+    /// Starts a sample and, where threads are available, returns before it ends, so that the next
+    /// one can be read meanwhile.
+    ///
+    /// Returns false, and starts nothing, once another sample has failed. [`Session::settle`]
+    /// returns the errors of the samples started so far.
     pub fn begin_sample(
         &mut self,
         sample: Encoded,
@@ -129,19 +133,20 @@ impl Session {
         Ok(calibration.begin(sample, finished, stop, ended))
     }
 
-    /// How many of the samples begun have not ended.
+    /// Number of samples that were started and have not ended.
     pub fn samples_under_way(&self) -> usize {
         self.calibration.as_ref().map_or(0, Calibration::under_way)
     }
 
-    /// The ranges of the values that are watched, as far as samples have ended.
+    /// Ranges of the observed values, from the samples that have ended.
     pub fn ranges_so_far(&self) -> Vec<(&str, Option<Range>)> {
         self.calibration
             .as_ref()
             .map_or_else(Vec::new, Calibration::so_far)
     }
 
-    /// How the samples went that were begun. They must have ended.
+    /// Returns the first error of the samples started by [`Session::begin_sample`]. All of them
+    /// must have ended.
     pub fn settle(&mut self) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let settled = calibration.settle();
@@ -154,15 +159,17 @@ impl Session {
         self.profiler.passed(std::mem::take(&mut *passed));
     }
 
-    /// Has calibrations that begin from here on note in the report each layer of each sample that they pass. That is a lot of
-    /// a large model.
+    /// Makes later calibrations record every layer of every sample in the report. For large models
+    /// this adds many records.
     pub fn checkpoint_layers(&mut self, each: bool) {
         self.each_layer = each;
     }
 
-    /// Begins a further pass over the samples if there is one left that this method, or what the settings need to know of what
-    /// weights are multiplied with (`moments`), asks for, or if channels are to be made alike; says whether there is. If so, the same
-    /// samples are to be fed again before the calibration is finished.
+    /// Begins an extra pass over the samples if one is needed, and returns whether it did.
+    ///
+    /// Three things need one: a method of two passes, Gram matrices for GPTQ (`moments`), and
+    /// equalization. After a true result, feed the same samples again before the calibration is
+    /// finished.
     pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
         if self.awaits_equalizing() && self.make_alike()? {
             return Ok(true);
@@ -185,7 +192,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Ends the calibration: from here on the model can be quantized.
+    /// Ends the calibration. From here on the model can be quantized.
     pub fn finish_calibration(&mut self, method: Method) -> Result<CalibrationSummary, Error> {
         if self.calibration.is_some() && self.awaits_equalizing() {
             return Err(Error::ChannelsApart);
@@ -200,7 +207,7 @@ impl Session {
         if let Some(layout) = method.second_pass()
             && calibration.layout() != Some(layout)
         {
-            // The first pass is kept: the second can be begun, or another method taken.
+            // Keep the first pass: the caller can begin the second, or choose another method.
             self.calibration = Some(calibration);
             return Err(Error::SecondPass(SecondPassMissing(method)));
         }

@@ -5,7 +5,7 @@ use octet::onnx::schema::*;
 
 use crate::graphs::{Random, constant, node};
 
-/// An attribute's value.
+/// The value of an attribute.
 #[derive(Clone, Copy)]
 pub enum AttributeValue {
     Int(i64),

@@ -5,6 +5,7 @@ import { change } from '../changes.js';
 import { get } from '../document.js';
 import { h } from '../dom.js';
 import { wideType } from '../layers.js';
+import { methods } from '../methods.js';
 import { run, settings } from '../state.js';
 
 /** @import { Row } from '../layers.js' */
@@ -12,9 +13,6 @@ import { run, settings } from '../state.js';
 const busy = () => run.peek() !== null && !run.peek()?.quick;
 const isStatic = () => (settings.peek().document.scheme ?? 'static') === 'static';
 const now = { now: true };
-
-/** Methods that can be asked for of one tensor: those that take one pass over the samples. */
-export const methods = ['minmax', 'moving-average', 'percentile:99.999', 'percentile:99.99', 'percentile:99.9', 'entropy', 'mse', 'auto'];
 
 /** @param {Row} row */
 export function keepFloat(row) {
@@ -60,7 +58,8 @@ export function typeChoices(row) {
 export function methodChoice(row) {
   const path = ['tensors', row.output, 'method'];
   const own = get(settings.peek().document, path) ?? '';
-  const known = own === '' || methods.includes(own) ? methods : [...methods, own];
+  const values = methods.map(([value]) => value);
+  const known = own === '' || values.includes(own) ? values : [...values, own];
   return h('select', {
     class: 'small', 'data-key': `method ${row.name}`, 'aria-label': `How the range of ${row.name} is chosen`, disabled: busy() || !isStatic() || row.tensor?.kind !== 'activation', value: own,
     onclick: (/** @type {Event} */ event) => event.stopPropagation(),

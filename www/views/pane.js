@@ -10,7 +10,7 @@ import { selected } from '../state.js';
 
 /** @import { Box, Drawing } from '../picture.js' */
 /** @import { Known } from '../graphs.js' */
-/** @import { Laid } from '../types.js' */
+/** @import { LayoutResult } from '../types.js' */
 
 /** The scale of all panes: what is zoomed in one is zoomed in the other, so that the two can be compared. */
 const common = signal(0.9);
@@ -31,7 +31,7 @@ export function pane(label, known, paint, absent) {
   const view = { x: 0, y: 0, scale: 1 };
   /** As it was last told: asking the frame would lay out the whole picture at once. */
   const size = { width: 0, height: 0 };
-  /** @type {{ plan: Drawing, laid: Laid, groups: SVGGElement[] } | null} */
+  /** @type {{ plan: Drawing, laid: LayoutResult, groups: SVGGElement[] } | null} */
   let shown = null;
   /** @type {AbortController | null} */
   let working = null;
@@ -149,7 +149,7 @@ export function pane(label, known, paint, absent) {
     }
   }
 
-  /** @param {Box} box @param {Laid} laid @param {number} at */
+  /** @param {Box} box @param {LayoutResult} laid @param {number} at */
   function group(box, laid, at) {
     const [x, y] = [laid.nodes[at * 2], laid.nodes[at * 2 + 1]];
     const made = svg('g', { class: `box ${untracked(() => paint(box.name, box.operator, box.badge))}`, transform: `translate(${(x - box.width / 2).toFixed(1)} ${(y - boxHeight / 2).toFixed(1)})` },

@@ -3,6 +3,7 @@
 
 import { h } from '../dom.js';
 import { abilities, capabilities, run, settings } from '../state.js';
+import { methods } from '../methods.js';
 import { set } from '../studio.js';
 import { adopt, change } from '../changes.js';
 import { canonical, defaultMethod, get } from '../document.js';
@@ -15,17 +16,6 @@ const busy = () => run.value !== null && !run.value.quick;
 
 /** @param {Event} event */
 const chosen = (event) => /** @type {HTMLSelectElement} */ (event.target).value;
-
-/** How ranges are chosen. Changing it takes no new calibration. @type {[string, string][]} */
-const methods = [
-  ['auto', 'Least expected error (auto)'],
-  ['minmax', 'All that was seen, as ONNX Runtime (minmax)'],
-  ['mse', 'Least squared error (mse)'],
-  ['percentile:99.999', '99.999 % of what was seen'],
-  ['percentile:99.9', '99.9 % of what was seen'],
-  ['entropy', 'Least information lost (entropy)'],
-  ['moving-average', 'Mean of ends (moving-average)'],
-];
 
 /** @type {[string, string, string][]} */
 const schemes = [

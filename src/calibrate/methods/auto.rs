@@ -1,12 +1,12 @@
-//! Auto: for each tensor the best of several methods.
+//! The method `auto`: for each tensor the best range of several methods.
 //!
-//! By the mean squared error alone the best is always what the method `mse` finds, which clips the far values
-//! even where that gains next to nothing. But the far values are often what a network goes by: the score of
-//! the one box, the class that is sure. So the whole range, percentiles and `mse` propose a range each, and of those whose
-//! expected error
-//! is nearly the least the widest is taken: tails go only where they are worth it. They are worth less where most
-//! values have integers enough with the tail, too: there the widest may cost more. And where these integers are
-//! enough for more than was seen, the range has as much [`Headroom`] as further samples are expected to need.
+//! By the mean squared error alone the best range is always that of `mse`, which clips outliers
+//! even for a negligible gain. Outliers are often what a network depends on: the score of the only
+//! box, the class with high confidence. Therefore the full range, percentiles and `mse` each
+//! propose a range. Among those whose expected error is nearly the least, the widest is taken, so
+//! outliers are clipped only for a real gain. If most values have enough integers even in the wider
+//! range, its error may exceed the least by more. If there are enough integers beyond the observed
+//! range as well, the range gets as much [`Headroom`] as further samples are expected to need.
 
 use super::super::distribution::Distribution;
 use super::super::expected_error::{ExpectedError, Power};
@@ -14,18 +14,19 @@ use super::super::{Observation, Range, Target};
 use super::headroom::Headroom;
 use super::{mse, percentile};
 
-/// The percentiles among the candidates.
+/// Percentiles among the candidates.
 const PERCENTILES: [f64; 4] = [99.9, 99.99, 99.999, 99.9999];
-/// How much more than the least squared error is nearly the least: 0.4 dB.
+/// Limit of the error relative to the least: 0.4 dB.
 const NEARLY: f64 = 1.1;
-/// The same where half of the values have this many integers or more: 1.8 dB. Chosen by the tasks of the corpus
-/// (docs/accuracy.md).
+/// The limit if half of the values have at least `PLENTY` integers: 1.8 dB. Chosen by the tasks of
+/// the corpus (docs/accuracy.md).
 const NEARLY_OF_PLENTY: f64 = 1.5;
 const PLENTY: f64 = 20.0;
-/// Headroom that could save no more than this share of what rounding costs is not looked for.
+/// Headroom is not computed if it can save at most this fraction of the rounding error.
 const NOT_WORTH: f64 = 0.01;
 
-/// The widest of the proposed ranges whose expected squared error is nearly the least, with headroom.
+/// The widest of the proposed ranges whose expected squared error is nearly the least, with
+/// headroom.
 pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
     let Some(values) = Distribution::of(seen) else {
@@ -51,7 +52,8 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
         let (min, max) = target.covered(range);
         max - min
     };
-    // Of what has no bulk, being a few points, no tail can take integers away.
+    // Without a shortest half the values are a few points, and a wider range costs them no
+    // integers.
     let bulk = seen.bulk().map_or(f64::INFINITY, |bulk| bulk.width);
     let plenty = |range| bulk * target.steps() >= PLENTY * width(range);
     let nearly = |range| match plenty(range) {
@@ -65,7 +67,8 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
             (best, widest) = (range, width(range));
         }
     }
-    // A mirrored range has room enough at one end as a rule, and one of powers of two at both.
+    // A symmetric range usually has headroom at one end, and a range with a power-of-two scale at
+    // both.
     let headroom = match target.symmetric || target.power_of_two.is_asked() {
         true => None,
         false => Headroom::of(seen),
@@ -112,8 +115,8 @@ mod tests {
 
     #[test]
     fn a_tail_is_cut_sooner_where_integers_are_scarce() {
-        // One value at 1.2, the others within ±1: steps of 2.2 / 255 instead of 2 / 255 cost (2.2 / 2)² = 1.21 times
-        // as much, and cutting the one off next to nothing.
+        // One value at 1.2, the others within ±1. Steps of 2.2/255 instead of 2/255 cost (2.2/2)² =
+        // 1.21 times as much, and clipping the outlier costs next to nothing.
         let whole = |factor: f32| {
             let even = (-200_000..200_000).map(|i| i as f32 / 200_000.0);
             let most = even.clone().map(|value| value * factor);
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn few_values_have_headroom_and_many_do_not() {
-        // Ten samples, even but for the last end: at 1 in five of them, further off in the others.
+        // Ten uniform samples; their maximum is 1 in five of them and greater in the others.
         let found = |values: usize| {
             let mut all = Observation::new();
             for sample in 0..10 {

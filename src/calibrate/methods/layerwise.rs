@@ -1,14 +1,15 @@
-//! Layerwise percentile: the percentile that suits each tensor, as AMD Quark chooses it.
+//! The method `layerwise-percentile`: the best of three percentiles for each tensor, as in AMD
+//! Quark.
 
 use super::super::distribution::Distribution;
 use super::super::expected_error::{ExpectedError, Power};
 use super::super::{Observation, Range, Target};
 use super::{Measure, percentile};
 
-/// What is chosen from.
+/// Candidates.
 const PERCENTILES: [f64; 3] = [99.99, 99.999, 99.99999];
 
-/// The percentile's range of the least expected error; of equals the first.
+/// The candidate with the least expected error; ties go to the first.
 pub(super) fn range(seen: &Observation, measure: Measure, target: &Target) -> Range {
     let power = match measure {
         Measure::Mae => Power::Absolute,
@@ -35,7 +36,8 @@ mod tests {
 
     #[test]
     fn a_lone_outlier_is_cut_by_the_absolute_error_and_kept_by_the_squared_one() {
-        // A million values up to 1 and thirty at 20: cutting them makes steps 20 times finer for all others.
+        // A million values up to 1 and thirty at 20: clipping them makes the steps of all others 20
+        // times finer.
         let mut values: Vec<f32> = (0..1_000_000).map(|i| i as f32 * 1e-6).collect();
         values.extend([20.0; 30]);
         let seen = Observation::of(&values);

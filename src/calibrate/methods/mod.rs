@@ -1,12 +1,14 @@
-//! The methods that turn what was seen of a tensor into the range its integers cover, one a file.
+//! Calibration methods: each turns tensor statistics into a range. One file per method.
 //!
-//! All but ONNX Runtime's own work on what one pass over the samples left, so that changing the method needs
-//! no new pass. No range reaches beyond what was seen, but that of `auto`, and of a scale that has to be a power of two.
+//! All methods except ONNX Runtime's use the statistics of one pass over the samples, so a change
+//! of the method needs no new pass. No range exceeds the observed values, except with `auto` and
+//! with power-of-two scales.
 
 mod auto;
 mod entropy;
 mod headroom;
 mod layerwise;
+mod list;
 mod mse;
 mod name;
 mod onnx_runtime;
@@ -17,62 +19,63 @@ use serde::{Deserialize, Serialize};
 use super::numpy_histogram::Layout;
 use super::{Observation, PowerOfTwo, Range, Target};
 
+pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;
 
-/// How a range is chosen. In settings, on the command line and in reports it stands as text, such as
+/// The calibration method. Settings, command line and reports write it as text, such as
 /// `percentile:99.9`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Method {
-    /// From the least to the greatest value seen.
+    /// From the minimum to the maximum of all values.
     MinMax,
-    /// From the mean over samples of the least value to that of the greatest.
+    /// From the mean minimum of a sample to the mean maximum.
     MovingAverage,
-    /// So many per cent of the values; above 0, to 100.
+    /// This percentage of the values; above 0, at most 100.
     Percentile(f64),
-    /// The range that loses the least information: the least divergence between the values' distribution
-    /// before and after.
+    /// The range that loses the least information: the least divergence between the distributions
+    /// before and after quantization.
     Entropy,
     /// The range of the least expected squared error.
     Mse,
-    /// The same among those whose scale is a power of two.
+    /// The range of the least expected squared error among those whose scale is a power of two.
     MsePowerOfTwo,
-    /// The best of the percentiles 99.99, 99.999 and 99.99999, tensor by tensor.
+    /// The best of the percentiles 99.99, 99.999 and 99.99999 for each tensor.
     LayerwisePercentile(Measure),
-    /// The best of the other methods, tensor by tensor, by an error that minds the tails.
+    /// The best of several methods for each tensor; clips outliers only for a real gain.
     #[default]
     Auto,
-    /// ONNX Runtime's `Percentile` calibration with its defaults: of magnitudes.
+    /// ONNX Runtime's `Percentile` calibration with its defaults, on magnitudes.
     OrtPercentile(f64),
     /// ONNX Runtime's `Entropy` calibration.
     OrtEntropy {
-        /// Its `num_bins`.
+        /// ONNX Runtime's `num_bins`.
         bins: usize,
-        /// Its `num_quantized_bins`.
+        /// ONNX Runtime's `num_quantized_bins`.
         levels: usize,
     },
 }
 
-/// What makes one range better than another.
+/// The error that `layerwise-percentile` minimizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// The mean absolute error.
+    /// Mean absolute error.
     #[default]
     Mae,
-    /// The mean squared error.
+    /// Mean squared error.
     Mse,
 }
 
-/// The method's second pass over the samples was not made.
+/// The extra pass over the samples that the method needs was not run.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the method {0} counts the samples a second time, once their range is known, and they were run only once: \
-     run them again after beginning its second pass"
+    "the method {0} needs a second pass over the samples, and they were run only once: start its second pass and \
+     run the same samples again"
 )]
 pub struct SecondPassMissing(pub Method);
 
 impl Method {
-    /// The range of what was seen; [0, 0] where no finite value was.
+    /// The range for these statistics; [0, 0] if there are no finite values.
     pub fn range(&self, seen: &Observation, target: &Target) -> Result<Range, SecondPassMissing> {
         let (Some(min), Some(max)) = (seen.min(), seen.max()) else {
             return Ok(Range::new(0.0, 0.0));
@@ -116,19 +119,19 @@ impl Method {
         })
     }
 
-    /// Whether it is one of ONNX Runtime's own.
+    /// Returns true for ONNX Runtime's own methods.
     pub fn is_onnx_runtimes(&self) -> bool {
         matches!(self, Method::OrtPercentile(_) | Method::OrtEntropy { .. })
     }
 
-    /// What must be counted in a second pass over the samples, for the methods that need one.
+    /// The histogram that an extra pass over the samples must count, for the methods that need one.
     pub fn second_pass(&self) -> Option<Layout> {
         match *self {
             Method::OrtPercentile(_) => Some(Layout {
                 bins: 2048,
                 magnitudes: true,
             }),
-            // With one candidate there is nothing to count for.
+            // With a single candidate no histogram is needed.
             Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(Layout {
                 bins,
                 magnitudes: false,
@@ -137,13 +140,13 @@ impl Method {
         }
     }
 
-    /// What a person should know who chose this method.
+    /// A note for users of this method.
     pub fn note(&self) -> Option<String> {
         match *self {
             Method::OrtEntropy { bins, levels } if self.second_pass().is_none() => Some(format!(
-                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels compares a single \
-                 candidate, the whole range: it is minmax. The method entropy searches, and so does \
-                 ort-entropy:2048/128"
+                "ONNX Runtime's entropy calibration with {bins} bins and {levels} levels has a single \
+                 candidate, the whole range, so it equals minmax. The methods entropy and \
+                 ort-entropy:2048/128 search for a better range"
             )),
             _ => None,
         }

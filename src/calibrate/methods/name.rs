@@ -1,11 +1,12 @@
-//! Methods as text: the same in settings, on the command line, in JavaScript and in reports.
+//! Names of the methods, identical in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
 
+use super::list::METHODS;
 use super::{Measure, Method};
 
-/// Every method, with a parameter where it takes one.
+/// Every method, with a parameter where it has one.
 #[cfg(test)]
 pub(super) const EXAMPLES: [&str; 12] = [
     "minmax",
@@ -22,21 +23,21 @@ pub(super) const EXAMPLES: [&str; 12] = [
     "ort-entropy:2048/128",
 ];
 
-/// The names, as they are listed for a person.
+/// The names as listed in error messages.
 const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
                      auto, ort-percentile or ort-entropy";
 
-/// A text that is no method.
+/// A text that does not name a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
-    #[error("there is no calibration method \"{0}\": choose {NAMES}")]
+    #[error("there is no calibration method \"{0}\"; choose {names}", names = names())]
     Unknown(String),
-    #[error("the calibration method \"{given}\" is not understood: write it as {form}")]
+    #[error("the calibration method \"{given}\" is not valid; write it as {form}")]
     Parameter { given: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but levels are made of whole bins: give as many bins as \
-         levels at least, bins first, as in ort-entropy:2048/128"
+        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
+         use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
     )]
     FewBins {
         given: String,
@@ -45,7 +46,7 @@ pub enum MethodError {
     },
 }
 
-/// What ONNX Runtime cuts at, and so do we where no number is given.
+/// Default percentage, as in ONNX Runtime.
 const PERCENT: f64 = 99.999;
 
 impl FromStr for Method {
@@ -57,56 +58,25 @@ impl FromStr for Method {
             Some((name, parameter)) => (name, Some(parameter)),
             None => (lower.as_str(), None),
         };
-        let wrong = |form| MethodError::Parameter {
+        let entry = METHODS.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| MethodError::Unknown(text.into()))?;
+        let method = (entry.parse)(parameter).ok_or_else(|| MethodError::Parameter {
             given: text.into(),
-            form,
-        };
-        let plain = |method, form| match parameter {
-            None => Ok(method),
-            Some(_) => Err(wrong(form)),
-        };
-        match name {
-            "minmax" => plain(Method::MinMax, "minmax"),
-            "moving-average" => plain(Method::MovingAverage, "moving-average"),
-            "entropy" => plain(Method::Entropy, "entropy"),
-            "mse" => plain(Method::Mse, "mse"),
-            "mse-power-of-two" => plain(Method::MsePowerOfTwo, "mse-power-of-two"),
-            "auto" => plain(Method::Auto, "auto"),
-            "percentile" => percent(parameter)
-                .map(Method::Percentile)
-                .ok_or_else(|| wrong("percentile:99.99, with a number above 0 and at most 100")),
-            "ort-percentile" => percent(parameter)
-                .map(Method::OrtPercentile)
-                .ok_or_else(|| {
-                    wrong("ort-percentile:99.99, with a number above 0 and at most 100")
-                }),
-            "layerwise-percentile" => match parameter {
-                None | Some("mae") => Ok(Method::LayerwisePercentile(Measure::Mae)),
-                Some("mse") => Ok(Method::LayerwisePercentile(Measure::Mse)),
-                _ => Err(wrong(
-                    "layerwise-percentile:mae or layerwise-percentile:mse",
-                )),
-            },
-            "ort-entropy" => {
-                let (bins, levels) = bins_and_levels(parameter).ok_or_else(|| {
-                    wrong("ort-entropy:2048/128, bins and levels, both from 2 to 65536")
-                })?;
-                match bins >= levels {
-                    true => Ok(Method::OrtEntropy { bins, levels }),
-                    false => Err(MethodError::FewBins {
-                        given: text.into(),
-                        bins,
-                        levels,
-                    }),
-                }
-            }
-            _ => Err(MethodError::Unknown(text.into())),
+            form: entry.usage,
+        })?;
+        match method {
+            Method::OrtEntropy { bins, levels } if bins < levels => Err(MethodError::FewBins {
+                given: text.into(),
+                bins,
+                levels,
+            }),
+            _ => Ok(method),
         }
     }
 }
 
-/// Whether these are all the signs of a text: neither `+5` nor `1e1` is how a number is written here, nor in the schema of
-/// the settings.
+/// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
+/// allowed here, nor in the settings' schema.
 fn is_of(signs: &str, text: &str) -> bool {
     text.chars().all(|sign| signs.contains(sign))
 }
@@ -185,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_method_is_refused_with_what_is() {
+    fn an_invalid_method_is_refused_with_the_valid_form() {
         for (text, words) in [
-            ("median", "minmax, moving-average, percentile"),
+            ("median", "auto, minmax, mse, percentile"),
             ("", "auto"),
             ("percentile:0", "percentile:99.99"),
             ("percentile:101", "at most 100"),

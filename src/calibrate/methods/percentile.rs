@@ -1,16 +1,17 @@
-//! Percentile: so many per cent of the values are inside, and a few far ones don't spoil the scale.
+//! The method `percentile`: a given percentage of the values is inside, so a few outliers do not
+//! coarsen the scale.
 
 use super::super::distribution::Distribution;
 use super::super::{Observation, Range, Target};
 
-/// The range that holds `percent` per cent of the values: half of the others are cut below and half above,
-/// or, for a symmetric target, those of the greatest magnitude. Inside a bin values lie evenly.
+/// The range that holds `percent` percent of the values. Half of the others are clipped on each
+/// side. A symmetric target clips those of the greatest magnitude. Values are uniform within a bin.
 pub(super) fn range(seen: &Observation, percent: f64, target: &Target) -> Range {
     let [range] = ranges(seen, [percent], target);
     range
 }
 
-/// The same for several at once, which look at the distribution made once.
+/// The ranges for several percentages, from one distribution.
 pub(super) fn ranges<const N: usize>(
     seen: &Observation,
     percents: [f64; N],
@@ -36,7 +37,7 @@ pub(super) fn ranges<const N: usize>(
                 }
             });
         let found = found.within(all);
-        // With most values outside, the cuts may pass each other inside one bin.
+        // If most values are outside, the ends may cross within one bin.
         Range::new(found.min.min(found.max), found.max)
     })
 }
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn half_of_what_is_outside_is_cut_on_each_side() {
-        // 1000 values, one a bin or fewer: 1 % outside are 5 below and 5 above.
+        // 1000 values, at most one per bin: 1 % outside are 5 below and 5 above.
         let values: Vec<f32> = (0..1000).map(|i| i as f32 - 400.0).collect();
         let seen = Observation::of(&values);
         let found = range(&seen, 99.0, &Target::default());
@@ -55,7 +56,7 @@ mod tests {
             (found.min + 395.0).abs() <= 0.5 && (found.max - 594.0).abs() <= 1.0,
             "{found:?}"
         );
-        // Mirrored, all ten are cut where the magnitudes are greatest: above.
+        // Symmetric: all ten are clipped at the greatest magnitudes, which are positive.
         let found = range(&seen, 99.0, &Target::new(-127, 127, true));
         assert!(
             found.min == -400.0 && (found.max - 589.0).abs() <= 1.0,
@@ -72,7 +73,7 @@ mod tests {
             found.min == 0.0 && (found.max - 5.0).abs() < 0.01,
             "{found:?}"
         );
-        // The least of those that are not zero would come at 98 %.
+        // The smallest nonzero value would be reached at 98 %.
         assert_eq!(
             range(&Observation::of(&values), 97.0, &Target::default()),
             Range::new(0.0, 0.0)
@@ -93,7 +94,7 @@ mod tests {
                 let seen = Observation::of(&values);
                 let target = Target { symmetric, ..Target::default() };
                 let (less, more) = (range(&seen, a.min(b), &target), range(&seen, a.max(b), &target));
-                // Only where the cuts pass each other, below 50 %, is a lower end moved.
+                // The lower end moves only where the ends cross, below 50 %.
                 if a.min(b) >= 50.0 {
                     prop_assert!(more.min <= less.min, "{less:?} {more:?}");
                 }

@@ -10,8 +10,9 @@ use super::difference::Difference;
 use super::kinds::{Ending, OutputKind};
 
 /// How many confident boxes of the float model the quantized one finds again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "BoxMatches")]
 pub struct FoundAgain {
     /// Boxes of the float model with a score of at least a quarter.
     pub confident: u64,
@@ -22,8 +23,9 @@ pub struct FoundAgain {
 }
 
 /// The SQNR of an output's parts, in decibels: places are large numbers, and hide what scores have lost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "DetectionErrors")]
 pub struct Parts {
     /// Of the places.
     pub boxes: f64,

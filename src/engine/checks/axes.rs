@@ -1,4 +1,4 @@
-//! Axes and orders of axes.
+//! Checks axes and permutations.
 
 use super::{Checked, Checking, ensure};
 use crate::graph::Dim;
@@ -29,7 +29,7 @@ impl Checked<'_> {
                 let wanted = "0 and 1, or 1 and 0";
                 ensure(matches!(axes, [0, 1] | [1, 0]), time.0, axes, wanted)
             }
-            // It is flattened in front of an axis, or behind all.
+            // Flatten may also split behind the last axis.
             "Flatten" => {
                 let axis = self.node.int("axis").unwrap_or(1);
                 self.axis(axis, rank, true)
@@ -52,7 +52,7 @@ impl Checked<'_> {
         let rank = rank as i64;
         let least = -rank;
         let most = if behind { rank } else { rank - 1 };
-        // An axis 0 of a number is let pass: some say it.
+        // Some models give axis 0 of a scalar; it is accepted.
         let inside = (least..=most).contains(&axis) || rank == 0 && matches!(axis, -1 | 0);
         ensure(inside, "axis", axis, format!("from {least} to {most}"))
     }
@@ -77,7 +77,7 @@ impl Checked<'_> {
                 }
             }
         }
-        // A set is what reductions and Squeeze take; where axes are put in, each is another.
+        // Reductions and Squeeze take a set of axes; Unsqueeze requires different axes.
         let mut places: Vec<i64> = axes
             .iter()
             .map(|&a| if a < 0 { a + rank } else { a })

@@ -1,4 +1,4 @@
-//! MatMulNBits: a matrix of few bits in blocks, its scales and its zero points.
+//! Checks MatMulNBits: the block-wise weight of 2, 4 or 8 bits, its scales and its zero points.
 
 use super::{Checked, Checking, MOST, Refusal, ensure};
 use crate::onnx::schema::DataType;
@@ -12,7 +12,7 @@ impl Checked<'_> {
         let block = self.positive("block_size", None)?;
         let sound = block >= 16 && (block as u64).is_power_of_two();
         ensure(sound, "block_size", block, "a power of two from 16 on")?;
-        // K and N are of 31 bits each.
+        // K and N have 31 bits each, so their product fits.
         let all = depth.saturating_mul(columns);
         let wanted = format!("of {MOST} numbers at most");
         ensure(
@@ -23,7 +23,7 @@ impl Checked<'_> {
         )?;
         let blocks = (depth as u64).div_ceil(block as u64);
         let bytes = |bits: u64| columns as u64 * bits.div_ceil(8);
-        // What is left of the last block is there, too.
+        // The last block is stored in full.
         self.holds(1, "its matrix B", bytes(blocks * (block * bits) as u64))?;
         self.holds(2, "its scales", columns as u64 * blocks)?;
         let packed = self.input(3).is_some_and(|z| z.element == DataType::Uint8);
@@ -40,7 +40,7 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// An input of so many elements, if it is there and its shape known.
+    /// Fails if an input of known shape doesn't have `wanted` elements.
     fn holds(&self, slot: usize, what: &str, wanted: u64) -> Result<(), Refusal> {
         let found = self.input(slot).and_then(Known::sizes);
         let found = found.map(|sizes| count(&sizes) as u64);

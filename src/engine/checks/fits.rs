@@ -1,10 +1,10 @@
-//! Shapes that must fit each other: of values that are put together element by element, multiplied, joined or normalized.
+//! Checks that shapes fit each other: in elementwise operators, products, joins and normalizations.
 
 use super::{Checked, Checking, ensure, refuse};
 use crate::graph::Dim;
 use crate::prepare::{Known, count, position};
 
-/// Operators that spread their inputs over each other.
+/// Operators that broadcast their inputs.
 const ELEMENTWISE: [&str; 26] = [
     "Add",
     "And",
@@ -50,14 +50,14 @@ impl Checked<'_> {
                     &[own, &told.collect::<Vec<_>>()],
                 )
             }
-            // Before opset 7 an axis says where the second begins.
+            // Before opset 7, `axis` gives the position of the second input's first axis.
             _ if ELEMENTWISE.contains(&operator) && self.node.attribute("axis").is_none() => {
                 let slots = 0..self.node.input.len();
                 let shapes: Vec<&[Dim]> = slots.filter_map(|slot| self.shape(slot)).collect();
                 let what = "the shape of its inputs";
                 spread(what, &shapes)?;
                 match (operator, self.shape(0), self.shape(1)) {
-                    // A slope is spread over the values, never they over it.
+                    // PRelu broadcasts only the slope.
                     ("PRelu", Some(values), Some(slopes)) => {
                         let wanted = "a second of no more axes than the first";
                         ensure(slopes.len() <= values.len(), what, [values, slopes], wanted)
@@ -191,7 +191,7 @@ impl Checked<'_> {
         ensure(fits, "the shape that it is given", &told, wanted)
     }
 
-    /// Inputs that are a number for each channel.
+    /// Fails if an input doesn't have one element per channel.
     fn of_channels(&self, slots: &[usize], channels: Option<i64>) -> Checking {
         for &slot in slots {
             let (Some(shape), Some(channels)) = (self.shape(slot), channels) else {
@@ -234,7 +234,7 @@ impl Checked<'_> {
     }
 }
 
-/// Fails where sizes of these shapes, axis by axis from the last, are neither alike nor 1.
+/// Fails if shapes don't broadcast: from the last axis on, sizes must be equal or 1.
 fn spread(what: &str, shapes: &[&[Dim]]) -> Checking {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     for back in 1..=rank {

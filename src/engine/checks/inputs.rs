@@ -1,4 +1,4 @@
-//! Inputs that must be there, that are one number each, that have axes, and constants that look something up.
+//! Checks the inputs of a node: required ones, scalars, ranks, and constant indices.
 
 use super::{Checked, Checking, ensure, refuse};
 use crate::engine::integer::operator::OPERATOR as REGION;
@@ -6,7 +6,7 @@ use crate::graph::Dim;
 use crate::onnx::schema::DataType;
 use crate::prepare::{Known, count, position};
 
-/// Operators that need no first input; a region of constants alone has none.
+/// Operators that need no first input; a region of constants has none.
 const WITHOUT: [&str; 8] = [
     REGION,
     "Constant",
@@ -18,7 +18,7 @@ const WITHOUT: [&str; 8] = [
     "SequenceEmpty",
 ];
 
-/// The most inputs of operators that tract would read more of.
+/// Maximum number of inputs, for operators of which tract would read more.
 const MOST: [(&str, usize); 16] = [
     ("AveragePool", 1),
     ("BatchNormalization", 5),
@@ -38,7 +38,8 @@ const MOST: [(&str, usize); 16] = [
     ("Transpose", 1),
 ];
 
-/// Attributes that became inputs, and the operator set in which they did. Who reads one as the other takes the model for another.
+/// Attributes that became inputs, and the opset of the change. A wrong form belongs to another
+/// opset.
 const MOVED: &[(&str, &str, i64)] = &[
     ("Pad", "pads", 11),
     ("ReduceSum", "axes", 13),
@@ -137,7 +138,7 @@ impl Checked<'_> {
         self.lookups(operator)
     }
 
-    /// What is looked up by constants is there, and indices have the shape of what they look up.
+    /// Fails if a constant index is out of range, or if indices don't have the required shape.
     fn lookups(&self, operator: &str) -> Checking {
         let (Some(rank), Some(indices)) = (self.shape(0).map(<[Dim]>::len), self.input(1)) else {
             return Ok(());
@@ -186,7 +187,7 @@ impl Checked<'_> {
         }
     }
 
-    /// An index is one of an axis.
+    /// Fails if an index is outside an axis.
     fn inside(&self, index: i64, axis: usize, from_the_end: bool) -> Checking {
         let Some(size) = self.size(0, axis) else {
             return Ok(());

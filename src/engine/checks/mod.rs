@@ -1,7 +1,8 @@
-//! What nodes say, checked before tract sees it.
+//! Validates the nodes of a model before tract sees them.
 //!
-//! tract trusts attributes: where one makes no sense it panics, which in a browser ends the engine, or takes memory and time
-//! without end. What is refused here ONNX Runtime refuses, too. Where a type or a shape is not known, nothing is said of it.
+//! tract trusts attributes: an invalid one makes it panic, which ends the engine in a browser, or
+//! use memory and time without limit. ONNX Runtime rejects everything that is rejected here.
+//! Unknown types and shapes are not checked.
 
 mod axes;
 mod blocks;
@@ -18,13 +19,14 @@ use crate::onnx::schema::NodeProto;
 use crate::prepare::{Known, Types, count, infer, infer_from};
 use crate::tensor::Tensor;
 
-/// No value has more elements: of a size and of all sizes together, in the addresses of this machine.
+/// Maximum number of elements of a tensor, within the address space of the machine.
 const MOST: usize = 1 << if usize::BITS < 64 { 29 } else { 32 };
 
-/// Sizes, strides and pads beyond this are not reckoned with: sums and products of two of them must fit.
+/// Limit for sizes, strides and pads, so that sums and products of two of them fit.
 const LARGEST: i64 = 1 << 31;
 
-/// Fails where a node of a model says what no run can do, with inputs of these shapes where they are given. Else what is known of each value.
+/// Fails at an invalid node, for inputs of these shapes if they are given. Returns the types of all
+/// values.
 pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<Types, EngineError> {
     let graph = &model.graph;
     let types = match inputs {
@@ -35,8 +37,8 @@ pub(super) fn check(model: &Model, inputs: Option<&[Tensor]>) -> Result<Types, E
     Ok(types)
 }
 
-/// Fails where a node of a model that isn't run here says what makes no sense, as far as that is known without inputs. An operator that
-/// nobody knows is none of that, nor is an output too large for this machine.
+/// Validates a model that isn't run here, as far as that is possible without inputs. It accepts
+/// unknown operators, and outputs too large for this machine.
 pub fn check_unrun(model: &Model) -> Result<(), EngineError> {
     each(model, &infer(&model.graph), false)
 }
@@ -61,9 +63,9 @@ fn each(model: &Model, types: &Types, runs: bool) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// What of a node makes no sense.
+/// The reason why a node is invalid.
 struct Refusal {
-    /// The attribute or the input.
+    /// The attribute or input.
     what: String,
     found: String,
     wanted: String,
@@ -79,7 +81,7 @@ fn refuse(what: &str, found: impl Debug, wanted: impl Display) -> Checking {
     })
 }
 
-/// Fails unless `holds`.
+/// Fails unless `holds` is true.
 fn ensure(holds: bool, what: &str, found: impl Debug, wanted: impl Display) -> Checking {
     match holds {
         true => Ok(()),
@@ -104,7 +106,7 @@ impl<'a> Checked<'a> {
                 self.fits(operator)?;
             }
             (Some(MICROSOFT), Some("MatMulNBits")) => self.blocks()?,
-            // tract goes by the name alone.
+            // tract ignores the domain and reads these as the standard operators.
             (Some(MICROSOFT), Some(operator)) => {
                 self.inputs(operator)?;
                 self.windows(operator)?;
@@ -116,7 +118,7 @@ impl<'a> Checked<'a> {
         Ok(())
     }
 
-    /// No output may be larger than memory.
+    /// Fails if an output has more than [`MOST`] elements.
     fn outputs(&self) -> Checking {
         for name in &self.node.output {
             let sizes = self.types.get(name).and_then(Known::sizes);
@@ -136,7 +138,7 @@ impl<'a> Checked<'a> {
         self.input(slot)?.shape.as_deref()
     }
 
-    /// A size of an input, where it is known.
+    /// The size of an input along an axis, if known.
     fn size(&self, slot: usize, axis: usize) -> Option<i64> {
         match self.shape(slot)?.get(axis)? {
             Dim::Known(size) => i64::try_from(*size).ok(),
@@ -144,7 +146,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// A list of integers: an attribute in older opsets, and an input since.
+    /// An integer list that is an attribute in older opsets and an input in newer ones.
     fn list(&self, key: &str, slot: usize) -> Option<Vec<i64>> {
         match self.node.ints(key) {
             Some(list) => Some(list.to_vec()),
@@ -152,7 +154,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// An integer attribute, or its usual value, of at least 1.
+    /// An integer attribute, or its default, of at least 1.
     fn positive(&self, key: &str, usual: Option<i64>) -> Result<i64, Refusal> {
         match self.node.int(key).or(usual) {
             Some(value) if (1..LARGEST).contains(&value) => Ok(value),

@@ -1,10 +1,10 @@
-//! Operators that cut, pad, scale or part their input.
+//! Checks operators that slice, pad, resize or split their input.
 
 use super::{Checked, Checking, LARGEST, MOST, ensure, refuse};
 use crate::graph::Dim;
 use crate::prepare::{Known, position};
 
-/// Differences of numbers up to here are 64-bit integers.
+/// Differences of numbers below this limit fit into 64 bits.
 const FAR: i64 = 1 << 62;
 
 impl Checked<'_> {
@@ -28,7 +28,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The axes that a list of an input speaks of: those given, or all.
+    /// The axes that a list input refers to: the given ones, or all.
     fn spoken_of(&self, slot: usize) -> Option<Vec<usize>> {
         let rank = self.shape(0)?.len();
         if self.node.input_at(slot).is_none() && self.node.ints("axes").is_none() {
@@ -102,7 +102,7 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// DepthToSpace and SpaceToDepth.
+    /// Checks DepthToSpace and SpaceToDepth.
     fn squares(&self, to_space: bool) -> Checking {
         let block = self.positive("blocksize", None)?;
         let (axes, divisor) = match to_space {
@@ -120,7 +120,7 @@ impl Checked<'_> {
     }
 
     fn resize(&self) -> Checking {
-        // ONNX Runtime takes it where nothing is wanted of it, either; tract divides by its size.
+        // ONNX Runtime accepts an empty input only for an empty output; tract divides by its size.
         let shape = self.shape(0).unwrap_or_default();
         let empty = shape.iter().skip(2).any(|size| *size == Dim::Known(0));
         let wanted = "something to be brought to another size";
@@ -141,7 +141,7 @@ impl Checked<'_> {
         let sizes = sizes.unwrap_or_default();
         let sound = |size: &i64| (1..LARGEST).contains(size);
         ensure(sizes.iter().all(sound), "sizes", &sizes, wanted)?;
-        // ONNX Runtime takes either, never both.
+        // A node has scales or sizes, never both.
         if let (false, Some(shape)) = (sizes.is_empty(), self.shape(0)) {
             let count = self.node.ints("axes").map_or(shape.len(), <[i64]>::len);
             let wanted = format!("{count} numbers");
@@ -150,7 +150,7 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// A Fourier transform: tract takes all of an axis, and no more.
+    /// Checks DFT: tract transforms a whole axis only.
     fn transformed(&self) -> Checking {
         let (Some(_), Some(shape)) = (self.node.input_at(1), self.shape(0)) else {
             return Ok(());
@@ -203,7 +203,7 @@ impl Checked<'_> {
         ensure((0..=most).contains(&k), "its k", k, wanted)
     }
 
-    /// Sizes that are an input of its own.
+    /// Checks an input that holds sizes.
     fn shape_said(&self, slot: usize) -> Checking {
         let sizes = self.input(slot).and_then(Known::all_integers);
         let sizes = sizes.unwrap_or_default();

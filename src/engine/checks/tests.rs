@@ -2,7 +2,7 @@ use super::*;
 use crate::graph::TensorType;
 use crate::onnx::schema::*;
 
-/// An input that a node has beside the fed `x`.
+/// An input of the node besides the model input `x`.
 pub(in crate::engine) enum Beside<'a> {
     Floats(&'a [usize], &'a [f32]),
     Integers(&'a [i64]),
@@ -10,7 +10,7 @@ pub(in crate::engine) enum Beside<'a> {
 }
 use Beside::{Floats, Integers, Nothing};
 
-/// A model of one node that is fed values of a shape.
+/// A model of one node whose input `x` has this shape.
 pub(in crate::engine) fn model(node: NodeProto, fed: &[usize], beside: &[Beside]) -> Model {
     let mut node = node;
     let mut constants = Vec::new();
@@ -121,7 +121,7 @@ fn a_window_that_makes_no_sense_is_refused_by_what_is_wrong_with_it() {
     taken(both("MaxPool"), PICTURE, &[]);
     let small = refused(node("Conv"), &[1, 4, 2, 6], &weight());
     assert!(small.contains("reaching over 3"), "{small}");
-    // Of 57 GB.
+    // The padded input would take 57 GB.
     let padded = ints("Conv", &[("pads", &[60_000; 4])]);
     assert!(refused(padded, PICTURE, &weight()).contains("elements"));
     taken(
@@ -203,7 +203,7 @@ fn sizes_that_are_given_are_sizes() {
     let split = int("Split", "axis", 1);
     let error = refused(split, PICTURE, &[Integers(&[1, 3])]);
     assert!(error.contains("one for each of its 1 outputs"), "{error}");
-    // A size of 0 that is declared may be any; one that is fed is none.
+    // A declared size of 0 means any size; an actual size of 0 is invalid.
     let sizes = [Nothing, Nothing, Integers(&[1, 4, 6, 6])];
     let resize = model(node("Resize"), &[1, 4, 0, 6], &sizes);
     assert!(check(&resize, None).is_ok());
@@ -314,7 +314,7 @@ fn a_whole_axis_is_transformed() {
     }
 }
 
-/// MatMulNBits of 32 rows and 8 columns.
+/// A MatMulNBits of 32 rows and 8 columns.
 fn blocks(attributes: &[(&str, i64)], matrix: usize, scales: usize) -> Result<(), EngineError> {
     let all = [("K", 32), ("N", 8), ("bits", 4), ("block_size", 16)];
     let mut product = NodeProto::new("MatMulNBits", "the node", &["x"], &["y"]);

@@ -1,10 +1,10 @@
-//! Convolutions and poolings: kernels, strides, dilations, pads, groups and what comes out.
+//! Checks convolutions and poolings: kernels, strides, dilations, pads, groups and output sizes.
 
 use super::{Checked, Checking, LARGEST, MOST, ensure, refuse};
 use crate::graph::{Around, Dim, Slide};
 use crate::prepare::{Known, count};
 
-/// More taps than this are no window: tables of them would be larger than any picture.
+/// Maximum number of taps; larger tables would exceed any image.
 const TAPS: usize = 1 << 26;
 
 impl Checked<'_> {
@@ -61,7 +61,8 @@ impl Checked<'_> {
             let known = ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"];
             let wanted = format!("one of {known:?}");
             ensure(known.contains(&pad), "auto_pad", pad, wanted)?;
-            // ONNX allows only one of both. ONNX Runtime refuses such a convolution, even with pads of 0; a pooling goes by the name.
+            // ONNX allows one of the two. ONNX Runtime rejects a convolution with both, even with
+            // pads of 0, and uses `auto_pad` for a pooling.
             if let Some(pads) = self
                 .node
                 .ints("pads")
@@ -93,7 +94,7 @@ impl Checked<'_> {
         }
     }
 
-    /// An attribute that says so many sizes of at least `least`, if it is there.
+    /// Checks a list attribute: `length` sizes of at least `least`.
     fn each(&self, key: &str, length: usize, least: i64) -> Checking {
         let Some(given) = self.node.ints(key) else {
             return Ok(());
@@ -130,7 +131,8 @@ impl Checked<'_> {
         )
     }
 
-    /// Of a convolution or pooling: places to be at, and no more padding than fits in memory.
+    /// Checks a convolution or pooling: it has an output position, and its padded input fits in
+    /// memory.
     fn places(&self, slides: &[Slide], pools: bool) -> Checking {
         let mut padded = Vec::new();
         for (axis, slide) in slides.iter().enumerate() {
@@ -142,7 +144,7 @@ impl Checked<'_> {
             let Some(size) = self.size(0, axis + 2).filter(|&size| size < LARGEST) else {
                 continue;
             };
-            // Of nothing there is neither a greatest value nor a mean.
+            // The maximum and the mean of nothing are undefined.
             let wanted = "something to pool along each side of its window";
             ensure(
                 size > 0 || !pools,
@@ -152,7 +154,8 @@ impl Checked<'_> {
             )?;
             let (before, room) = slide.room(size);
             let reach = slide.reach();
-            // ONNX Runtime pools to nothing where the window is too large by less than a stride.
+            // ONNX Runtime pools to an empty output if the window exceeds the input by less than a
+            // stride.
             let least = if pools { -slide.stride } else { 0 };
             if room < least && size > 0 {
                 let wanted = format!(
@@ -172,7 +175,7 @@ impl Checked<'_> {
         ensure(count(&all) <= MOST, "its input with its pads", &all, wanted)
     }
 
-    /// Of a transposed convolution: something left of what it makes.
+    /// Checks a transposed convolution: its pads leave some of the output.
     fn made(&self, slides: &[Slide]) -> Checking {
         let extra = self.node.ints("output_padding");
         let shape = self.node.ints("output_shape");
@@ -192,7 +195,7 @@ impl Checked<'_> {
                     format_args!("more than the {} it makes", slide.spread(size, more)),
                     "to leave something of it",
                 )?,
-                // More than what it makes by a stride would be of a larger input.
+                // A size larger by a stride would need a larger input.
                 Some(wanted) => {
                     let most = slide.spread(size, more) + slide.stride - 1;
                     let most_in_words = format!("{most} at most, which its input is enough for");

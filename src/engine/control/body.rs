@@ -1,4 +1,4 @@
-//! A graph that a node holds, with what it takes from the graphs around it.
+//! The body of a control flow node, with the values it captures from the graphs around it.
 
 use super::super::EngineError;
 use super::super::execute::Run;
@@ -9,15 +9,15 @@ use crate::tensor::Tensor;
 
 pub(super) struct Body {
     piece: Piece,
-    /// Values of the graph around it, behind its own inputs.
+    /// Captured values of the enclosing graph; they follow the body's own inputs.
     captured: Vec<String>,
-    /// Its own inputs, as the file declares them.
+    /// The body's own inputs as declared in the file.
     pub(super) inputs: Vec<ValueInfoProto>,
     pub(super) outputs: Vec<ValueInfoProto>,
 }
 
 impl Body {
-    /// The graph in an attribute of a node of this model.
+    /// Builds the body from an attribute of a node of this model.
     pub(super) fn new(
         model: &Model,
         node: &NodeProto,
@@ -36,7 +36,7 @@ impl Body {
             return Err(said.wrong(attribute, "a graph without some names", wanted));
         }
         let mut whole = GraphProto {
-            // What is fed is known when it is.
+            // Types of inputs are known only at a run.
             value_info: Vec::new(),
             ..graph.clone()
         };
@@ -72,7 +72,7 @@ impl Body {
         })
     }
 
-    /// That it has so many inputs and outputs.
+    /// Fails unless the body has these numbers of inputs and outputs.
     pub(super) fn fits(
         &self,
         said: &Said,
@@ -89,7 +89,7 @@ impl Body {
         }
     }
 
-    /// What it makes of these.
+    /// Runs the body on these inputs.
     pub(super) fn run(
         &self,
         said: &Said,
@@ -105,7 +105,7 @@ impl Body {
     }
 }
 
-/// A list of integers of a node, as many as there are `values`; the usual ones where it has none.
+/// An integer list of a node with one entry for each of `values`; zeros if the attribute is absent.
 pub(super) fn list(node: &NodeProto, key: &str, values: usize) -> Result<Vec<i64>, EngineError> {
     let Some(AttributeProto { ints, .. }) = node.attribute(key) else {
         return Ok(vec![0; values]);

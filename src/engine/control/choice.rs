@@ -1,4 +1,4 @@
-//! If: one of two graphs, by a truth value.
+//! If: runs one of two bodies, chosen by a boolean.
 
 use super::super::EngineError;
 use super::super::execute::Run;

@@ -1,4 +1,4 @@
-//! Tensors cut along an axis, and put together again.
+//! Slices tensors along an axis and stacks them.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::onnx::schema::{DataType, TensorProto};
 use crate::prepare::count;
 use crate::tensor::{Tensor, Values};
 
-/// A type of elements.
+/// An element type.
 trait Element: Copy {
     fn of(values: &Values) -> Option<&[Self]>;
     fn wrap(values: Vec<Self>) -> Values;
@@ -27,14 +27,15 @@ macro_rules! elements {
             }
         })*
 
-        /// What stands at one place of an axis.
+        /// The slice at one index of an axis.
         pub(super) fn slice(tensor: &Tensor, axis: usize, place: usize) -> Option<Tensor> {
             match tensor.values() {
                 $(Values::$form(_) => slice_of::<$number>(tensor, axis, place),)*
             }
         }
 
-        /// Tensors of one shape along a new axis; `None` where they differ in type or shape, or there are none.
+        /// Stacks tensors of one shape along a new axis; `None` if types or shapes differ, or if
+        /// there are none.
         pub(super) fn stacked(tensors: &[Tensor], axis: usize) -> Option<Tensor> {
             match tensors.first()?.values() {
                 $(Values::$form(_) => stacked_of::<$number>(tensors, axis),)*
@@ -76,7 +77,8 @@ fn stacked_of<T: Element>(tensors: &[Tensor], axis: usize) -> Option<Tensor> {
     Tensor::new(shape, T::wrap(made))
 }
 
-/// A tensor without elements; `None` where its shape has some, or the engine has no form for the type.
+/// A tensor without elements; `None` if its shape has elements, or if the engine can't represent
+/// the type.
 pub(super) fn empty(element: DataType, shape: &[usize]) -> Option<Tensor> {
     let empty = TensorProto::from_raw("", element, shape, Bytes::new());
     empty.to_tensor().ok()

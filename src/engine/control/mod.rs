@@ -1,7 +1,8 @@
-//! If, Loop and Scan: nodes that hold graphs of their own, and say how often and of what these are computed.
+//! Control flow: If, Loop and Scan, which hold graphs of their own.
 //!
-//! tract has no Loop, and wants the shapes of an If and a Scan before they are computed. So a model is cut at these nodes
-//! ([`super::parts`]), and what they hold is run here, each by an engine of its own with the shapes of the moment.
+//! tract has no Loop, and needs the shapes of an If and a Scan before they run. So [`super::parts`]
+//! splits the model at these nodes. This module runs their bodies, each in an engine of its own,
+//! planned for the shapes of the current run.
 
 mod body;
 mod choice;
@@ -26,27 +27,27 @@ use choice::Choice;
 use repeat::Repeat;
 use scan::Scan;
 
-/// Graphs are held in graphs to this depth: each takes room on the stack.
+/// Maximum depth of nested graphs; each level takes stack.
 const DEEPEST: usize = 16;
 
-/// All loops of a run make so many turns together; one that never ends would hold a person up for ever.
+/// Maximum number of iterations of all loops of a run, so that an endless loop ends.
 pub(super) const TURNS: usize = 1_000_000;
 
-/// What a loop carries on has so many elements at most, and what it keeps of all its turns: half a gigabyte of floats, each of which is
-/// there several times while a turn is made.
+/// Maximum number of elements that a loop carries, and that it collects over all iterations. It is
+/// half a gigabyte of floats, and several copies of each exist during an iteration.
 const MOST: usize = 1 << 27;
 
-/// What is known by name while a model runs.
+/// The live values of a run, by name.
 pub(super) type Held = HashMap<String, Tensor>;
 
-/// Whether a node holds graphs that are computed here.
+/// Returns true if a node holds graphs.
 pub(super) fn holds_graphs(node: &NodeProto) -> bool {
     ["If", "Loop", "Scan"]
         .iter()
         .any(|operator| node.is(operator))
 }
 
-/// One such node.
+/// A control flow node.
 pub(super) enum Control {
     Choice(Choice),
     Repeat(Repeat),
@@ -54,7 +55,7 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// The node in a prepared model; its bodies run in this form.
+    /// Builds the node of a prepared model; its bodies run in this mode.
     pub(super) fn new(model: &Model, node: &NodeProto, form: Form) -> Result<Control, EngineError> {
         let said = Said::of(node);
         if form.depth == DEEPEST {
@@ -72,7 +73,7 @@ impl Control {
         })
     }
 
-    /// Its outputs.
+    /// Runs the node and returns its outputs.
     pub(super) fn run(&self, held: &Held, run: &mut Run) -> Result<Vec<Tensor>, EngineError> {
         match self {
             Control::Choice(choice) => choice.run(held, run),
@@ -82,7 +83,7 @@ impl Control {
     }
 }
 
-/// A node as errors name it.
+/// A node as named in errors.
 #[derive(Clone)]
 struct Said {
     operator: String,
@@ -112,7 +113,7 @@ impl Said {
             .ok_or_else(|| self.wrong(&format!("its input `{name}`"), "absent", "there"))
     }
 
-    /// The one truth value of a tensor.
+    /// The single boolean of a tensor.
     fn truth(&self, what: &str, tensor: &Tensor) -> Result<bool, EngineError> {
         match tensor.values() {
             Values::Bool(one) if one.len() == 1 => Ok(one[0]),
@@ -120,7 +121,7 @@ impl Said {
         }
     }
 
-    /// Counts a turn of a loop of this node.
+    /// Counts an iteration of a loop of this node.
     fn turn(&self, left: &Cell<usize>) -> Result<(), EngineError> {
         match left.get().checked_sub(1) {
             Some(less) => {
@@ -135,7 +136,7 @@ impl Said {
         }
     }
 
-    /// That there is room for what a loop carries on or keeps.
+    /// Fails if a loop carries or collects more elements than [`MOST`].
     fn room(&self, what: &str, elements: usize) -> Result<(), EngineError> {
         match elements > MOST {
             true => {

@@ -1,7 +1,8 @@
-//! A piece of a model that runs by itself: the body of a loop, or what lies between two of them.
+//! A part of a model with an engine of its own: the body of a control flow node, or the nodes
+//! between two cuts.
 //!
-//! What types and shapes it is given is known when the run comes to it. Its engine is made then, and keeps plans for the shapes it
-//! has met.
+//! Types and shapes of the inputs are known when the run arrives there. The engine is created then
+//! and keeps plans for the shapes it has met.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,44 +17,44 @@ use crate::onnx::schema::{TensorProto, ValueInfoProto};
 use crate::prepare::prepare;
 use crate::tensor::{Tensor, Values};
 
-/// How the nodes of a piece run.
+/// The execution mode of the nodes of a part.
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Form {
     pub(in crate::engine) kernels: bool,
     pub(in crate::engine) integers: bool,
-    /// So many graphs are around it.
+    /// Number of graphs that enclose the part.
     pub(in crate::engine) depth: usize,
 }
 
-/// So many engines are kept for integers that a piece is given.
+/// Number of engines that are kept, one for each set of constant integer inputs.
 const ENGINES: usize = 4;
 
-/// Lists of more integers are values, not sizes, axes or ends.
+/// A longer list of integers holds data, not sizes, axes or bounds.
 const TOLD: usize = 64;
 
-/// An engine, and the integers that are constants of it, by their places among the inputs.
+/// An engine, and the integer inputs that are constants in it, by their index.
 type Told = (Vec<(usize, Tensor)>, Arc<Engine>);
 
 pub(in crate::engine) struct Piece {
     model: Model,
-    /// What it is given, by name.
+    /// Names of the inputs.
     pub(in crate::engine) inputs: Vec<String>,
-    /// What it makes, by name.
+    /// Names of the outputs.
     pub(in crate::engine) outputs: Vec<String>,
     watched: Vec<Watched>,
     form: Form,
-    /// Whether it has to be prepared.
+    /// The model has to be prepared first.
     raw: bool,
-    /// Whether it is planned with the integers it is given, which may be sizes of what it makes.
+    /// Integer inputs become constants of the plan, because they may be sizes of its values.
     tells: AtomicBool,
-    /// The inputs that do tell sizes, where that is known.
+    /// The inputs that determine shapes, if known.
     telling: Option<BTreeSet<String>>,
     engines: Mutex<Vec<Told>>,
 }
 
 impl Piece {
-    /// A piece of a prepared model, watching some of its values. What integers it is given was computed once for given shapes in
-    /// most models: they are constants of its plans.
+    /// Creates a part of a prepared model that reports some of its values. In most models, integers
+    /// from earlier parts depend only on shapes, so they become constants of the plan.
     pub(in crate::engine) fn prepared(
         model: Model,
         inputs: Vec<String>,
@@ -65,8 +66,8 @@ impl Piece {
         Piece { telling, ..piece }
     }
 
-    /// The body of a node. It is given a number that counts its turns, so integers are constants only where there is no plan
-    /// without them.
+    /// Creates the body of a node. An iteration number changes each time, so integers become
+    /// constants only if no plan exists without them.
     pub(super) fn body(model: Model, inputs: Vec<String>, form: Form) -> Piece {
         Piece::new(model, inputs, Vec::new(), form, true)
     }
@@ -86,7 +87,7 @@ impl Piece {
                 .outputs
                 .iter()
                 .any(|o| o.name.as_ref() == Some(name));
-            // What is handed through goes past the engine.
+            // An input that is also an output bypasses the engine.
             if !known && !inputs.contains(name) {
                 model.graph.outputs.push(ValueInfoProto {
                     name: Some(name.clone()),
@@ -107,7 +108,7 @@ impl Piece {
         }
     }
 
-    /// What it makes of these, in the order of its outputs.
+    /// Runs the part; the results have the order of its outputs.
     pub(in crate::engine) fn run(
         &self,
         inputs: Vec<Tensor>,
@@ -136,7 +137,7 @@ impl Piece {
         })
     }
 
-    /// Whether there is nothing to compute or to see.
+    /// Returns true if there is nothing to compute or to report.
     pub(in crate::engine) fn idle(&self) -> bool {
         self.model.graph.outputs.is_empty() && self.watched.is_empty()
     }
@@ -158,7 +159,7 @@ impl Piece {
         }
     }
 
-    /// The engine that runs it for these inputs, and what of them is fed.
+    /// The engine for these inputs, and the inputs that it still needs.
     pub(in crate::engine) fn engine(
         &self,
         inputs: Vec<Tensor>,
@@ -167,7 +168,8 @@ impl Piece {
         let inputs = inputs.into_iter().enumerate();
         let (known, fed): (Vec<_>, Vec<_>) =
             inputs.partition(|(place, input)| tells && self.tells(*place, input));
-        // An engine is only pushed once whole, so a poisoned lock still guards whole engines.
+        // An engine is pushed only when it is complete, so a poisoned lock still guards complete
+        // engines.
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
         let found = engines.iter().find(|(there, _)| *there == known);
         let engine = match found {
@@ -184,7 +186,7 @@ impl Piece {
         Ok((engine, fed.into_iter().map(|(_, input)| input).collect()))
     }
 
-    /// Whether an input is a constant of its plans.
+    /// Returns true if an input becomes a constant of the plan.
     fn tells(&self, place: usize, input: &Tensor) -> bool {
         match &self.telling {
             None => told(input),
@@ -219,7 +221,7 @@ impl Piece {
     }
 }
 
-/// Whether a value may be sizes, axes or ends.
+/// Returns true if a value may hold sizes, axes or bounds.
 fn told(tensor: &Tensor) -> bool {
     let integers = matches!(tensor.values(), Values::I64(_) | Values::I32(_));
     integers && short(tensor)

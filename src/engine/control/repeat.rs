@@ -1,7 +1,8 @@
-//! Loop: a graph again and again, for so many turns or while a condition holds.
+//! Loop: runs a body for a number of iterations or while a condition holds.
 //!
-//! What a turn carries into the next may change its shape. Where no turn is made, what each would have added is empty, of the shape
-//! that the graph declares; sizes that it doesn't are 0 there, as with ONNX Runtime.
+//! A value carried into the next iteration may change its shape. Without any iteration, each
+//! collected output is empty and has the declared shape. Undeclared sizes are 0 there, as in ONNX
+//! Runtime.
 
 use super::super::EngineError;
 use super::super::execute::Run;
@@ -83,7 +84,7 @@ impl Repeat {
         Ok(values)
     }
 
-    /// A number in the form that an input of the body asks for: some want it as a list of one.
+    /// A scalar in the shape that the body declares for this input: some bodies want a list of one.
     fn scalar(&self, input: usize, value: Values) -> Option<Tensor> {
         let declared = self.body.inputs.get(input).and_then(tensor_type_of);
         let axes = declared
@@ -105,7 +106,7 @@ impl Repeat {
     }
 }
 
-/// Keeps what a turn made.
+/// Collects the result of an iteration.
 pub(super) fn keep(said: &Said, stack: &mut Vec<Tensor>, one: Tensor) -> Result<(), EngineError> {
     let elements = one.values().len().saturating_mul(stack.len() + 1);
     said.room("what it keeps of its turns", elements)?;
@@ -113,7 +114,8 @@ pub(super) fn keep(said: &Said, stack: &mut Vec<Tensor>, one: Tensor) -> Result<
     Ok(())
 }
 
-/// What the turns made along an axis; of no turns, an empty tensor of the shape that is declared for one.
+/// Stacks the results of all iterations along an axis; without iterations, an empty tensor of the
+/// declared shape.
 pub(super) fn stacked(
     said: &Said,
     made: &[Tensor],

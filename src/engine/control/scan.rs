@@ -1,4 +1,4 @@
-//! Scan: a graph for each place of an axis of what it reads, from the front or from the back.
+//! Scan: runs a body for each slice of its inputs along an axis, forwards or backwards.
 
 use super::super::EngineError;
 use super::super::execute::Run;
@@ -18,7 +18,7 @@ pub(in crate::engine) struct Scan {
     body: Body,
 }
 
-/// How an axis is gone along.
+/// Axis and direction of a scan.
 #[derive(Clone, Copy)]
 struct Way {
     axis: i64,

@@ -16,7 +16,8 @@ fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto::new(operator, output, inputs, &[output])
 }
 
-/// A Loop of so many turns, each of which puts the double of what it is given, plus `w`, behind that; in front and behind are sums.
+/// A Loop of `turns` iterations. Each appends `2 v + w` to the carried value `v`. Additions and
+/// products surround it.
 fn model(turns: i64) -> Model {
     let body = GraphProto {
         node: vec![
@@ -77,7 +78,7 @@ fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
         (2, &[0.75, 1.75, 1.75, 3.75]),
     ] {
         let engine = Engine::new(model(turns), vec![]);
-        // Again, by the plans that are there.
+        // The second run uses the plans of the first.
         for _ in 0..2 {
             let made = engine.run(&[floats(&[1.0])], |_, _| {}, || false).unwrap();
             assert_eq!(made[0].as_f32().unwrap(), expected);
@@ -86,7 +87,7 @@ fn what_a_loop_carries_grows_and_what_follows_goes_with_it() {
     }
 }
 
-/// Before and behind the loop a value is read that is quantized to integers of these bits.
+/// A value quantized to this element type is read before and behind the loop.
 #[test]
 fn integers_of_few_bits_stand_beside_a_loop() {
     for (element, most) in [(DataType::Uint4, 15.0), (DataType::Int4, 7.0)] {
@@ -106,7 +107,7 @@ fn integers_of_few_bits_stand_beside_a_loop() {
         let model = Model::from_proto(proto).unwrap();
         let float = Engine::new(model.clone(), vec![]);
         for engine in [float, Engine::new(model, vec![]).on_integers()] {
-            // Far beyond what they hold.
+            // Far outside the range of these integers.
             let made = engine.run(&[floats(&[20.0])], |_, _| {}, || false).unwrap();
             let a = most * 0.5;
             assert_eq!(made[0].as_f32().unwrap(), [a * 0.5, (2.0 * a + 0.5) * 0.5]);

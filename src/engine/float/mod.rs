@@ -1,8 +1,9 @@
-//! Our float kernels in tract's place, where they are faster: convolutions, and the clamps behind them.
+//! Replaces tract's float convolutions, and the clamps behind them, by our kernels where those are
+//! faster.
 //!
-//! [`with_kernels`] rewrites a typed model, before tract declutters it, so that a two-dimensional convolution
-//! with constant weights becomes one [`Convolution`] with its weights packed in it. A clamp that nothing else
-//! comes before is done where the convolution writes its sums.
+//! [`with_kernels`] rewrites a typed model before tract declutters it. A two-dimensional
+//! convolution with constant weights becomes a [`Convolution`] that holds its packed weights. A
+//! clamp directly behind it runs where the convolution stores its accumulators.
 
 mod clamp;
 mod convolution;
@@ -18,17 +19,17 @@ use tract_onnx::tract_core::ops::math::{Max, Min};
 use clamp::Clamp;
 pub(super) use convolution::Convolution;
 
-/// Whose kernels run float convolutions. Both compute the same sums in another order.
+/// The kernels for float convolutions. Both compute the same sums, in different order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FloatKernels {
-    /// Ours, the faster ones in a browser.
+    /// Our kernels, faster in a browser.
     Octet,
-    /// tract's, the faster ones natively.
+    /// tract's kernels, faster natively.
     Tract,
 }
 
 impl FloatKernels {
-    /// All, and what each is called.
+    /// All choices, with their names.
     pub const ALL: [(&str, FloatKernels); 2] = [
         ("octet", FloatKernels::Octet),
         ("tract", FloatKernels::Tract),
@@ -47,7 +48,7 @@ impl std::str::FromStr for FloatKernels {
     }
 }
 
-/// The same model with our kernels.
+/// Rewrites a model to use our kernels.
 pub(super) fn with_kernels(model: &TypedModel) -> TractResult<TypedModel> {
     Kernels.translate_model(model)
 }
@@ -77,11 +78,11 @@ impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Ker
     }
 }
 
-/// The clamp that a minimum or maximum with one constant is.
+/// Returns the clamp that a minimum or maximum with a constant computes.
 fn bounds(model: &TypedModel, node: &TypedNode) -> Option<Clamp> {
     let operation = node.op_as::<TypedBinOp>()?;
     let fact = model.outlet_fact(node.inputs[0]).ok()?;
-    // A bound of more dimensions would make the result larger.
+    // A bound with more dimensions would enlarge the result.
     if fact.datum_type != f32::datum_type() || node.outputs[0].fact.shape != fact.shape {
         return None;
     }
@@ -99,7 +100,8 @@ fn bounds(model: &TypedModel, node: &TypedNode) -> Option<Clamp> {
         .then(|| Clamp::new(f32::NEG_INFINITY, bound))
 }
 
-/// Puts a clamp into what makes its input, if nothing else reads that, or behind it.
+/// Fuses a clamp into the producer of its input if it is the only reader; otherwise adds it as an
+/// operator.
 fn clamped(
     clamp: Clamp,
     source: &TypedModel,

@@ -1,7 +1,7 @@
-//! MatMulNBits, ONNX Runtime's product of floats with a matrix of few bits in blocks, on our kernel.
+//! MatMulNBits, ONNX Runtime's product of floats with block-wise quantized weights, on our kernel.
 //!
-//! The matrix stays in its bits: our kernel makes floats of as much of it as a cache holds, when the run comes to it. Where
-//! a node says what isn't known here, it is left to tract.
+//! The weights stay packed in 2, 4 or 8 bits. The kernel dequantizes one cache-sized part at a time
+//! during the run. Nodes with unsupported options are left to tract.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use super::program::{cost_of_product, share, with_team};
 use crate::graph::Model;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The operator's name in the graph that tract is given; never in a model that goes out.
+/// Operator name in tract's graph; exported models never contain it.
 pub(in super::super) const OPERATOR: &str = "OctetBlocks";
 
-/// What it stands for.
+/// The ONNX Runtime operator that it replaces.
 pub(super) const REPLACED: &str = "MatMulNBits";
 
 const PLACE: &str = "place";
 const COLUMNS: &str = "columns";
 
-/// Puts our operator in the place of every MatMulNBits that is known here, and gives what they multiply by. A bias
-/// is added behind.
+/// Replaces every supported MatMulNBits and returns the weights. A bias becomes an Add behind the
+/// product.
 pub(super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWeights>> {
     let mut names = model.graph.names();
     let mut found = Vec::new();
@@ -65,20 +65,19 @@ pub(super) fn replace(model: &mut Model, watched: &[String]) -> Vec<Arc<BlockWei
     found
 }
 
-/// The matrix of a node, its input and its output; `None` where the node says something that is not known here, or its sizes
-/// don't fit.
+/// Weights, input and output of a node; `None` for unsupported options or inconsistent sizes.
 fn weights<'a>(node: &'a NodeProto, model: &Model) -> Option<(BlockWeights, &'a str, &'a str)> {
     if node.op_type.as_deref() != Some(REPLACED) || node.domain.as_deref() != Some(super::MICROSOFT)
     {
         return None;
     }
-    // An order of its own for the rows would be input 4.
+    // Input 4 is `g_idx`, an explicit assignment of rows to blocks.
     if node.input_at(4).is_some() {
         return None;
     }
     let number = |key: &str| usize::try_from(node.int(key)?).ok().filter(|&n| n > 0);
     let constant = |slot: usize| model.graph.initializers.get(node.input_at(slot)?);
-    // Scales have the type of what is multiplied.
+    // Scales have the type of the activation.
     let scales = constant(2).filter(|scales| scales.element() == Ok(DataType::Float))?;
     let scales = scales.to_f32().ok()?;
     let integers = bytes(constant(1)?)?;
@@ -109,7 +108,7 @@ fn weights<'a>(node: &'a NodeProto, model: &Model) -> Option<(BlockWeights, &'a 
     Some((weights.ok()?, node.input_at(0)?, node.output.first()?))
 }
 
-/// The bytes of a tensor of bytes.
+/// Contents of a uint8 tensor.
 fn bytes(tensor: &TensorProto) -> Option<Bytes> {
     if !matches!(tensor.element(), Ok(DataType::Uint8)) {
         return None;
@@ -121,7 +120,7 @@ fn bytes(tensor: &TensorProto) -> Option<Bytes> {
     Some(integers.into_iter().map(|v| v as u8).collect())
 }
 
-/// The product. Until its weights are put in it only knows their place.
+/// The product. It holds only its index until its weights are attached.
 #[derive(Clone)]
 pub(in super::super) struct Product {
     pub(in super::super) place: usize,
@@ -181,7 +180,7 @@ impl EvalOp for Product {
         let count = rows.len() / weights.depth();
         let mut made = Tensor::zero::<f32>(&shape)?;
         let mut output = made.try_as_plain_ram_mut()?;
-        // Threads share the columns, since rows may be few.
+        // Threads split the columns, because there may be few rows.
         let mut tiles = vec![0.0; count * BlockWeights::WIDE * weights.tiles()];
         let each = count * BlockWeights::WIDE;
         let cost = cost_of_product(rows.len() * weights.columns());

@@ -1,12 +1,15 @@
-//! Integers of fewer bits than the engine knows, as eight: the same numbers. What is quantized to them is clipped behind its
-//! QuantizeLinear, which is the form in which other tools write it.
+//! Sub-byte integers (2 and 4 bits) as eight-bit integers of equal values.
+//!
+//! A Clip behind the QuantizeLinear keeps the narrow range, which is the form that other tools
+//! write.
 
 use std::collections::HashMap;
 
 use crate::graph::{Graph, Model, Steps, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// The eight-bit type that holds these integers, the least of them and the greatest; `None` for what has eight bits or more.
+/// The eight-bit type for a sub-byte type, with the minimum and maximum of the latter; `None` for
+/// all other types.
 fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
     Some(match element {
         DataType::Int4 => (DataType::Int8, [-8, 7]),
@@ -17,7 +20,7 @@ fn widened(element: DataType) -> Option<(DataType, [i64; 2])> {
     })
 }
 
-/// Gives them eight bits, where QuantizeLinear and DequantizeLinear alone read and make them.
+/// Widens sub-byte tensors that only QuantizeLinear and DequantizeLinear read and write.
 pub(super) fn widen(model: &mut Model) {
     let graph = &mut model.graph;
     let uses = graph.uses();
@@ -47,7 +50,7 @@ pub(super) fn widen(model: &mut Model) {
     }
 }
 
-/// The type of few bits that a node makes, if it is a QuantizeLinear to one.
+/// The sub-byte type that a QuantizeLinear produces.
 pub(in crate::engine) fn quantized(graph: &Graph, node: &NodeProto) -> Option<DataType> {
     if !node.is("QuantizeLinear") {
         return None;
@@ -59,7 +62,7 @@ pub(in crate::engine) fn quantized(graph: &Graph, node: &NodeProto) -> Option<Da
     widened(element).map(|_| element)
 }
 
-/// The same where DequantizeLinear alone read it.
+/// The sub-byte type that a QuantizeLinear produces, if only DequantizeLinear nodes read it.
 fn made(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
     let element = quantized(graph, node)?;
     let output = node.output.first()?;
@@ -69,7 +72,7 @@ fn made(graph: &Graph, uses: &Uses, node: &NodeProto) -> Option<DataType> {
     closed.then_some(element)
 }
 
-/// Puts a Clip behind each of these QuantizeLinear.
+/// Inserts a Clip behind each of these QuantizeLinear nodes.
 fn clip(graph: &mut Graph, few: &HashMap<usize, DataType>) {
     let mut steps = Steps::new(graph.names());
     let nodes = std::mem::take(&mut graph.nodes).into_iter().enumerate();
@@ -94,7 +97,7 @@ fn clip(graph: &mut Graph, few: &HashMap<usize, DataType>) {
         }
         let [low, high] = [constant("least", ends[0]), constant("greatest", ends[1])];
         node.take("output_dtype");
-        // What has no name is known by its output.
+        // A node without a name is known by its output, which changes here.
         node.name = Some(node.title().to_owned());
         node.output[0] = all.clone();
         steps.nodes.push(node);

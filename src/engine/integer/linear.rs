@@ -1,9 +1,9 @@
-//! QuantizeLinear and DequantizeLinear for what no region holds, computed to the letter; what is no number, which ONNX doesn't
-//! speak of, becomes the zero point.
+//! QuantizeLinear and DequantizeLinear outside of regions, exactly as ONNX defines them. NaN, which
+//! ONNX leaves open, becomes the zero point.
 //!
-//! tract's own divide by multiplying with a reciprocal, which moves ties, and take eight bits only. These
-//! take every integer type tract has, one scale, one for each channel, or one for each block. They are
-//! registered in the place of tract's.
+//! tract's own operators multiply by the reciprocal of the scale, which changes ties, and support
+//! eight bits only. These support every integer type of tract with per-tensor, per-channel and
+//! block-wise scales. They are registered in place of tract's.
 
 use octet_kernels::nearest_whole;
 use tract_onnx::model::ParsingContext;
@@ -19,15 +19,15 @@ use crate::prepare::position;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// One of the two directions.
+/// One of the two operators.
 #[derive(Clone, Debug, Hash, PartialEq, Eq)]
 struct Linear {
     quantizes: bool,
     axis: i64,
-    /// 0 where there are no blocks.
+    /// 0 without blocks.
     block: usize,
     zero_point: bool,
-    /// What QuantizeLinear makes where no zero point says so.
+    /// Output type of a QuantizeLinear without zero point.
     element: DatumType,
 }
 
@@ -43,7 +43,7 @@ pub(in super::super) fn dequantize(context: &ParsingContext, node: &NodeProto) -
 
 fn build(_context: &ParsingContext, node: &NodeProto, quantizes: bool) -> Built {
     let wanted = node.get_attr_opt::<i64>("output_dtype")?.unwrap_or(0);
-    // ONNX's numbers of the integer types.
+    // Type numbers of ONNX.
     let element = match wanted {
         3 if quantizes => DatumType::I8,
         4 if quantizes => DatumType::U16,
@@ -72,8 +72,8 @@ impl Linear {
         }
     }
 
-    /// The place in the scales of each element: `outer` × `channels` × `inner` elements with a scale for
-    /// each channel, or one for each block of an axis.
+    /// Maps the index of an element to the index of its scale. A tensor has `outer` × `channels` ×
+    /// `inner` elements, with one scale per channel or per block of an axis.
     fn place(&self, shape: &[usize], scales: &[usize]) -> TractResult<impl Fn(usize) -> usize> {
         let count: usize = scales.iter().product();
         let (inner, size, block) = if count == 1 {
@@ -113,7 +113,7 @@ impl Linear {
 }
 
 impl Linear {
-    /// The same as for many scales, in loops that become vector code.
+    /// Per-tensor quantization, in loops that the compiler vectorizes.
     fn with_one_scale(
         &self,
         input: &Tensor,
@@ -125,7 +125,8 @@ impl Linear {
             ($number:ty) => {{
                 let given = input.cast_to::<f32>()?;
                 let given = given.try_as_plain_ram()?.as_slice::<f32>()?;
-                // Ends are whole numbers, so clamping before rounding and after it are the same.
+                // The bounds are whole numbers, so clamping before or after the rounding is the
+                // same.
                 let low = <$number>::MIN as f32 - zero_point;
                 let high = <$number>::MAX as f32 - zero_point;
                 let one = |real: &f32| {

@@ -1,8 +1,9 @@
-//! Quantized models as fused integer regions.
+//! Compiler for quantized models: from QDQ graphs to integer regions.
 //!
-//! [`fuse`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, whoever wrote it, and
-//! the shapes of one run. What matches becomes regions: each one operator for tract, with eight-bit integers,
-//! channels last, and one arena inside. What doesn't match stays float, and is listed with the reason.
+//! [`fuse`] takes a model with QuantizeLinear/DequantizeLinear pairs or integer operators, from any
+//! tool, and the shapes of one run. Matched nodes become regions. Each region is one operator for
+//! tract. Inside, it uses eight-bit integers, channels-last layout and one arena. Unmatched nodes
+//! stay float and are listed with the reason.
 
 pub(super) mod blocks;
 mod constants;
@@ -31,58 +32,58 @@ pub(super) use pattern::Scope;
 use pattern::{Kind, Network, Operand, Operation, Step, Value};
 pub(super) use program::{Program, call_ahead};
 
-/// What stands in a graph that tract is given, beside its nodes.
+/// Data that tract's graph refers to but does not contain.
 #[derive(Default)]
 pub(super) struct Beside {
-    /// What integer regions run.
+    /// Programs of the integer regions.
     pub(super) programs: Vec<Arc<Program>>,
-    /// What products with weights in blocks multiply by.
+    /// Weights of the block-wise products.
     pub(super) blocks: Vec<Arc<BlockWeights>>,
 }
 
-/// What one node of a quantized model runs as.
+/// Execution of one node of a quantized model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FusedNode {
-    /// The node, by the name a person knows it by.
+    /// Display name of the node.
     pub node: String,
-    /// Its operator.
+    /// Operator of the node.
     pub operator: String,
-    /// The nodes that run with it: Relu, QuantizeLinear and the like.
+    /// Nodes that run as part of it: Relu, QuantizeLinear and the like.
     pub fused: Vec<String>,
-    /// What it is inside a region; empty where it runs in float.
+    /// Operation inside a region; empty for a float node.
     pub operation: String,
-    /// The region it runs in.
+    /// Index of its region.
     pub region: Option<usize>,
-    /// The form of the kernel, where it has several.
+    /// ISA and algorithm of the kernel, for kernels with variants.
     pub kernel: Option<String>,
-    /// Element types of what goes in.
+    /// Element types of the inputs.
     pub inputs: Vec<String>,
-    /// Element type of what comes out.
+    /// Element type of the output.
     pub output: String,
-    /// Shapes of what goes in.
+    /// Shapes of the inputs.
     pub input_shapes: Vec<Vec<usize>>,
-    /// Shape of what comes out.
+    /// Shape of the output.
     pub output_shape: Vec<usize>,
-    /// Why it runs in float; `None` for what doesn't.
+    /// Reason for the fallback to float; `None` for integer nodes.
     pub reason: Option<String>,
 }
 
-/// A model whose regions are single nodes, and what they run.
+/// A model with one node per region, and the data of these nodes.
 pub(super) struct Fused {
     pub(super) model: Model,
     pub(super) beside: Beside,
     pub(super) nodes: Vec<FusedNode>,
-    /// For each region, the place in `nodes` of each of its steps.
+    /// For each region and each of its steps, the index into `nodes`.
     pub(super) steps: Vec<Vec<usize>>,
 }
 
-/// Whether there is anything to fuse in a model.
+/// True if the model contains anything to fuse.
 pub(super) fn has_integers(model: &Model) -> bool {
     expand::has_integers(model) || has_defined(model)
 }
 
-/// Whether there are operators that are defined on integers, which run as such in any case.
+/// True if the model has operators defined on integers. These run on integers in every mode.
 pub(super) fn has_defined(model: &Model) -> bool {
     let defined = [
         "DynamicQuantizeLinear",
@@ -95,7 +96,8 @@ pub(super) fn has_defined(model: &Model) -> bool {
     nodes.any(|node| defined.contains(&node.op_type.as_deref().unwrap_or_default()))
 }
 
-/// The model with operators of ONNX Runtime's own as those of ONNX, which tract knows; values keep their names.
+/// Rewrites ONNX Runtime's own operators as ONNX operators, which tract knows. Value names stay the
+/// same.
 pub(super) fn written_out(model: &Model) -> Cow<'_, Model> {
     let theirs = |node: &NodeProto| node.domain.as_deref() == Some(MICROSOFT);
     if !model.graph.nodes.iter().any(theirs) {
@@ -108,8 +110,8 @@ pub(super) fn written_out(model: &Model) -> Cow<'_, Model> {
     }
 }
 
-/// The model with integer operators as pairs, and its dequantized constants as floats: what runs in float
-/// throughout.
+/// The model for float execution: integer operators become QDQ pairs, dequantized constants become
+/// float constants.
 pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     let mut model = model.clone();
     let blocks = blocks::replace(&mut model, watched);
@@ -121,7 +123,7 @@ pub(super) fn in_float(model: &Model, watched: &[String]) -> (Model, Beside) {
     (model, Beside { programs, blocks })
 }
 
-/// Fuses what matches, for inputs of these types and shapes.
+/// Compiles all matches for inputs of these types and shapes.
 pub(super) fn fuse(
     model: &Model,
     inputs: &[Tensor],
@@ -151,11 +153,12 @@ pub(super) fn fuse(
                 }
             }
         }
-        // A step that can't be compiled runs in float, and the rest is cut anew.
+        // A step that cannot be compiled runs in float, and the remaining steps are partitioned
+        // again.
         if refused.len() == before {
             let beside = Beside { programs, blocks };
             let mut fused = finished(model, &network, &regions, beside, (&types, watched))?;
-            // Nodes that were written here are nobody's.
+            // Nodes that this compiler inserted are not listed.
             let titles: HashSet<&str> = given.graph.nodes.iter().map(NodeProto::title).collect();
             for node in &mut fused.nodes {
                 node.fused.retain(|title| titles.contains(title.as_str()));
@@ -165,7 +168,7 @@ pub(super) fn fuse(
     }
 }
 
-/// The list of a model of which nothing is fused, for a reason that holds for all of it.
+/// The node list of a model without regions; one reason applies to all nodes.
 pub(super) fn unfused(model: &Model, reason: &str) -> Vec<FusedNode> {
     let nodes = model.graph.nodes.iter();
     nodes
@@ -214,7 +217,7 @@ fn finished(
     model.graph.sweep_around(watched);
     constants::fold(&mut model, watched);
     model.graph.sweep_around(watched);
-    // In an order in which each node follows what it reads.
+    // `from_proto` sorts the nodes topologically.
     let model = Model::from_proto(model.to_proto()).map_err(|error| EngineError::Plan {
         detail: format!("the integer regions don't fit the graph: {error}"),
     })?;

@@ -1,4 +1,4 @@
-//! A region as one operator of tract's graph.
+//! An integer region as one operator of tract's graph.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use tract_onnx::tract_hir::to_typed;
 use super::pattern::{Kind, Value};
 use super::program::{Clock, Given, Program, Sink};
 
-/// The operator's name in the graph that tract is given; never in a model that goes out.
+/// Operator name in tract's graph; exported models never contain it.
 pub(in super::super) const OPERATOR: &str = "OctetIntegers";
 
-/// The attribute that says which region a node is.
+/// Attribute with the index of the region.
 pub(in super::super) const PLACE: &str = "place";
 
-/// A region. Until its program is put in it only knows its place.
+/// An integer region. It holds only its index until its program is attached.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Integers {
     pub(in super::super) place: usize,
     pub(in super::super) program: Option<Arc<Program>>,
-    /// Of each output, whether nobody in the graph reads it.
+    /// For each output, true if no node of the graph reads it.
     pub(in super::super) leaving: Vec<bool>,
 }
 
@@ -44,14 +44,14 @@ impl Integers {
             .context("an integer region without its program")
     }
 
-    /// How many instructions a run takes.
+    /// Number of instructions in one run.
     pub(in super::super) fn instructions(&self) -> usize {
         self.program
             .as_ref()
             .map_or(0, |program| program.instructions())
     }
 
-    /// Runs the region; `clock` hears of each instruction.
+    /// Runs the region; `clock` is called after each instruction.
     pub(in super::super) fn run(
         &self,
         inputs: &[TValue],
@@ -74,10 +74,12 @@ impl Integers {
         }
         let room = |(at, value): (usize, &Value)| {
             let (datum, shape) = (datum(value), &value.shape);
-            // SAFETY: the program writes every element of its outputs, or the error drops them unread; numbers need no drop.
+            // SAFETY: the program writes every element of its outputs, or returns an error that
+            // drops them unread. Numbers need no drop.
             unsafe {
                 match self.leaving.get(at) {
-                    // Whoever takes it may have the memory itself (`values::from_tract`).
+                    // A model output may be handed on in this memory (`values::from_tract`), so its
+                    // alignment is that of its element type.
                     Some(true) => Tensor::uninitialized_aligned_dt(datum, shape, datum.size_of()),
                     _ => Tensor::uninitialized_dt(datum, shape),
                 }
@@ -107,21 +109,21 @@ impl Integers {
     }
 }
 
-/// The bytes of signed integers.
+/// Reinterprets signed integers as bytes.
 fn unsigned(integers: &[i8]) -> &[u8] {
-    // SAFETY: i8 and u8 have one size and alignment, and every byte is a value of both.
+    // SAFETY: i8 and u8 have the same size and alignment, and all bit patterns are valid.
     unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
 }
 
-/// The bytes of what is true or false: 1 or 0.
+/// Reinterprets Booleans as bytes 0 and 1.
 fn truths(values: &[bool]) -> &[u8] {
-    // SAFETY: bool and u8 have one size and alignment, and a bool is a byte of 0 or 1.
+    // SAFETY: bool and u8 have the same size and alignment, and a bool is a byte of 0 or 1.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
-/// The same to be written.
+/// Reinterprets signed integers as mutable bytes.
 fn unsigned_mut(integers: &mut [i8]) -> &mut [u8] {
-    // SAFETY: as above, and the slice is lent on as it was.
+    // SAFETY: i8 and u8 have the same layout. The borrow passes on unchanged.
     unsafe { std::slice::from_raw_parts_mut(integers.as_mut_ptr().cast(), integers.len()) }
 }
 
@@ -143,7 +145,7 @@ impl Op for Integers {
 }
 
 impl EvalOp for Integers {
-    // What it is given is folded no further: a region of constants runs like any other.
+    // No constant folding: a region with constant inputs runs like any other.
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {

@@ -1,8 +1,9 @@
-//! Connected steps become regions: as large as can be without a float node on a way out and back in.
+//! Partition of the steps into regions that are as large as possible.
 //!
-//! A region runs as one operator, so nothing outside may need one of its results and give it something back.
-//! Beginning with every step alone, two neighbouring regions are joined wherever no other way leads from the
-//! first to the second: joining them then makes no cycle. What stays apart has a float node in between.
+//! A region runs as one operator, so no float node may lie on a path that leaves it and returns.
+//! Initially every step is a region. Two neighbouring regions merge if no other path leads from the
+//! first to the second, because the merge then creates no cycle. Regions that stay separate have a
+//! float node between them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,15 +13,15 @@ use crate::graph::Graph;
 /// Steps that run as one operator.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Region {
-    /// Places in the network's steps, in order.
+    /// Indices into the steps of the IR, ascending.
     pub(super) steps: Vec<usize>,
-    /// Values from outside.
+    /// Values that the region reads from outside.
     pub(super) inputs: Vec<String>,
-    /// Values that the outside reads.
+    /// Values that nodes outside the region read.
     pub(super) outputs: Vec<String>,
 }
 
-/// Cuts a network into regions. Steps whose results nobody needs any more are left out.
+/// Partitions the IR into regions, without steps whose results are unused.
 pub(super) fn regions(graph: &Graph, network: &Network, watched: &[String]) -> Vec<Region> {
     let taken: HashSet<usize> = network
         .steps
@@ -41,7 +42,8 @@ pub(super) fn regions(graph: &Graph, network: &Network, watched: &[String]) -> V
     parts.regions(&kept)
 }
 
-/// What each node reads that no step stands for; a DequantizeLinear that nobody outside needs is none of them.
+/// Inputs of every float node that still runs. A DequantizeLinear without float readers does not
+/// run.
 fn readers(graph: &Graph, taken: &HashSet<usize>) -> BTreeMap<usize, Vec<String>> {
     let uses = graph.uses();
     let mut needed: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -84,13 +86,13 @@ fn live(steps: &[Step], kept: &HashSet<&str>) -> Vec<usize> {
     live
 }
 
-/// Parts of the graph that run as one: steps joined so far, and float nodes by themselves.
+/// Partition of the items: merged steps, and float nodes by themselves.
 struct Parts<'a> {
     steps: &'a [Step],
     live: &'a [usize],
     /// The part of each item: live steps first, then float nodes.
     part: Vec<usize>,
-    /// Items that read what an item makes.
+    /// For each item, the items that read its results.
     next: Vec<Vec<usize>>,
 }
 
@@ -137,7 +139,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// What an item that is a step reads; a float node's are among the kept.
+    /// Values that a step reads. Values read by float nodes are among the kept ones.
     fn read(&self, item: usize) -> impl Iterator<Item = &str> {
         let step = self.live.get(item).map(|&index| &self.steps[index]);
         step.into_iter()
@@ -155,7 +157,7 @@ impl<'a> Parts<'a> {
                 if from == to || self.other_way(&members, from, to) {
                     continue;
                 }
-                // The smaller one moves.
+                // The smaller part moves into the larger.
                 let (keep, gone) = match members[from].len() >= members[to].len() {
                     true => (from, to),
                     false => (to, from),
@@ -169,7 +171,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether a way leads from one part to another through a third.
+    /// True if a path leads from one part to the other through a third.
     fn other_way(&self, members: &[Vec<usize>], from: usize, to: usize) -> bool {
         let mut seen: HashSet<usize> = HashSet::from([from, to]);
         let mut open = vec![from];
@@ -240,7 +242,8 @@ mod tests {
         signed: false,
     };
 
-    /// Node i makes `v<i>` of the values of earlier nodes, or of the input; `integer` says which are steps.
+    /// Builds a graph: node i computes `v<i>` from earlier values or the input. The flag marks
+    /// steps.
     fn built(nodes: &[(bool, Vec<usize>)]) -> (Graph, Network) {
         let name = |i: usize| {
             if i == 0 {
@@ -324,11 +327,11 @@ mod tests {
         assert_eq!(found[0].steps, [0, 2], "{found:?}");
     }
 
-    /// Whether the regions and float nodes can be run in some order that makes all of them, each once.
+    /// Checks that some order runs all regions and float nodes exactly once.
     fn can_be_run(nodes: &[(bool, Vec<usize>)]) -> Result<(), String> {
         let (graph, network) = built(nodes);
         let found = regions(&graph, &network, &[]);
-        // As operators of a graph: values become available, until all are or nothing moves on.
+        // Simulates the graph: values become available until all are, or no node can run.
         let mut known: HashSet<String> = HashSet::from(["x".to_owned()]);
         let steps = network.steps.iter();
         let taken: HashSet<usize> = steps.flat_map(|s| s.nodes.iter().copied()).collect();
@@ -369,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_way_leads_through_what_was_joined_before() {
-        // v0 and v10 are joined first; from v1 a float node leads to v10, and from v0 another to v5.
+        // v0 and v10 merge first. A float node leads from v1 to v10, another from v0 to v5.
         let [yes, no] = [true, false];
         let nodes = [
             (yes, vec![0]),

@@ -1,5 +1,5 @@
-//! If, Loop and Scan where only types are asked for: what their graphs declare of what they make. To run, a model is cut at them,
-//! and tract doesn't see them.
+//! If, Loop and Scan for type inference: their outputs have the types that the bodies declare. For
+//! a run, the model is split at these nodes, and tract doesn't see them.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::type_proto::Value;
@@ -9,7 +9,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::Built;
 
-/// For each output that has a name, the type that is declared.
+/// The declared type of each output that has a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Control {
     operator: String,
@@ -36,7 +36,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((Box::new(control), vec![]))
 }
 
-/// A node that selects so many as a run finds.
+/// An operator whose output size depends on the data.
 pub(super) fn selection(_context: &ParsingContext, node: &NodeProto) -> Built {
     let control = Control {
         operator: node.op_type.clone(),

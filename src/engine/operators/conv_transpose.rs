@@ -1,5 +1,5 @@
-//! ConvTranspose, its padding worked out as ONNX Runtime does: tract's cuts off at the other end where the output's shape is told,
-//! and has no automatic padding beside it.
+//! ConvTranspose with ONNX Runtime's padding. With an explicit output shape, tract crops at the
+//! opposite end, and it doesn't combine that with automatic padding.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -10,7 +10,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::Built;
 use crate::graph::{Around, Slide};
 
-/// What a node says of each axis, without its kernel.
+/// The attributes of a node, without its kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ConvTranspose {
     strides: Option<TVec<usize>>,
@@ -30,7 +30,7 @@ enum Automatic {
     Valid,
 }
 
-/// What is cut off of an axis before and after, and put behind it.
+/// Elements cropped before and after an axis, and elements appended.
 #[derive(Clone, Copy)]
 struct Cut {
     before: usize,
@@ -60,7 +60,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 impl ConvTranspose {
-    /// How the window slides along an axis, of `kernel` sizes.
+    /// The window along an axis, for a kernel of these sizes.
     fn slide(&self, kernel: &[usize], axis: usize) -> Slide {
         let number = |list: &Option<TVec<usize>>, at: usize, usual: usize| {
             list.as_ref().and_then(|l| l.get(at)).map_or(usual, |&v| v) as i64
@@ -91,7 +91,7 @@ impl ConvTranspose {
             None => slide.made(size as i64, extra),
         };
         let spread = slide.spread(size as i64, extra);
-        // Of a size that is told, what lies behind all that is made gets the bias only.
+        // With an explicit output size, positions beyond the result hold only the bias.
         let after = spread - before - made;
         let number = |value: i64| {
             usize::try_from(value).with_context(|| {
@@ -137,7 +137,7 @@ impl Expansion for ConvTranspose {
         }
         solver.given(&weight.shape, move |solver, weight| {
             let kernel: Result<Vec<usize>, _> = weight.iter().skip(2).map(TDim::to_usize).collect();
-            // A weight that is computed may have any.
+            // A computed weight may have any shape.
             let Ok(kernel) = kernel else { return Ok(()) };
             for axis in 0..kernel.len() {
                 let kernel = kernel.clone();
@@ -185,7 +185,8 @@ impl Expansion for ConvTranspose {
             weight[0],
             weight[1] * self.group,
         );
-        // ONNX has the channels of all groups in front, then those that a group makes; tract wants what all groups make in front.
+        // ONNX orders the weight as [groups · inputs, outputs of a group]; tract wants [groups ·
+        // outputs, inputs of a group].
         let name = |part: &str| format!("{prefix}.weight_{part}");
         let parted = AxisOp::wire_split_axis(model, name("groups"), inputs[1], 0, self.group)?;
         let turned = model.wire_node(name("turned"), AxisOp::Move(1, 2), &parted)?;

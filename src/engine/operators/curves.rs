@@ -1,5 +1,5 @@
-//! Softplus and Celu, of which tract's are others: its Softplus takes the power of x itself, which is infinite from 89 on, and its Celu
-//! leaves out the first alpha.
+//! Softplus and Celu, which tract computes differently: its Softplus overflows from 89 on, and its
+//! Celu omits the outer alpha.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -10,9 +10,9 @@ use super::Built;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Curve {
-    /// ln(1 + e^x), taken as max(x, 0) + ln(1 + e^-|x|).
+    /// ln(1 + e^x), computed as max(x, 0) + ln(1 + e^-|x|).
     Softplus,
-    /// x above zero, alpha · (e^(x / alpha) − 1) below. The bits of alpha.
+    /// x above zero, alpha · (e^(x / alpha) − 1) below. Holds the bits of alpha.
     Celu(u32),
 }
 
@@ -77,7 +77,7 @@ impl Expansion for Curve {
                 wire("bend", Box::new(math::ln()), &[more])?
             }
             Some(alpha) => {
-                // Below zero only: above it the power would be without bounds.
+                // Below zero only: above it the exponential would overflow.
                 let below = wire("below", Box::new(math::min()), &[inputs[0], zero])?;
                 let part = wire("part", Box::new(math::div()), &[below, alpha])?;
                 let power = wire("power", Box::new(math::exp()), &[part])?;

@@ -1,4 +1,4 @@
-//! ConstantOfShape, of which tract's has zeros of 64 bits where no value is said; ONNX's are float32.
+//! ConstantOfShape. Without a value, tract fills with 64-bit zeros; ONNX fills with float32 zeros.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::{NodeProto, TensorProto};

@@ -1,4 +1,5 @@
-//! Operators that tract hasn't, or not as ONNX Runtime computes them: ours, registered with tract or in the place of its own.
+//! Operators that tract lacks or computes differently from ONNX Runtime. They are added to tract's
+//! or replace them.
 
 mod control;
 mod conv_transpose;
@@ -20,7 +21,8 @@ pub(super) use recurrent::in_order;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// Puts ours beside tract's, and in the place of some. Where only types are asked for, what makes names of sizes has a type alone.
+/// Registers our operators. For type inference, operators with data-dependent sizes infer only the
+/// type.
 pub(super) fn register(onnx: &mut Onnx, only_types: bool) {
     if only_types {
         onnx.op_register

@@ -1,5 +1,5 @@
-//! Pad with all that ONNX knows: tract's takes a constant for the mode where both are there, knows no pads that cut off, and
-//! doesn't wrap.
+//! Pad with all features of ONNX. tract reads a constant as the mode if both are present, and
+//! supports neither negative pads nor wrap.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -19,7 +19,7 @@ enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pad {
     mode: Mode,
-    /// Which input is the constant, and which has the axes.
+    /// The input slots of the constant and of the axes.
     constant: Option<usize>,
     axes: Option<usize>,
 }
@@ -43,7 +43,7 @@ pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((expand(pad), vec![]))
 }
 
-/// What is put before each axis and behind it; what is less than 0 is cut off.
+/// Pads before and behind each axis; negative values crop.
 fn around(pads: &[i64], axes: Option<&[i64]>, rank: usize) -> TractResult<Vec<[i64; 2]>> {
     let axes = match axes {
         Some(axes) => axes.iter().map(|&axis| axis_of(axis, rank)).collect(),
@@ -82,7 +82,7 @@ impl Expansion for Pad {
         let given: Vec<_> = given.map(|slot| &inputs[slot].value).collect();
         solver.given_all(given, move |solver, given: Vec<Arc<Tensor>>| {
             let axes = given.get(1).map(|axes| integers(axes)).transpose()?;
-            // Sizes of the model may be in them, of which no number is known.
+            // Symbolic sizes have no numeric value.
             let Ok(pads) = integers(&given[0]) else {
                 return Ok(());
             };
@@ -116,7 +116,7 @@ impl Expansion for Pad {
         let around = around(&pads, axes.as_deref(), shape.rank())?;
         let mut wire = inputs[0];
         for (axis, &[before, after]) in around.iter().enumerate() {
-            // First it is cut, then what is left is padded.
+            // Crop first, then pad.
             if before < 0 || after < 0 {
                 let kept = Slice::new(axis, -before.min(0), shape[axis].clone() + after.min(0));
                 wire = model.wire_node(format!("{prefix}.cut_{axis}"), kept, &[wire])?[0];

@@ -1,5 +1,5 @@
-//! The nearest Resize: tract's finds positions otherwise, and now and then takes a neighbour. What comes out is as large as tract
-//! says; which pixels it takes, the integer regions' own lines say.
+//! Nearest Resize. tract computes positions differently and sometimes takes a neighbouring pixel.
+//! tract determines the output size; the pixels follow the same formula as in integer regions.
 
 use octet_kernels::int8::select;
 use tract_onnx::Onnx;
@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::{Built, integers};
 use crate::engine::pixels::{Asked, Pixels};
 
-/// The name that tract's is kept under, which no model has.
+/// A name for tract's own Resize, which no model contains.
 const THEIRS: &str = "OctetResizeOfTract";
 
 pub(super) fn register(onnx: &mut Onnx) {
@@ -56,19 +56,19 @@ struct Resize {
     pixels: Pixels,
     axes: Option<Vec<i64>>,
     policy: Option<String>,
-    /// Which inputs have them.
+    /// The input slots.
     scales: Option<usize>,
     sizes: Option<usize>,
 }
 
 impl Resize {
-    /// The places that are taken, where all of it is known.
+    /// The input index of each output index, per axis, if all are known.
     fn places(
         &self,
         model: &TypedModel,
         inputs: &[OutletId],
     ) -> TractResult<Option<Vec<Vec<Option<usize>>>>> {
-        // How large the result is tract's tells, in a model of its own.
+        // tract computes the output size in a separate model.
         let mut alone = TypedModel::default();
         let source = |(at, &input): (usize, &OutletId)| {
             let fact = model.outlet_fact(input)?.clone();
@@ -140,14 +140,14 @@ impl Expansion for Resize {
         let sides = places.iter().zip(shape.unwrap_or_default());
         let times: Option<TVec<usize>> = sides.map(|(of, &size)| repeated(of, size)).collect();
         match times.filter(|times| times.iter().any(|&times| times > 1)) {
-            // tract's kernel for this is the faster one.
+            // tract's kernel is faster for whole factors.
             Some(scales) => model.wire_node(prefix, NearestUpsample { scales }, &inputs[..1]),
             None => model.wire_node(prefix, Picked { places }, &inputs[..1]),
         }
     }
 }
 
-/// How often each place of an axis of this size is taken, one after the other, if all are as often.
+/// Returns the factor if each index of an axis repeats equally often, in order.
 fn repeated(places: &[Option<usize>], size: usize) -> Option<usize> {
     let times = places.len().checked_div(size)?;
     let whole = times > 0 && times * size == places.len();
@@ -155,7 +155,7 @@ fn repeated(places: &[Option<usize>], size: usize) -> Option<usize> {
     (whole && places.iter().enumerate().all(same)).then_some(times)
 }
 
-/// The types of what is taken from its places here.
+/// The element types that [`Picked`] supports.
 const TYPES: [DatumType; 5] = [
     DatumType::F32,
     DatumType::F16,
@@ -164,7 +164,7 @@ const TYPES: [DatumType; 5] = [
     DatumType::I32,
 ];
 
-/// Values taken from these places of each axis of the first input.
+/// Selects these indices of each axis of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Picked {
     places: Vec<Vec<Option<usize>>>,

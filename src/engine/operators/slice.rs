@@ -1,4 +1,5 @@
-//! Slice as ONNX Runtime clamps it: of tract's, backwards from before the front takes nothing, and one that takes nothing fails.
+//! Slice with ONNX Runtime's clamping. tract's Slice takes nothing when it runs backwards from
+//! before the front, and fails when it takes nothing.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -9,16 +10,16 @@ use tract_onnx::tract_hir::internal::*;
 use super::{Built, axis_of, integers};
 use crate::prepare::cut;
 
-/// Which inputs have the axes and the steps.
+/// The input slots of the axes and the steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Slice {
     axes: Option<usize>,
     steps: Option<usize>,
 }
 
-/// What is taken of an axis.
+/// The part of an axis that is taken.
 struct Taken {
-    /// Its place in the lists of the node.
+    /// Index in the lists of the node.
     place: usize,
     axis: usize,
     start: i64,
@@ -46,8 +47,8 @@ impl Slice {
         }
     }
 
-    /// What is taken, from the values of all inputs behind the first; `None` where sizes of the model are in them, of which no number
-    /// is known.
+    /// The parts that are taken, from the values of all inputs behind the first; `None` if they
+    /// contain symbolic sizes.
     fn taken(&self, given: &[Arc<Tensor>], rank: usize) -> TractResult<Option<Vec<Taken>>> {
         let (Ok(starts), Ok(ends)) = (integers(&given[0]), integers(&given[1])) else {
             return Ok(None);
@@ -83,7 +84,7 @@ impl Slice {
             .map(Some)
     }
 
-    /// How many are taken of an axis of that size, known or not.
+    /// Number of elements taken from an axis of this size, numeric or symbolic.
     fn length(&self, taken: &Taken, size: &TDim, given: &[Arc<Tensor>]) -> TractResult<TDim> {
         if let Ok(size) = size.to_i64() {
             return Ok(cut(size, taken.start, taken.end, taken.step).1.to_dim());
@@ -123,7 +124,7 @@ impl Expansion for Slice {
             solver.equals(&list.shape[0], &inputs[1].shape[0])?;
         }
         if let Some(slot) = self.axes {
-            // Axes of which nothing is taken are as they were, whatever is taken of the others.
+            // The sizes of all other axes stay the same.
             solver.given_2(
                 &inputs[0].rank,
                 &inputs[slot].value,
@@ -169,12 +170,12 @@ impl Expansion for Slice {
             Some(given) => self.taken(&given, shape.rank())?,
             None => None,
         };
-        // What is only known when the model has run is theirs.
+        // tract handles symbolic sizes.
         let known = |taken: &Vec<Taken>| taken.iter().all(|t| shape[t.axis].to_i64().is_ok());
         let Some(taken) = taken.filter(known) else {
             let mut inputs: TVec<OutletId> = inputs.into();
             let mut theirs = self.theirs();
-            // Without axes theirs cuts all there are, however short the lists.
+            // Without axes, tract slices all axes, even if the lists are shorter.
             if self.axes.is_none() {
                 let count = model.outlet_fact(inputs[1])?.shape.volume().to_i64()?;
                 let axes = tensor1(&(0..count).collect::<Vec<i64>>());

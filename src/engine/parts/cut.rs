@@ -1,4 +1,4 @@
-//! Where a model is cut, and what goes from part to part.
+//! Assigns the nodes of a model to parts and determines the values that pass between them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::{End, Part, Parts};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{NodeProto, ValueInfoProto};
 
-/// The parts of a prepared model, with the values that are watched; `None` where it runs as a whole.
+/// Partitions a prepared model with watched values; `None` if it runs as a whole.
 pub(in crate::engine) fn cut(
     model: &Model,
     watched: &[Watched],
@@ -39,17 +39,17 @@ pub(in crate::engine) fn cut(
 struct Cut<'a> {
     model: &'a Model,
     uses: Uses,
-    /// The nodes that hold graphs, and those that a seam lies behind, in order: each ends a part.
+    /// The nodes that end a part, in order: those that hold graphs, and those followed by a cut.
     ends: Vec<usize>,
     /// The parts that compute each node.
     homes: Vec<BTreeSet<usize>>,
-    /// What is watched, by the part that shows it.
+    /// The watched values that each part reports.
     watched: Vec<Vec<(usize, &'a Watched)>>,
-    /// What the nodes of each part read and don't make, and what is watched there.
+    /// For each part, the values that its nodes and its observers read from outside.
     inputs: Vec<Vec<String>>,
-    /// What the end of each part reads.
+    /// For each part, the values that its last node reads.
     reads: Vec<Vec<String>>,
-    /// The last part that reads a value; what goes out is read for ever.
+    /// The last part that reads a value; outputs of the model are never freed.
     last: HashMap<String, usize>,
 }
 
@@ -92,8 +92,8 @@ impl<'a> Cut<'a> {
         &self.model.graph.nodes[place]
     }
 
-    /// As late as can be. What is computed from constants, reals that integers stand for, and integers of few bits, each part computes
-    /// that reads it: it becomes weights and integers of what follows.
+    /// Assigns each node to the last part possible. A part recomputes constants, dequantized values
+    /// and integers below 8 bits that it reads, so that they can become its weights and integers.
     fn homes(&self, watched: &[Watched]) -> Vec<BTreeSet<usize>> {
         let count = self.model.graph.nodes.len();
         let watched: HashSet<&str> = watched
@@ -125,7 +125,8 @@ impl<'a> Cut<'a> {
                 .output
                 .iter()
                 .any(|name| watched.contains(name.as_str()));
-            // Integers of few bits have no form outside a part: the reals go there that are quantized to them.
+            // Integers below 8 bits can't pass between parts; the reals before their QuantizeLinear
+            // do.
             let pair =
                 node.is("DequantizeLinear") || few::quantized(&self.model.graph, node).is_some();
             let again = node.output.first().is_some_and(is_constant)
@@ -138,7 +139,7 @@ impl<'a> Cut<'a> {
         homes
     }
 
-    /// What is computed from constants only.
+    /// Values computed from constants only.
     fn constant(&self) -> HashSet<&'a str> {
         let mut found: HashSet<&str> = HashSet::new();
         for node in &self.model.graph.nodes {
@@ -154,7 +155,7 @@ impl<'a> Cut<'a> {
         found
     }
 
-    /// The part that makes a value, the first of several; what an end makes is seen in the next.
+    /// The first part that makes a value; the result of a part's last node is reported in the next.
     fn made_in(&self, name: &str) -> usize {
         let Some(maker) = self.uses.producer(name) else {
             return 0;
@@ -189,7 +190,8 @@ impl<'a> Cut<'a> {
         given.into_iter().cloned().collect()
     }
 
-    /// The inputs of a node that holds graphs and what these take; they have the constants themselves.
+    /// The inputs of a node that holds graphs, and the values that these capture. Constants are
+    /// part of the graphs already.
     fn reads_of(&self, end: usize) -> Vec<String> {
         let node = self.node(end);
         if !holds_graphs(node) {
@@ -202,7 +204,7 @@ impl<'a> Cut<'a> {
         all.into_iter().collect()
     }
 
-    /// What others than the nodes of a part read of what it makes.
+    /// The results of a part that others than its own nodes read.
     fn outputs_of(&self, part: usize, made: &HashSet<&str>) -> Vec<String> {
         let constant = |name: &String| self.model.graph.initializers.contains(name);
         let goes_out = self
@@ -217,7 +219,7 @@ impl<'a> Cut<'a> {
         let later = self.watched[part + 1..].iter().flatten();
         wanted.extend(later.flat_map(|(_, one)| all_of(one)));
         wanted.extend(&goes_out);
-        // Constants are handed over where they are wanted as such.
+        // Constants are passed on where an output or a control flow node reads them.
         let own = self.reads.get(part).into_iter().flatten();
         let mut own: BTreeSet<&String> = own.collect();
         if part == self.ends.len() {
@@ -230,7 +232,8 @@ impl<'a> Cut<'a> {
             .collect()
     }
 
-    /// The inputs of a part that are constants of its plans where they are short: in a model that holds graphs all integers.
+    /// The short inputs that become constants of a part's plans: those that determine shapes. In a
+    /// model that holds graphs these are all integers (`None`).
     fn telling(&self, nodes: &[usize], part: usize) -> Option<BTreeSet<String>> {
         if self.ends.iter().any(|&end| holds_graphs(self.node(end))) {
             return None;
@@ -306,12 +309,13 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// A watched value and those beside it.
+/// A watched value and the values beside it.
 fn all_of(one: &Watched) -> impl Iterator<Item = &String> {
     std::iter::once(&one.value).chain(&one.beside)
 }
 
-/// Whether any of what is watched is made by these nodes; else it is there before them.
+/// Returns true if these nodes make any of the watched values; otherwise all exist before the part
+/// runs.
 fn is_inside(one: &Watched, made: &HashSet<&str>) -> bool {
     all_of(one).any(|name| made.contains(name.as_str()))
 }

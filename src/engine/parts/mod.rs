@@ -1,8 +1,9 @@
-//! A model in parts, cut at the nodes that hold graphs of their own (If, Loop, Scan) and where sizes follow from values.
+//! Partition: a model runs in parts, split at control flow nodes (If, Loop, Scan) and where shapes
+//! depend on values.
 //!
-//! What such a node makes may have any shape, known when it was made. So a part ends at each of them, and the next is planned with
-//! the shapes that came out; a part keeps its plans, which serve as long as shapes stay as they are. What doesn't lead to such a
-//! node waits for the last part, so that little is handed over.
+//! The results of such a node may have any shape, known when it has run. So a part ends there, and
+//! the next part is planned with the actual shapes. A part keeps its plans for the shapes it has
+//! met. Nodes that don't lead to a cut run in the last part, so few values pass between parts.
 
 mod cut;
 mod seams;
@@ -22,27 +23,27 @@ use crate::tensor::Tensor;
 pub(super) use cut::cut;
 pub(super) use seams::telling;
 
-/// Why a node that holds graphs doesn't run on integers.
+/// Reason in the list of nodes why a control flow node doesn't run on integers.
 const REASON: &str = "it holds graphs of its own, which are computed by themselves";
 
 pub(super) struct Parts {
     parts: Vec<Part>,
-    /// What the model is given and what it makes, by name.
+    /// Names of the model's inputs and outputs.
     inputs: Vec<String>,
     outputs: Vec<String>,
 }
 
 struct Part {
     piece: Piece,
-    /// The places of its nodes among those of the model.
+    /// Indices of the part's nodes in the model.
     nodes: Vec<usize>,
-    /// For each value that its piece watches, the place among all that are watched.
+    /// For each value that the part watches, its index among all watched values.
     slots: Vec<usize>,
-    /// What is watched of which everything is there before this part begins.
+    /// Watched values that all exist before this part runs.
     seen: Vec<(usize, Watched)>,
-    /// The node that it ends with, if that holds graphs.
+    /// The control flow node that ends the part, if any.
     end: Option<End>,
-    /// What nobody reads behind it.
+    /// Values without readers after this part.
     freed: Vec<String>,
 }
 
@@ -50,15 +51,15 @@ struct End {
     place: usize,
     node: NodeProto,
     control: Control,
-    /// Whether what runs in float is listed.
+    /// The node is listed as one that runs in float.
     integers: bool,
-    /// Its inputs and what its graphs take.
+    /// The inputs of the node and the values that its graphs capture.
     reads: Vec<String>,
 }
 
-/// A part about to run.
+/// A part that is about to run.
 pub(super) struct Next<'a> {
-    /// `None` where there is nothing to compute before its end.
+    /// `None` if the part has nothing to compute before its control flow node.
     engine: Option<&'a Engine>,
     inputs: &'a [Tensor],
     nodes: &'a [usize],
@@ -82,14 +83,14 @@ impl Parts {
             })
     }
 
-    /// What each part is given and what it hands on, by name.
+    /// The names of each part's inputs and outputs.
     #[cfg(test)]
     pub(super) fn handed(&self) -> impl Iterator<Item = (Vec<String>, Vec<String>)> {
         let pieces = self.parts.iter().map(|part| &part.piece);
         pieces.map(|piece| (piece.inputs.clone(), piece.outputs.clone()))
     }
 
-    /// Goes through all parts, and runs them so far that what each is given is known.
+    /// Visits all parts, and runs those that a later part needs values from.
     pub(super) fn each(
         &self,
         inputs: &[Tensor],
@@ -158,7 +159,7 @@ impl Parts {
 }
 
 impl Part {
-    /// Shows what is watched and there already.
+    /// Reports watched values that exist already.
     fn show(&self, held: &Held, run: &mut Run) {
         for (slot, Watched { value, beside }) in &self.seen {
             let Some(first) = held.get(value) else {
@@ -172,7 +173,7 @@ impl Part {
         }
     }
 
-    /// What its piece is given; what nobody reads afterwards is taken.
+    /// Collects the inputs of the part; values without further readers are moved.
     fn fed(&self, held: &mut Held) -> Result<Vec<Tensor>, EngineError> {
         let read = |name: &String| {
             self.end
@@ -192,7 +193,7 @@ impl Part {
         inputs.collect()
     }
 
-    /// Runs the piece, behind so many steps and nodes of the list of what is fused.
+    /// Runs the part; `steps` and `fused` count the steps and list entries of earlier parts.
     fn run(
         &self,
         engine: &Engine,
@@ -236,7 +237,7 @@ impl End {
 }
 
 impl Next<'_> {
-    /// Its plan, and the places of what it watches.
+    /// The plan of the part, and the slots of its watched values.
     pub(super) fn plan(&self) -> Result<Option<(Arc<Plan>, Option<Vec<usize>>)>, EngineError> {
         let plan = self.engine.map(|engine| engine.plan(self.inputs));
         Ok(plan
@@ -244,7 +245,7 @@ impl Next<'_> {
             .map(|plan| (plan, Some(self.slots.to_vec()))))
     }
 
-    /// What of it is fused, behind so many regions.
+    /// The list of the part's nodes; `regions` counts the regions of earlier parts.
     pub(super) fn fused(&self, regions: usize) -> Result<Vec<FusedNode>, EngineError> {
         let plan = self.engine.map(|engine| engine.plan(self.inputs));
         let mut fused = plan
@@ -275,7 +276,7 @@ impl Next<'_> {
         Ok(fused)
     }
 
-    /// Adds its steps to those of the parts before it.
+    /// Appends the steps of the part.
     pub(super) fn add_steps(&self, all: &mut Steps) -> Result<(), EngineError> {
         let made = self
             .engine
@@ -288,7 +289,7 @@ impl Next<'_> {
         }));
         let found = made.layers.into_iter().zip(made.reasons);
         for (&node, (layer, reason)) in self.nodes.iter().zip(found) {
-            // What is computed in several parts belongs to the first.
+            // A node computed in several parts is counted in the first.
             all.layers[node] = all.layers[node].or(global(layer));
             all.reasons[node] = all.reasons[node].take().or(reason);
         }
@@ -314,7 +315,7 @@ impl Next<'_> {
         Ok(())
     }
 
-    /// What its end reads, as far as that is there before the part runs.
+    /// The inputs of the control flow node that exist before the part runs.
     fn read<'a>(&'a self, end: &'a End) -> impl Iterator<Item = &'a Tensor> {
         end.reads.iter().filter_map(|name| self.held.get(name))
     }

@@ -1,6 +1,7 @@
-//! Where a model is cut: behind nodes whose results have as many elements as a run finds, and behind what computes sizes from values.
+//! Finds where to split a model: behind nodes whose output size depends on data, and behind nodes
+//! that compute sizes from values.
 //!
-//! tract would go on with names for such sizes. Behind a seam they are numbers.
+//! tract would continue with symbolic sizes. Behind a cut they are numbers.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,21 +9,23 @@ use super::super::control::holds_graphs;
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::NodeProto;
 
-/// Where a graph is cut.
+/// The cuts of a graph.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Seams {
-    /// Nodes that end a part: those that hold graphs, and those that a seam lies behind.
+    /// Nodes that end a part: those that hold graphs, and those followed by a cut.
     pub(super) ends: Vec<usize>,
-    /// Whether an input of the model tells a size by its values.
+    /// The values of a model input determine a shape.
     pub(super) told: bool,
 }
 
 impl Seams {
-    /// Those of a prepared graph, some of whose values are seen by others than its nodes.
+    /// Finds the cuts of a prepared graph; `is_seen` tells which values have readers outside the
+    /// graph.
     pub(super) fn of(graph: &Graph, uses: &Uses, is_seen: impl Fn(&str) -> bool) -> Seams {
         let mut ends = BTreeSet::new();
         let mut told = false;
-        // What follows from constants and shapes, or is known where the next part begins.
+        // Values that follow from constants and shapes, or that are known when the next part
+        // begins.
         let mut settled: HashSet<&str> = HashSet::new();
         let constants = graph.initializers.iter();
         settled.extend(constants.map(|tensor| tensor.title()));
@@ -64,14 +67,14 @@ impl Seams {
     }
 }
 
-/// Whether the values that a node reads tell how many elements it makes.
+/// Returns true if the number of output elements depends on the values of the inputs.
 fn counts(node: &NodeProto) -> bool {
     ["Compress", "NonMaxSuppression", "NonZero"]
         .iter()
         .any(|one| node.is(one))
 }
 
-/// The inputs of a node whose values tell the shape of what it makes.
+/// The inputs of a node whose values determine its output shape.
 fn asked(node: &NodeProto) -> &'static [usize] {
     if !matches!(node.domain.as_deref(), None | Some("" | "ai.onnx")) {
         return &[];
@@ -84,7 +87,7 @@ fn asked(node: &NodeProto) -> &'static [usize] {
         "MaxUnpool" => &[2],
         "Pad" => &[1, 3],
         "Range" => &[0, 1, 2],
-        // Without sizes, scales.
+        // Scales and sizes.
         "Resize" => &[2, 3],
         "Slice" => &[1, 2, 3, 4],
         operator if operator.starts_with("Reduce") => &[1],
@@ -92,12 +95,12 @@ fn asked(node: &NodeProto) -> &'static [usize] {
     }
 }
 
-/// The values that tell sizes, or that such follow from.
+/// The values that determine shapes, and the values from which those are computed.
 pub(in crate::engine) fn telling<'a>(
     nodes: impl DoubleEndedIterator<Item = &'a NodeProto>,
 ) -> HashSet<&'a str> {
     let mut wanted: HashSet<&str> = HashSet::new();
-    // Readers stand behind makers.
+    // Readers follow their producers.
     for node in nodes.rev() {
         let tells = node
             .output

@@ -1,13 +1,16 @@
-//! Large weights, handed to tract without a copy.
+//! Passes large weights to tract without a copy.
 //!
-//! tract keeps constants in memory of its own, and products keep theirs in the order that a kernel reads: beside the file all
-//! weights are there a second time, and while a plan is made a third. Here the large weight of a product is a [`Weight`]
-//! instead: an operator that reads nothing and knows where the file's bytes are. Our own convolutions read them there. Where a single row is multiplied, as in front
-//! of the classes of a classifier, [`row`] reads the weight where it lies, and where rows are
-//! looked up in it, [`table`] does, and where it is added, [`addend`]. Once tract has chosen its kernels, [`pack`] comes
-//! in where it would pack constants: that packs the weight when the run comes to it, from the file's bytes, and what it made
-//! is freed behind the product. So only the weights of one layer are there twice. What is left, as of depthwise
-//! convolutions, is copied when the run comes to it.
+//! tract copies constants, and products keep packed copies. All weights would exist twice besides
+//! the file, and three times while a plan is built. Here a large weight is a [`Weight`]: an
+//! operator without inputs that refers to the bytes of the file.
+//!
+//! - Our own convolutions read these bytes directly.
+//! - A product with a single row, as before the classes of a classifier, reads them in place
+//!   ([`row`]), and so do row lookups ([`table`]) and additions ([`addend`]).
+//! - After tract has chosen its kernels, [`pack`] replaces the packing of constants: a weight is
+//!   packed from the file when the run arrives at its product, and freed behind it. So only the
+//!   weights of one layer exist twice.
+//! - All other weights, as of depthwise convolutions, are copied when the run arrives at them.
 
 mod addend;
 mod pack;
@@ -32,13 +35,14 @@ pub(super) use addend::Addend;
 use pack::Share;
 use view::View;
 
-/// Packing takes time in every run, which only what is large is worth: most of a large model, little of one that is made to
-/// be quick.
+/// Smallest size of a shared weight. Packing in every run takes time that only large weights are
+/// worth: most of a large model, few of a small and fast one.
 pub(super) const LEAST: usize = 64 << 10;
 
 const FLOAT: usize = size_of::<f32>();
 
-/// A constant of floats whose bytes are somebody else's. It can't be evaluated outside a run, so that tract doesn't fold it.
+/// A constant of floats in bytes that others own. It can't be evaluated outside a run, so that
+/// tract doesn't fold it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Weight {
     bytes: Place,
@@ -46,7 +50,7 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// A weight; `None` where bytes and shape don't belong together.
+    /// Creates a weight; `None` if the bytes don't fit the shape.
     pub(super) fn new(bytes: Bytes, shape: &[usize]) -> Option<Weight> {
         let count = shape.iter().try_fold(FLOAT, |a, &d| a.checked_mul(d))?;
         (count == bytes.len()).then(|| Weight {
@@ -62,7 +66,7 @@ impl Weight {
     }
 }
 
-/// Bytes of a file, the same as others only where they are the same place of it: all of them are never looked at.
+/// Bytes of a file, compared by address and length, so that the contents are never read.
 #[derive(Clone)]
 struct Place(Bytes);
 
@@ -131,14 +135,14 @@ impl InferenceRulesOp for Weight {
     to_typed!();
 }
 
-/// The bytes of a weight that is seen as it lies in its file.
+/// The bytes of a weight whose elements are in the order of the file.
 pub(super) fn in_file(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Bytes>> {
     let view = View::of(model, outlet)?;
     let as_it_lies = view.filter(View::lies_as_counted);
     Ok(as_it_lies.map(|view| view.bytes.0))
 }
 
-/// tract's own code generation, with weights shared where it would pack them.
+/// Optimizes a model as tract does, with shared weights in place of packed copies.
 pub(super) fn optimized(model: TypedModel) -> TractResult<TypedModel> {
     let mut model = model.into_decluttered()?;
     row::read_in_place(&mut model)?;

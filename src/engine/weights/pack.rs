@@ -1,4 +1,4 @@
-//! Weights that are packed when the run comes to them.
+//! Weights that are packed when the run arrives at them.
 
 use octet_kernels::panels::{Matrix, pack};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::view::View;
 use super::{FLOAT, Place};
 
-/// Replaces the packing of a weight by a [`Packed`].
+/// The pass that replaces the packing of a weight by a [`Packed`].
 #[derive(Clone, Debug)]
 pub(super) struct Share;
 
@@ -40,7 +40,7 @@ impl TypedPass for Share {
     }
 }
 
-/// What stands for the result of this node, if it packs a weight that is shared.
+/// Returns the replacement for a node that packs a shared weight.
 fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     let Some(packing) = node.op_as::<OptMatMulPack>() else {
         return Ok(None);
@@ -92,13 +92,13 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     }))
 }
 
-/// A weight that is packed when the run comes to it.
+/// A weight that is packed during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Packed {
     bytes: Place,
-    /// The first of the matrices.
+    /// The first matrix.
     matrix: Matrix,
-    /// How many of them there are along each further axis, and how far apart.
+    /// Length and stride of each batch axis.
     batches: TVec<(usize, usize)>,
     format: PackedFormat,
     fact: TypedFact,
@@ -108,13 +108,15 @@ impl Packed {
     fn pack(&self, matrix: &Matrix) -> TractResult<Box<dyn MMMInputValue>> {
         let panel = self.format.single_panel_len(matrix.k);
         let count = matrix.mn.div_ceil(self.format.r) * panel;
-        // SAFETY: the alignment is a power of two, as it comes from tract's own formats, and the size that of the packed matrix.
+        // SAFETY: the alignment is a power of two from tract's format, and the size is that of the
+        // packed matrix.
         let mut packed =
             unsafe { Blob::new_for_size_and_align(count * FLOAT, self.format.alignment()) };
         let bytes = packed.as_bytes_mut();
-        // What is between the panels is read by no kernel for its value, but may not be left unwritten.
+        // Kernels don't use the values between panels, but that memory must be initialized.
         bytes.fill(0);
-        // SAFETY: the blob is aligned for floats by the format and holds `count` of them, all written just now.
+        // SAFETY: the blob is aligned for floats by the format and holds `count` floats, all
+        // written above.
         let floats =
             unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<f32>(), count) };
         let held = pack(&self.bytes.0, matrix, self.format.r, panel, floats);

@@ -1,5 +1,5 @@
-//! Products of a single row, whose weight is read where it lies: each of its values is used once, so that packing it would
-//! take longer than the product.
+//! Products of a single row (GEMV). Each weight is used once, so reading it in place is faster than
+//! packing.
 
 use octet_kernels::panels::Matrix;
 use octet_kernels::row::times;
@@ -23,11 +23,11 @@ pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
         patch.shunt_outside(model, id.into(), wire)?;
         patch.apply(model)?;
     }
-    // What read the weights before is still among the nodes.
+    // The nodes that read the weights before are still in the model.
     model.compact()
 }
 
-/// The product that a node is, and where its row comes from.
+/// The product that a node computes, and the source of its row.
 fn product(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Row, OutletId)>> {
     let Some(sum) = node.op_as::<EinSum>() else {
         return Ok(None);
@@ -66,11 +66,11 @@ fn product(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Row, Out
     Ok(None)
 }
 
-/// The weight as a matrix, if all that is multiplied with it is one row.
+/// The weight as a matrix, if it is multiplied with a single row.
 fn matrix(sum: &EinSum, view: &View, [slot, other]: [usize; 2], row: &[usize]) -> Option<Matrix> {
     let (mut k, mut mn) = (None, None);
     for axis in sum.axes.iter_all_axes() {
-        // Where the weight, the row and the output have it; none of them twice.
+        // Index of the axis in the weight, the row and the output; fails if it occurs twice in one.
         let at = |places: &TVec<usize>| (places.len() <= 1).then(|| places.first().copied());
         let weight = at(&axis.inputs[slot])?;
         let of_row = at(&axis.inputs[other])?.map_or(1, |at| row[at]);

@@ -1,5 +1,5 @@
-//! Tables of which rows are looked up, such as the embeddings of a language model: only what is asked for is read, where it
-//! lies.
+//! Row lookups in a large weight, such as the embeddings of a language model. Only the requested
+//! rows are read, in place.
 
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::{FLOAT, Place, Weight, in_file};
 use crate::engine::indices;
 
-/// Replaces what looks up rows of a weight.
+/// Replaces row lookups in a weight.
 pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
     for id in 0..model.nodes.len() {
         let node = model.node(id);
@@ -43,7 +43,7 @@ fn table(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Table>> {
     }))
 }
 
-/// Rows of a weight, by their places.
+/// A weight whose rows are looked up by index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Table {
     bytes: Place,

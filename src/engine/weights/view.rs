@@ -1,11 +1,11 @@
-//! How a weight lies in its file behind operators that only rearrange its axes.
+//! The layout of a weight in its file, seen through operators that only rearrange axes.
 
 use tract_onnx::tract_core::ops::change_axes::IntoShape;
 use tract_onnx::tract_hir::internal::*;
 
 use super::{Place, Weight};
 
-/// A weight as seen behind operators that only rearrange its axes. Strides are in floats.
+/// A weight behind operators that only rearrange its axes. Strides are in floats.
 pub(super) struct View {
     pub(super) bytes: Place,
     pub(super) shape: TVec<usize>,
@@ -13,7 +13,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// `None` where something else, or something that would move bytes, is in between.
+    /// Returns `None` if another operator is in between, or one that would move bytes.
     pub(super) fn of(model: &TypedModel, outlet: OutletId) -> TractResult<Option<View>> {
         let mut node = model.node(outlet.node);
         let mut between = Vec::new();
@@ -40,7 +40,7 @@ impl View {
                 Some(&AxisOp::Move(from, to)) => view.moved(from, to),
                 Some(&AxisOp::Add(at)) => view.added(at),
                 Some(&AxisOp::Rm(at)) => view.removed(at),
-                // Only of what lies as it is counted.
+                // A reshape needs the natural order.
                 _ => view.reshaped(shape),
             };
             let Some(behind) = behind.filter(|view| *view.shape == *shape) else {
@@ -71,7 +71,7 @@ impl View {
         })
     }
 
-    /// Whether the last axis steps from float to float, the others over what is behind them.
+    /// Returns true if the elements are contiguous in row-major order.
     pub(super) fn lies_as_counted(&self) -> bool {
         let whole = natural(&self.shape);
         let counted = self.shape.iter().zip(&self.strides).zip(&whole);

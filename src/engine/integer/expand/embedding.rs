@@ -1,29 +1,30 @@
-//! EmbedLayerNormalization as what it stands for: rows of up to three tables, of words, places and segments, are added and
-//! normalized.
+//! Decomposition of EmbedLayerNormalization: rows of up to three tables (words, positions,
+//! segments) are added and normalized.
 
 use super::Writer;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The operator, of ONNX Runtime's domain.
+/// Operator of ONNX Runtime's domain.
 pub(super) const OPERATOR: &str = "EmbedLayerNormalization";
 
-/// The same with tables, scale and bias as integers.
+/// The variant with quantized tables, scale and bias.
 pub(super) const QUANTIZED: &str = "QEmbedLayerNormalization";
 
-/// Where the tables begin, with scale and bias behind them; where the mask and the places of the words are.
+/// Input slots: the tables, followed by scale and bias; the mask; the positions.
 const TABLES: usize = 2;
 const MASK: usize = 7;
 const PLACES: usize = 8;
 
-/// Of the quantized operator: where the scales of the five begin, and their zero points.
+/// Input slots of the quantized operator: scales of the five quantized inputs, and their zero
+/// points.
 const SCALES: usize = 8;
 const ZERO_POINTS: usize = 13;
 
-/// What ONNX Runtime adds to the variance where the node doesn't say.
+/// Default epsilon of ONNX Runtime.
 const EPSILON: f32 = 1e-12;
 
 impl Writer {
-    /// With tables, scale and bias dequantized.
+    /// Decomposes the quantized operator with dequantized tables, scale and bias.
     pub(super) fn quantized_embedding(&mut self, node: &NodeProto) -> Option<()> {
         let mut plain = node.clone();
         plain.input.truncate(MASK + 1);
@@ -79,7 +80,8 @@ impl Writer {
         Some(())
     }
 
-    /// How many words of each line the mask lets through: those where it is one; without a mask ONNX Runtime says none.
+    /// Writes the number of mask entries that are 1 in each row. Without a mask it writes 0, as
+    /// ONNX Runtime does.
     fn masked(&mut self, title: &str, words: &str, mask: Option<&str>, counts: &str) {
         let counted = self.steps.names.fresh(&format!("{title}.counted"));
         let Some(mask) = mask else {
@@ -100,7 +102,7 @@ impl Writer {
         steps.last("ReduceSum", &[&number, &along], &counted, counts, flat);
     }
 
-    /// The size of a value along one axis, as a vector of one.
+    /// Writes the size of a value along one axis as a vector of one element.
     fn size_along(&mut self, value: &str, title: &str, axis: i64) -> String {
         let shape = self.steps.step("Shape", &[value], title, "shape");
         let [from, to] = [axis, axis + 1].map(|at| self.steps.integers(title, &[at]));

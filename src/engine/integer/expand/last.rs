@@ -1,16 +1,17 @@
-//! What ONNX Runtime's optimizer writes of images with their channels last, as operators of ONNX between two transposes. In a
-//! region, where images lie like that anyway, neither moves anything.
+//! ONNX Runtime's channels-last operators as ONNX operators between two transposes.
+//!
+//! A region stores images in channels-last layout, so neither transpose moves data there.
 
 use super::Writer;
 use crate::graph::{Model, tensor_type_of};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Whether an operator of ONNX Runtime's own has its channels last.
+/// True if an operator of ONNX Runtime's domain has channels-last layout.
 pub(super) fn is_last(node: &NodeProto) -> bool {
     node.op_type.as_deref() == Some("NhwcMaxPool") || node.int("channels_last").unwrap_or(0) != 0
 }
 
-/// The same node on images with their channels first.
+/// Converts a node to channels-first images.
 pub(super) fn as_first(node: &NodeProto) -> NodeProto {
     let mut first = node.clone();
     first.take("channels_last");
@@ -24,7 +25,7 @@ impl Writer {
     pub(super) fn channels_last(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
         let (input, output) = (node.input_at(0)?, node.output.first()?);
         let rank = rank(node, model)?;
-        // What the image's integers mean is told by the operator itself, but for a MaxPool.
+        // Except for MaxPool, the operator names the quantization parameters of its input.
         if let Some(scale) = node.input_at(1) {
             let zero_point = node.input_at(2).unwrap_or_default();
             let parameters = (scale.to_owned(), zero_point.to_owned());
@@ -56,7 +57,7 @@ impl Writer {
     }
 }
 
-/// How many axes the image of a node has: as its window or its weight says, else the model; else it is one of rows and columns.
+/// Rank of a node's image: from its window or weight, else from the model, else 4.
 fn rank(node: &NodeProto, model: &Model) -> Option<i64> {
     if let Some(kernel) = node.ints("kernel_shape") {
         return i64::try_from(kernel.len() + 2).ok();

@@ -1,8 +1,10 @@
-//! Integer operators written out as pairs: QLinearConv and its kin become DequantizeLinear, the float operator
-//! and QuantizeLinear. Operators of ONNX Runtime's own that stand for several of ONNX's become these.
+//! Decomposes integer operators into QDQ form: QLinearConv and its kin become DequantizeLinear, the
+//! float operator and QuantizeLinear.
 //!
-//! So there is one form to match, and one that runs in float where nothing matches. Operators that move bytes
-//! whose scale is known (a MaxPool between two QLinearConv) get pairs around them as well.
+//! ONNX Runtime's own compound operators become several ONNX operators. The matcher therefore
+//! handles one form only, and this form also runs in float without a match. Operators that move
+//! integers with known parameters, such as a MaxPool between two QLinearConv, get pairs around them
+//! too.
 
 mod embedding;
 mod last;
@@ -20,7 +22,7 @@ use moving::MOVING;
 /// Names of a scale and a zero point.
 type Parameters = (String, String);
 
-/// Rewrites every operator it knows; the others stay. Returns how many were rewritten.
+/// Rewrites all known operators and returns their number; the others stay.
 pub(super) fn expand(model: &mut Model) -> usize {
     let names = model.graph.names();
     let nodes = std::mem::take(&mut model.graph.nodes);
@@ -44,7 +46,7 @@ pub(super) fn expand(model: &mut Model) -> usize {
 
 struct Writer {
     steps: Steps,
-    /// Integer values whose scale and zero point are known.
+    /// Integer values with known scale and zero point.
     known: HashMap<String, Parameters>,
     written: usize,
 }
@@ -112,7 +114,7 @@ impl Writer {
         Some(())
     }
 
-    /// A DequantizeLinear of integers; the name of what it makes.
+    /// Writes a DequantizeLinear and returns the name of its output.
     fn dequantized(&mut self, integers: &str, scale: &str, zero_point: &str, axis: i64) -> String {
         let real = self
             .steps
@@ -132,7 +134,7 @@ impl Writer {
         real
     }
 
-    /// The float operator, and a QuantizeLinear for its first output.
+    /// Writes the float operator, and a QuantizeLinear for its first output.
     fn pushed(
         &mut self,
         node: &NodeProto,
@@ -173,8 +175,8 @@ impl Writer {
         self.known.insert(integers.to_owned(), parameters);
     }
 
-    /// Operators whose inputs come as integers, scale and zero point at each of `slots`, and whose output's
-    /// scale and zero point begin at `result`.
+    /// Decomposes an operator that has integers, scale and zero point at each of `slots`. The scale
+    /// and zero point of its output begin at slot `result`.
     fn of_two(
         &mut self,
         node: &NodeProto,
@@ -199,7 +201,7 @@ impl Writer {
     }
 }
 
-/// Whether a model has operators or pairs that integer regions are made of.
+/// True if the model has QDQ pairs or operators that become integer regions.
 pub(super) fn has_integers(model: &Model) -> bool {
     model.graph.nodes.iter().any(|node| {
         let operator = node.op_type.as_deref().unwrap_or_default();

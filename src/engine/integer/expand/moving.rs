@@ -1,10 +1,10 @@
-//! What puts integers together, picks or moves them: QLinearConcat, QLinearWhere, and operators of ONNX between integers whose
-//! scale is known.
+//! Decomposition of QLinearConcat, QLinearWhere, QLinearSoftmax, and of ONNX operators that move
+//! integers with known parameters.
 
 use super::Writer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Operators that give the bytes back as they are, in another place.
+/// Operators that return their input's integers unchanged at other positions.
 pub(super) const MOVING: [&str; 18] = [
     "MaxPool",
     "ReduceMax",
@@ -54,7 +54,8 @@ impl Writer {
         self.pushed(node, "Where", inputs, (scale, zero_point))
     }
 
-    /// QLinearSoftmax. Of operator sets before 13 it runs over all axes from one on: that is the softmax of a matrix's rows.
+    /// QLinearSoftmax. Before opset 13 it normalizes over all axes from `axis` on, which is a
+    /// softmax of matrix rows.
     pub(super) fn softmax(&mut self, node: &NodeProto) -> Option<()> {
         if node.int("opset").unwrap_or(13) >= 13 {
             return self.of_two(node, "Softmax", &[0], 3, None);
@@ -70,7 +71,7 @@ impl Writer {
         self.steps.nodes.extend([
             NodeProto::new("Shape", &shape, &[integers], &[&shape]),
             NodeProto::new("Flatten", &flat, &[&real], &[&flat]).with(axis(from)),
-            // Of two axes the second is the one that all operator sets would take.
+            // For two axes, all opsets agree on the second.
             NodeProto::new("Softmax", node.title(), &[&flat], &[&rows]).with(axis(1)),
         ]);
         let name = self.steps.names.fresh(&format!("{output}_Reshape"));
@@ -88,11 +89,11 @@ impl Writer {
         {
             return None;
         }
-        // Of these only the first output holds moved bytes.
+        // Only the first output holds moved integers.
         if node.is("MaxPool") && node.output.len() > 1 {
             return None;
         }
-        // A filling would be an integer.
+        // A fill value would be an integer.
         if node.is("Pad") && node.input_at(2).is_some() {
             return None;
         }

@@ -1,18 +1,19 @@
-//! DynamicQuantizeLSTM as the LSTM it stands for, its weights as floats.
+//! DynamicQuantizeLSTM as an LSTM with dequantized weights.
 //!
-//! ONNX Runtime quantizes what goes through it at each step of the time as well, which no ONNX operator says; here that stays in
-//! float, so what comes out is nearer to the float model's.
+//! ONNX Runtime also quantizes the activations at every time step, which no ONNX operator
+//! expresses. Here they stay float, so the result is closer to the float model.
 
 use crate::graph::Graph;
 use crate::onnx::schema::{NodeProto, TensorProto};
 
-/// The operator, of ONNX Runtime's domain.
+/// Operator of ONNX Runtime's domain.
 pub(super) const OPERATOR: &str = "DynamicQuantizeLSTM";
 
-/// Inputs that it has in common with an LSTM; behind them are scale and zero point of both weights.
+/// Number of inputs that it shares with LSTM; scale and zero point of both weights follow.
 const SHARED: usize = 8;
 
-/// The LSTM and its two weights, under the names given; `None` where the weights are no constants or their sizes don't fit.
+/// Builds the LSTM and its two weights under the given names; `None` if the weights are not
+/// constant or sizes do not fit.
 pub(super) fn expanded(
     node: &NodeProto,
     graph: &Graph,
@@ -40,8 +41,8 @@ pub(super) fn expanded(
     Some((lstm, weights))
 }
 
-/// Integers in the layout [directions, inputs, rows of all gates] as floats in an LSTM's, [directions, rows, inputs]; a scale and a
-/// zero point for each row, for each direction, or for all.
+/// Dequantizes integers of layout [directions, inputs, rows of all gates] into an LSTM's layout
+/// [directions, rows, inputs]. Scales and zero points are per row, per direction or per tensor.
 fn dequantized(
     integers: &TensorProto,
     scale: &TensorProto,

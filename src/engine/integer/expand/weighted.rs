@@ -1,4 +1,4 @@
-//! Products: QLinearConv, QGemm and what ONNX Runtime's optimizer makes of dynamic ones.
+//! Decomposition of products: QLinearConv, QGemm, and ONNX Runtime's fused dynamic products.
 
 use super::Writer;
 use crate::graph::{Model, Names};
@@ -22,7 +22,7 @@ impl Writer {
         self.pushed(node, "Conv", inputs, (scale, zero_point))
     }
 
-    /// The scale of a product's sums, as a constant.
+    /// Adds a constant with the scale of a product's accumulator.
     fn accumulator(
         &mut self,
         input: &str,
@@ -41,7 +41,7 @@ impl Writer {
         Some(name)
     }
 
-    /// Its bias is added before the factor alpha is taken, Gemm's after.
+    /// QGemm adds its bias before it applies alpha; Gemm adds it afterwards.
     pub(super) fn gemm(&mut self, node: &NodeProto, model: &Model) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (of_input, of_weight) = (slot(1)?, slot(4)?);
@@ -56,7 +56,7 @@ impl Writer {
         let weight = self.dequantized(slot(3)?, of_weight, zero_point, i64::from(!turned));
         let mut inputs = vec![input, weight];
         if let Some((bias, scale)) = bias {
-            // Its columns are its last axis: [N] or [1, N].
+            // The columns are the last axis: [N] or [1, N].
             let axes = model
                 .graph
                 .initializers
@@ -77,8 +77,8 @@ impl Writer {
         Some(())
     }
 
-    /// What ONNX Runtime's optimizer makes of a dynamic product, taken apart again: MatMulInteger, with DynamicQuantizeLinear in
-    /// front of it or not, its sums scaled, a bias added.
+    /// Decomposes ONNX Runtime's fused dynamic products: an optional DynamicQuantizeLinear,
+    /// MatMulInteger, scaling of the accumulators and a bias.
     pub(super) fn measured(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at).unwrap_or_default().to_owned();
         let (title, output) = (node.title().to_owned(), node.output.first()?.clone());

@@ -1,4 +1,5 @@
-//! Where: of two quantized values one or the other, as a condition says that comes from elsewhere or is a constant.
+//! The Where operator on two quantized values. The condition comes from outside the region or is a
+//! constant.
 
 use super::Matcher;
 use super::elementwise::spreads;
@@ -9,7 +10,7 @@ use super::weighted::{Found, slot, slot_out};
 use crate::engine::integer::quantization::Quantization;
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// What the bytes of a condition mean: themselves.
+/// Parameters of a condition's bytes: identity.
 const TRUTH: Quantization = Quantization {
     scale: 1.0,
     zero_point: 0,
@@ -29,7 +30,7 @@ impl Matcher<'_> {
     }
 }
 
-/// The condition and both values. What is chosen among rounded numbers is what is chosen, rounded.
+/// The condition and both values. Selection and rounding commute.
 fn of_three(node: &NodeProto, to: Option<Quantization>, reader: &Reader) -> Found {
     let output = reader.shape(slot_out(node)?)?;
     let name = slot(node, 0)?;

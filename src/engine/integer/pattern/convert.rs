@@ -1,4 +1,4 @@
-//! The pairs that remain between integers and floats: steps of their own.
+//! Q and DQ nodes that remain at the border between integers and floats.
 
 use super::network::{Kind, Operand, Operation, Value};
 use super::reader::Reason;
@@ -6,7 +6,8 @@ use super::{Matcher, weighted};
 use crate::onnx::schema::NodeProto;
 
 impl Matcher<'_> {
-    /// The pairs that remain: QuantizeLinear of floats, DequantizeLinear for who reads floats.
+    /// Adds a step for each remaining QuantizeLinear of floats, and each DequantizeLinear with
+    /// float readers.
     pub(super) fn convert(&mut self) {
         for index in 0..self.reader.graph.nodes.len() {
             let node = self.node(index);

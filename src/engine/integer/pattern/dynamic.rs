@@ -1,7 +1,8 @@
-//! Products whose activations are measured as the model runs: DynamicQuantizeLinear, MatMulInteger, ConvInteger.
+//! Products with dynamic quantization: DynamicQuantizeLinear, MatMulInteger, ConvInteger.
 //!
-//! Scale and zero point are values like others here. The Cast and the Mul that make reals of a product's sums belong to its
-//! step, and so do an Add of a constant and a Relu or Clip behind them; where they aren't there, the sums come out.
+//! Scale and zero point are values of the graph here. A product's step includes the Cast and Mul
+//! that dequantize its accumulators. It also includes an Add of a constant and a Relu or Clip
+//! behind them. Without these nodes, the accumulators are the output.
 
 use super::Matcher;
 use super::network::{Kind, Multiplier, Operand, Operation, Scaled, Sums, Value};
@@ -12,7 +13,7 @@ use crate::engine::integer::quantization::{Quantization, SIGN};
 use crate::onnx::schema::{DataType, NodeProto};
 
 impl Reader<'_> {
-    /// Bytes that say nothing of what they mean, and whether they are signed.
+    /// Bytes without known parameters, and true if they are signed.
     fn bytes(&self, name: &str) -> Result<(Operand, bool), Reason> {
         if self.constant(name).is_some() {
             return Err(format!("its input {name} is a constant"));
@@ -25,7 +26,7 @@ impl Reader<'_> {
         Ok((Operand::Bytes(name.to_owned()), signed))
     }
 
-    /// The same, or those of a constant.
+    /// Bytes of a value or of a constant, without known parameters.
     fn bytes_or_constant(&self, name: &str) -> Result<(Operand, bool), Reason> {
         let Some(tensor) = self.constant(name) else {
             return self.bytes(name);
@@ -35,7 +36,7 @@ impl Reader<'_> {
             Ok(DataType::Int8) => true,
             _ => return Err(format!("its input {name} is no constant of bytes")),
         };
-        // What they mean stands with the product.
+        // The parameters belong to the product.
         let quantization = Quantization {
             scale: 1.0,
             zero_point: 0,
@@ -45,7 +46,7 @@ impl Reader<'_> {
         Ok((Operand::Constant(found?), signed))
     }
 
-    /// The zero point of bytes, where it is known or where it comes from.
+    /// The zero point of bytes: its value if it is constant, else the operand that provides it.
     fn zero_of(
         &self,
         name: Option<&str>,
@@ -69,7 +70,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A constant's numbers beside the channels along `axis` of a shape, if it has any: one a channel, or one for all.
+    /// A constant that broadcasts along the channel axis only: one number, or one per channel.
     pub(super) fn beside(
         &self,
         name: &str,
@@ -91,7 +92,7 @@ impl Reader<'_> {
         (fits && sound).then_some(values)
     }
 
-    /// A float that a node before `index`, or the outside, makes.
+    /// True for a float scalar that comes from outside or from a node before `index`.
     fn is_number_before(&self, name: &str, index: usize) -> bool {
         self.element(name) == Some(DataType::Float)
             && self
@@ -101,8 +102,8 @@ impl Reader<'_> {
     }
 }
 
-/// The factors of a product of bytes: what the first is multiplied by, what is read, and the zero point of the first where that is
-/// known.
+/// Factors of an integer product: the right factor, the operands, and the zero point of the left
+/// factor if it is constant.
 struct Factors {
     by: Multiplier,
     inputs: Vec<Operand>,
@@ -110,7 +111,7 @@ struct Factors {
 }
 
 impl Reader<'_> {
-    /// Those of a ConvInteger.
+    /// Factors of a ConvInteger.
     fn image_and_weights(&self, node: &NodeProto) -> Result<Factors, Reason> {
         let (operand, signed) = self.bytes(slot(node, 0)?)?;
         let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
@@ -124,7 +125,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Those of a MatMulInteger that makes this shape.
+    /// Factors of a MatMulInteger with an output of this shape.
     fn two_factors(&self, node: &NodeProto, made: &[usize]) -> Result<Factors, Reason> {
         let (left, right) = (slot(node, 0)?, slot(node, 1)?);
         let (rows, columns) = (self.shape(left)?, self.shape(right)?);
@@ -137,7 +138,7 @@ impl Reader<'_> {
         if constant {
             let weights = self.plain_weights(right, node.input_at(3), 1)?;
             let [depth, count] = [weights.shape[0], weights.shape[1]];
-            // A vector has no columns that come out.
+            // A vector contributes no column axis to the output.
             let last = Some(&count).filter(|_| columns.len() == 2);
             if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
                 return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
@@ -210,7 +211,7 @@ impl Matcher<'_> {
         };
         let axis = match &by {
             Multiplier::Image(..) => Some(1),
-            // The result of a product with a vector has no columns.
+            // The result of a product with a vector has no column axis.
             _ if self.reader.shape(slot(node, 1)?)?.len() == 1 => None,
             _ => made.len().checked_sub(1),
         };
@@ -253,8 +254,8 @@ impl Matcher<'_> {
         self.network.values.insert(name.to_owned(), value);
     }
 
-    /// What makes reals of sums: the Cast, the Mul, the Mul beside it, and the Add and the Relu or Clip behind; the value that
-    /// comes out, and the nodes that this stands for.
+    /// The chain that dequantizes accumulators: Cast, Mul, a Mul of the scales, Add, and Relu or
+    /// Clip. Returns its parameters, its output and its nodes.
     fn scaled(
         &self,
         index: usize,
@@ -300,8 +301,8 @@ impl Matcher<'_> {
         Some((scaled, real.clone(), nodes))
     }
 
-    /// A factor of sums: a constant, a number, or the product of both or of two numbers; then the node that makes it, if nobody else
-    /// needs that.
+    /// A factor of the accumulators: a constant, a scalar, or the product of two of these. The last
+    /// item is the node of that product, if no other node reads it.
     fn factors(
         &self,
         name: &str,
@@ -335,7 +336,7 @@ impl Matcher<'_> {
         number(name).then(|| (vec![1.0], vec![name.to_owned()], None))
     }
 
-    /// A node of ONNX's own that nothing stands for yet.
+    /// A node of an ONNX operator that no step contains yet.
     pub(super) fn free(&self, index: usize) -> Option<&NodeProto> {
         let taken = self.owned.contains(&index) || self.reader.refused.contains(&index);
         let node = self.node(index);
@@ -343,7 +344,7 @@ impl Matcher<'_> {
         (own && !taken).then_some(node)
     }
 
-    /// The only node that reads a value, if it is this operator of two, and its other input.
+    /// The only reader of a value, if it is the given binary operator, with its other input.
     pub(super) fn partner(&self, value: &str, operator: &str) -> Option<(usize, &str)> {
         let [(reader, slot @ (0 | 1))] = *self.reader.uses.consumers(value) else {
             return None;
@@ -354,7 +355,7 @@ impl Matcher<'_> {
     }
 }
 
-/// One a column, where there is one for all.
+/// Repeats a single value for each column.
 fn columns(values: Vec<f32>, count: usize) -> Vec<f32> {
     match values[..] {
         [one] => vec![one; count],

@@ -1,8 +1,8 @@
-//! Functions of one integer as tables of all there are, and arithmetic of two.
+//! Functions of one integer as lookup tables, and arithmetic of two values.
 //!
-//! A table holds what the float nodes between a DequantizeLinear and a QuantizeLinear make of each of the 256
-//! integers, or of the 65,536 that 16 bits have: tract itself computes it, so any elementwise operator that tract
-//! has can be in it, and a chain of them costs what one costs.
+//! A table holds the results of the float nodes between a DequantizeLinear and a QuantizeLinear,
+//! for all 256 or 65,536 integers. tract computes the table. Any elementwise operator of tract can
+//! therefore be part of it, and a chain costs as much as one operator.
 
 use std::collections::HashSet;
 
@@ -21,10 +21,10 @@ use crate::onnx::schema::{
 };
 use crate::tensor::{Tensor, Values};
 
-/// Chains of more nodes than this stay float.
+/// Chains of more nodes stay float.
 const LONGEST: usize = 32;
 
-/// Operators that look at one element of each input at a time.
+/// Operators that read one element of each input at a time.
 pub(super) fn is_elementwise(node: &NodeProto) -> bool {
     const NAMES: [&str; 45] = [
         "Abs",
@@ -77,7 +77,7 @@ pub(super) fn is_elementwise(node: &NodeProto) -> bool {
         && NAMES.contains(&node.op_type.as_deref().unwrap_or_default())
 }
 
-/// The nodes of a function of one integer that ends in `real`, last first, and that integer.
+/// The nodes of a function of one integer that ends in `real`, in reverse order, and the operand.
 pub(super) fn chain(real: &str, reader: &Reader) -> Result<(Vec<usize>, Operand), Reason> {
     let mut nodes = Vec::new();
     let mut seen = HashSet::new();
@@ -141,7 +141,7 @@ fn same(a: &Operand, b: &Operand) -> bool {
     a.value().is_some() && a.value() == b.value() && a.quantization() == b.quantization()
 }
 
-/// What a chain of nodes makes of each integer of its operand, in the form that its end wants.
+/// The lookup table of a chain of nodes, in the form that its destination needs.
 pub(super) fn table(
     real: &str,
     nodes: &[usize],
@@ -169,7 +169,7 @@ pub(super) fn table(
     tables::operation(operand, &answers).ok_or_else(|| "it makes too few reals".into())
 }
 
-/// What a chain of nodes makes of each of some reals.
+/// Evaluates a chain of nodes on reals.
 fn reals(
     real: &str,
     nodes: &[usize],
@@ -200,7 +200,7 @@ fn reals(
             continue;
         }
         match reader.number(name) {
-            // A constant of any rank: here all have rank 0.
+            // A constant may have any rank; here all values have rank 0.
             Some(number) => constants.push(TensorProto::from_f32(name, &[], &[number])),
             None => inputs.push(one(name)),
         }
@@ -227,8 +227,11 @@ fn reals(
         .ok_or_else(|| "it makes no floats".into())
 }
 
-/// Arithmetic of two quantized values, or of one and a constant; a side may also be what a product makes in `floats`. It is one of
-/// reals where a side has 16 bits or is floats, where the result is no bytes, which would mean `to`, and where it is a quotient.
+/// Arithmetic of two quantized values, or of one and a constant. A side may also be the float
+/// output of a product, as `floats` tells.
+///
+/// The arithmetic uses reals if a side has 16 bits or is float, if the output is not eight-bit
+/// (`to` is `None`), and for quotients.
 pub(super) fn binary(
     node: &NodeProto,
     to: Option<Quantization>,
@@ -253,7 +256,7 @@ pub(super) fn binary(
     for name in &node.input {
         let shape = reader.shape(name)?;
         spreads(name, &shape, &output)?;
-        // The greatest of rounded numbers is the greatest, rounded.
+        // Maximum and rounding commute.
         let rounded = to.filter(|_| extreme);
         operands.push(match rounded.and_then(|to| reader.rounded(name, to)) {
             Some(constant) => constant,
@@ -276,7 +279,7 @@ pub(super) fn binary(
     Ok((operation, operands))
 }
 
-/// Whether a value is spread over what comes out.
+/// Checks that an input broadcasts to the output.
 pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(), Reason> {
     let mut along = shape.iter().rev().zip(output.iter().rev());
     match shape.len() <= output.len() && along.all(|(a, b)| *a == 1 || a == b) {
@@ -287,7 +290,7 @@ pub(super) fn spreads(name: &str, shape: &[usize], output: &[usize]) -> Result<(
     }
 }
 
-/// PRelu with a slope for each channel: a table for each.
+/// PRelu with one slope per channel: a table per channel.
 pub(super) fn slopes(
     node: &NodeProto,
     to: Quantization,

@@ -1,30 +1,31 @@
-//! Where the result of a float node goes: into a QuantizeLinear, past a Relu or Clip perhaps, or to floats.
+//! Destination of a float node's result: a QuantizeLinear, possibly behind a Relu or Clip, or float
+//! readers.
 
 use super::super::quantization::{Quantization, Wide};
 use super::Matcher;
 use super::reader::Reason;
 
-/// Where the result of a float node goes.
+/// Destination of a float node's result.
 pub(super) enum End {
-    /// Through a QuantizeLinear, after a Relu or Clip perhaps.
+    /// An eight-bit QuantizeLinear, possibly behind a Relu or Clip.
     Integers {
         output: String,
         quantization: Quantization,
         bounds: [u8; 2],
         nodes: Vec<usize>,
     },
-    /// Through a QuantizeLinear of 16 bits, after a Relu or Clip perhaps.
+    /// A 16-bit QuantizeLinear, possibly behind a Relu or Clip.
     Wide {
         output: String,
         wide: Wide,
         nodes: Vec<usize>,
     },
-    /// To floats, and why not to integers.
+    /// Float readers, with the reason why the result is not quantized.
     Floats(Reason),
 }
 
 impl End {
-    /// What the bytes mean that come out, if bytes do.
+    /// Parameters of eight-bit results.
     pub(super) fn quantization(&self) -> Option<Quantization> {
         match self {
             End::Integers { quantization, .. } => Some(*quantization),
@@ -34,7 +35,7 @@ impl End {
 }
 
 impl Matcher<'_> {
-    /// The QuantizeLinear that alone reads a real value, and a Clip of its integers.
+    /// The QuantizeLinear that is the only reader of a real value, with a Clip of its integers.
     pub(super) fn quantizer(&self, real: &str) -> Option<End> {
         let reader = self.reader.only_reader(real)?;
         let node = self.node(reader);
@@ -49,8 +50,8 @@ impl Matcher<'_> {
         })
     }
 
-    /// Integers behind the Clip that alone reads them, if there is one: of fewer bits than their type has, as Brevitas writes them.
-    /// Their name, the bounds in the unsigned form, and the Clip.
+    /// A Clip that is the only reader of integers; Brevitas writes narrow types this way. Returns
+    /// its output, the bounds in the unsigned representation, and the node.
     pub(super) fn clipped(
         &self,
         integers: &str,
@@ -67,7 +68,7 @@ impl Matcher<'_> {
                 None => Some(none),
             };
             let first = if quantization.signed { -128 } else { 0 };
-            // Integers of either sign are counted from the least of their type.
+            // Integers of either sign are counted from the minimum of their type.
             let place = |integer: i64| (integer - first).clamp(0, 255) as u8;
             let bounds = [place(bound(1, first)?), place(bound(2, first + 255)?)];
             Some((clip.output.first()?.clone(), bounds, Some(reader)))
@@ -75,7 +76,7 @@ impl Matcher<'_> {
         clip().unwrap_or_else(|| (integers.to_owned(), [0, 255], None))
     }
 
-    /// The Relu or Clip that alone reads a real value, and the reals it lets through.
+    /// A Relu or Clip that is the only reader of a real value, and its bounds.
     pub(super) fn clamp_behind(&self, real: &str) -> Option<(usize, [f32; 2])> {
         let reader = self.reader.only_reader(real)?;
         let clamp = self.node(reader);
@@ -96,7 +97,7 @@ impl Matcher<'_> {
         Some((reader, limits))
     }
 
-    /// Where a real value goes, past a Relu or Clip.
+    /// Finds the destination of a real value, past a Relu or Clip.
     pub(super) fn end(&self, real: &str) -> End {
         if let Some(end) = self.clamped_quantizer(real) {
             return end;
@@ -126,7 +127,8 @@ impl Matcher<'_> {
         End::Floats(format!("its result is read in float by {title}"))
     }
 
-    /// The QuantizeLinear behind a row of Relu and Clip. Rounding keeps order, so clamping before it and after it are the same.
+    /// The QuantizeLinear behind a sequence of Relu and Clip nodes. Rounding is monotonic, so
+    /// clamping before or after it is the same.
     fn clamped_quantizer(&self, real: &str) -> Option<End> {
         let (mut value, mut clamps) = (real, Vec::new());
         let [mut least, mut greatest] = [f32::NEG_INFINITY, f32::INFINITY];

@@ -1,9 +1,9 @@
-//! From a graph of QuantizeLinear/DequantizeLinear pairs to steps on integers.
+//! Matcher: from a graph of QDQ pairs to integer steps.
 //!
-//! A node is a step where every value it computes with comes from a DequantizeLinear of eight bits, and what it
-//! makes goes into a QuantizeLinear and nowhere else. Products with weights may end in floats. Everything else
-//! stays as it is, and the reason is kept. QuantizeLinear and DequantizeLinear that remain between integers and
-//! floats are steps of their own.
+//! A node becomes a step if each of its inputs comes from an eight-bit DequantizeLinear and its
+//! output goes only to a QuantizeLinear. Products with weights may end in floats. All other nodes
+//! stay float, with a reason. Q and DQ nodes that remain at the border between integers and floats
+//! are steps of their own.
 
 mod choice;
 mod convert;
@@ -41,17 +41,16 @@ use crate::onnx::schema::NodeProto;
 use end::End;
 use reader::{Reader, Reason};
 
-/// Which nodes become steps.
+/// Set of nodes that may become steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Scope {
-    /// All that can.
+    /// All supported nodes.
     Integers,
-    /// Only operators that are defined on integers: everything else runs in float.
+    /// Only operators defined on integers; everything else runs in float.
     Defined,
 }
 
-/// Matches a prepared model, whose types are known for the shapes that run. What was refused before stays
-/// float.
+/// Matches a prepared model with types for the shapes of the run. `refused` nodes stay float.
 pub(super) fn network(
     model: &Model,
     types: &BTreeMap<String, TensorType>,
@@ -100,7 +99,7 @@ pub(super) fn network(
 struct Matcher<'a> {
     reader: Reader<'a>,
     network: Network,
-    /// Nodes that steps stand for.
+    /// Nodes that belong to steps.
     owned: HashSet<usize>,
     reasons: HashMap<usize, Reason>,
     scope: Scope,
@@ -232,11 +231,12 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// A table is made where the chain ends: at the node before the QuantizeLinear.
+    /// A table replaces a chain at its last node, which precedes the QuantizeLinear.
     fn elementwise(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let real = weighted::slot_out(node)?;
-        // What the next node's chain will take in is not looked at yet; what ends in a clamp is.
+        // Nodes inside a chain have no destination yet and are skipped; the table replaces them at
+        // the end of the chain.
         let end = match self.end(real) {
             End::Floats(reason) => self.wide_end(real).ok_or(reason)?,
             end => end,
@@ -254,7 +254,7 @@ impl<'a> Matcher<'a> {
         };
         let (operation, inputs, chain) = match elementwise::chain(real, &self.reader) {
             Ok((chain, operand)) => {
-                // One sum or product with a number is computed in less time than looked up among 65,536.
+                // Computing a single sum or product is faster than a lookup among 65,536 entries.
                 let single = chain.len() == 1 && matches!(operand, Operand::Wide(..));
                 match single.then(arithmetic) {
                     Some(Ok((operation, inputs))) => (operation, inputs, Vec::new()),
@@ -345,7 +345,7 @@ impl<'a> Matcher<'a> {
         Ok(())
     }
 
-    /// A new step for these nodes, known by the first. Floats come out, as long as nothing else is said.
+    /// Adds a step for these nodes, named by the first. Its output is float until set otherwise.
     fn step(
         &mut self,
         nodes: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Operators that move integers, compare them, or average neighbours.
+//! Matching of data movement, pooling, reductions, Softmax and normalizations.
 
 use octet_kernels::int8::BlockOrder;
 
@@ -12,8 +12,8 @@ use super::{normalization, windows};
 use crate::engine::integer::quantization::Quantization;
 use crate::onnx::schema::NodeProto;
 
-/// What a node does to the integers of its first input, its first output being looked at (Split: see
-/// `select`).
+/// The operation of a node on the integers of its first input. It determines the first output only;
+/// for Split see `select`.
 pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
     let input = slot(node, 0)?;
     let operand = reader.operand_or_wide(input)?;
@@ -79,7 +79,7 @@ pub(super) fn operation(node: &NodeProto, reader: &Reader) -> Found {
     Ok((operation, vec![operand]))
 }
 
-/// Fails where a value has 16 bits, and this can't be done with their reals.
+/// Fails if a 16-bit value is involved and the operation has no implementation on reals.
 pub(super) fn fits_reals(
     operation: &Operation,
     inputs: &[Operand],
@@ -95,7 +95,7 @@ pub(super) fn fits_reals(
         | Operation::Extreme { .. }
         | Operation::Reshape
         | Operation::Transpose(_) => all,
-        // A filling is a byte.
+        // Fill values are bytes.
         Operation::Select { positions, .. } => {
             all && positions.iter().flatten().all(Option::is_some)
         }
@@ -126,7 +126,7 @@ pub(super) fn concat(node: &NodeProto, to: Option<Quantization>, reader: &Reader
         joined += shape[axis];
         operands.push(match reader.operand_or_wide(name) {
             Ok(operand) => operand,
-            // A constant is quantized with the result.
+            // A constant takes the output's quantization.
             Err(reason) => match to {
                 Some(to) => reader.rounded(name, to).ok_or(reason)?,
                 None => reader.operand_or_reals(name)?,
@@ -161,7 +161,7 @@ fn pooling(node: &NodeProto, shape: &[usize], output: &[usize]) -> Result<Operat
     Ok(Operation::MaxPool(window))
 }
 
-/// The neighbouring axes that a node reduces to one number.
+/// The adjacent axes that a node reduces.
 fn axes_over(
     node: &NodeProto,
     reader: &Reader,
@@ -189,7 +189,7 @@ fn axes_over(
     Ok(first..last + 1)
 }
 
-/// Which axis of what goes into a Transpose each of its result is.
+/// The permutation of a Transpose: for each output axis, its input axis.
 pub(in super::super) fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, Reason> {
     let Some(given) = node.ints("perm") else {
         return Ok((0..rank).rev().collect());
@@ -234,7 +234,7 @@ fn blocks(node: &NodeProto, shape: &[usize]) -> Result<Operation, Reason> {
 fn softmax(node: &NodeProto, reader: &Reader, rank: usize) -> Result<Operation, Reason> {
     let newer = reader.opset >= 13;
     let axis = axis(node.int("axis").unwrap_or(if newer { -1 } else { 1 }), rank)?;
-    // Before opset 13 it ran over all axes from this one on.
+    // Before opset 13, Softmax ran over all axes from this one on.
     let end = if newer { axis + 1 } else { rank };
     Ok(Operation::Softmax { axes: axis..end })
 }

@@ -1,4 +1,4 @@
-//! What matching finds: steps on eight-bit integers, and of every other node why it stays float.
+//! Intermediate representation (IR): integer steps, and the fallback reason of every other node.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use octet_kernels::int8::{Affine, Arithmetic, Between, BlockOrder, WideTable, Wi
 
 use super::super::quantization::{Quantization, Wide};
 
-/// The steps that a model's quantized nodes become, in the order of the graph.
+/// The integer steps of a model, in graph order.
 #[derive(Debug, Default)]
 pub(in super::super) struct Network {
     pub(in super::super) steps: Vec<Step>,
-    /// Type and shape of every value that a step reads or makes.
+    /// Type and shape of every value that a step reads or writes.
     pub(in super::super) values: HashMap<String, Value>,
     /// Every node that stays float, with the reason.
     pub(in super::super) floats: Vec<(usize, String)>,
@@ -24,19 +24,19 @@ pub(in super::super) struct Value {
     pub(in super::super) kind: Kind,
 }
 
-/// What the elements are.
+/// Element type inside a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
-    /// Bytes, unsigned inside a region; `signed` says what they are outside.
+    /// Bytes, unsigned inside a region. `signed` is their type outside.
     Byte { signed: bool },
     /// 32-bit floats.
     Float,
-    /// 32-bit sums of products.
+    /// 32-bit accumulators.
     Sum,
 }
 
 impl Kind {
-    /// Bytes that mean something, or floats.
+    /// Bytes if there is a quantization, else floats.
     pub(in super::super) fn of(quantization: Option<Quantization>) -> Kind {
         quantization.map_or(Kind::Float, |quantization| Kind::Byte {
             signed: quantization.signed,
@@ -47,26 +47,26 @@ impl Kind {
 /// One operation of a region.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Step {
-    /// The name of the node that a person knows it by.
+    /// Display name of the node.
     pub(in super::super) node: String,
     pub(in super::super) operator: String,
-    /// The nodes of the graph that it stands for.
+    /// Nodes of the graph that the step replaces.
     pub(in super::super) nodes: Vec<usize>,
     pub(in super::super) operation: Operation,
     pub(in super::super) inputs: Vec<Operand>,
     pub(in super::super) output: String,
-    /// What else it makes.
+    /// Further outputs.
     pub(in super::super) beside: Vec<String>,
-    /// What the output's bytes mean; `None` where the step makes reals.
+    /// Quantization of the output's bytes; `None` for reals.
     pub(in super::super) quantization: Option<Quantization>,
-    /// Which reals come out where they stand for integers of 16 bits.
+    /// Quantization of an output with 16 bits, which is stored as reals.
     pub(in super::super) wide: Option<Wide>,
-    /// Least and greatest integer that comes out: a fused Relu or Clip.
+    /// Bounds of the output's integers: a fused Relu or Clip.
     pub(in super::super) bounds: [u8; 2],
 }
 
 impl Step {
-    /// Everything it makes.
+    /// All outputs.
     pub(in super::super) fn made(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.output)
             .chain(&self.beside)
@@ -74,24 +74,24 @@ impl Step {
     }
 }
 
-/// What a step reads.
+/// Input of a step.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Operand {
-    /// A value, and what its integers mean here.
+    /// A value, with the quantization that this step reads it by.
     Integers(String, Quantization),
-    /// Integers that never change.
+    /// A constant of integers.
     Constant(Constant),
-    /// Bytes of which only a run tells what they mean.
+    /// Bytes whose scale and zero point are known only during the run.
     Bytes(String),
     /// Floats.
     Floats(String),
-    /// The reals of 16-bit integers, by the name of the integers.
+    /// The reals of a 16-bit value, under the name of its integers.
     Wide(String, Wide),
-    /// Reals that never change: shape and values.
+    /// A constant of reals: shape and values.
     Reals(Vec<usize>, Vec<f32>),
 }
 
-/// Integers from the file, in the unsigned form.
+/// Constant integers in the unsigned representation.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Constant {
     pub(in super::super) name: String,
@@ -101,7 +101,7 @@ pub(in super::super) struct Constant {
 }
 
 impl Operand {
-    /// The value's name; `None` for a constant.
+    /// Name of the value; `None` for a constant.
     pub(in super::super) fn value(&self) -> Option<&str> {
         match self {
             Operand::Integers(name, _)
@@ -112,7 +112,7 @@ impl Operand {
         }
     }
 
-    /// The real value of one step; 1 where there are none.
+    /// Real value of one integer step; 1 for floats.
     pub(in super::super) fn scale(&self) -> f32 {
         match self {
             Operand::Wide(_, wide) => wide.grid.scale,
@@ -120,7 +120,7 @@ impl Operand {
         }
     }
 
-    /// What the integers mean; `None` for floats.
+    /// Quantization of the integers; `None` for floats.
     pub(in super::super) fn quantization(&self) -> Option<Quantization> {
         match self {
             Operand::Integers(_, quantization) => Some(*quantization),
@@ -130,66 +130,66 @@ impl Operand {
     }
 }
 
-/// Weights, signed, with what they mean for each output channel.
+/// Signed weights with their parameters per output channel.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Weights {
     pub(in super::super) shape: Vec<usize>,
     pub(in super::super) integers: Vec<i8>,
-    /// One, or one a channel.
+    /// One, or one per channel.
     pub(in super::super) scales: Vec<f32>,
-    /// Empty where all are 0; else one a channel.
+    /// Empty if all are 0, else one per channel.
     pub(in super::super) zero_points: Vec<i8>,
 }
 
-/// Which matrices of two values are multiplied.
+/// Pairs of matrices in a batched product of two values.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Stacks {
-    /// Of each product, the places of its matrices in both values.
+    /// For each product, the batch index of its matrix in both values.
     pub(in super::super) places: Vec<[usize; 2]>,
     /// [rows, depth] times [depth, columns].
     pub(in super::super) sizes: [usize; 3],
 }
 
-/// What bytes are multiplied by. The scales are among the factors of what comes out.
+/// Right factor of an integer product. Its scales are part of the factors of the output.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) enum Multiplier {
     /// A constant, [depth, columns].
     Matrix(Weights),
-    /// A convolution's weights, its window and its groups.
+    /// Weights, window and groups of a convolution.
     Image(Weights, Window, usize),
-    /// Other bytes, with their zero point where that is known.
+    /// Another value of bytes, with its zero point if constant.
     Bytes(Stacks, Option<u8>),
 }
 
-/// A product of bytes with weights or other bytes. Its inputs are the bytes of one factor or of both, the zero points that are not
-/// known, and the scales that are multiplied.
+/// A product of bytes with weights or other bytes. Its inputs are the bytes of one or both factors,
+/// the zero points that are not constant, and the scales.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Sums {
     pub(in super::super) by: Multiplier,
     pub(in super::super) zero_point: Option<u8>,
-    /// What makes reals of the sums; sums come out where nothing does.
+    /// Dequantization of the accumulators; `None` if the accumulators are the output.
     pub(in super::super) reals: Option<Scaled>,
 }
 
-/// How sums become reals: times factors, plus a bias, between bounds.
+/// Dequantization of accumulators: factors, bias and bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Scaled {
-    /// One a column.
+    /// One per column.
     pub(in super::super) factors: Vec<f32>,
-    /// One a column, or none at all.
+    /// One per column, or empty.
     pub(in super::super) bias: Vec<f32>,
-    /// Scales that multiply the factors and only a run tells: none, one, or those of two values.
+    /// Names of scales known only during the run: up to two. They multiply the factors.
     pub(in super::super) scales: Vec<String>,
-    /// Those of a Relu or Clip.
+    /// Bounds of a fused Relu or Clip.
     pub(in super::super) bounds: Option<[f32; 2]>,
 }
 
 /// A normalization of rows.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Norm {
-    /// Values of a row.
+    /// Values per row.
     pub(in super::super) length: usize,
-    /// How many neighbours a scale is for.
+    /// Number of adjacent values that share one scale.
     pub(in super::super) each: usize,
     pub(in super::super) epsilon: f32,
     pub(in super::super) scale: Vec<f32>,
@@ -197,7 +197,7 @@ pub(in super::super) struct Norm {
 }
 
 impl Norm {
-    /// What is multiplied and added from this row on.
+    /// Scale and shift from this row on.
     pub(in super::super) fn affine(&self, row: usize) -> Affine<'_> {
         Affine {
             scale: &self.scale,
@@ -208,20 +208,20 @@ impl Norm {
     }
 }
 
-/// What a step computes, with everything of it that doesn't depend on where its values lie.
+/// Operation of a step, with all parameters that do not depend on memory layout.
 #[derive(Clone, Debug)]
 pub(in super::super) enum Operation {
     /// Floats to integers.
     Quantize,
     /// Integers to floats.
     Dequantize,
-    /// Floats to the nearest reals of 16-bit integers.
+    /// Floats to the nearest reals of a 16-bit quantization.
     Snap,
-    /// Reals of 16-bit integers as floats.
+    /// Reals of a 16-bit quantization as floats.
     Unsnap,
     Convolution {
         weights: Weights,
-        /// In steps of the input's scale times the weight's; may be empty.
+        /// In units of input scale times weight scale; may be empty.
         bias: Vec<i32>,
         window: Window,
         groups: usize,
@@ -230,42 +230,42 @@ pub(in super::super) enum Operation {
     /// Rows times a constant matrix.
     Product {
         weights: Weights,
-        /// Whether the rows are columns in memory.
+        /// True if the left factor is transposed (Gemm's transA).
         turned: bool,
-        /// Whether the weights lie column after column.
+        /// True if the weights are stored column by column (Gemm's transB).
         columns_first: bool,
         bias: Vec<i32>,
         /// Gemm's alpha.
         factor: f32,
     },
-    /// A product of two values, matrix by matrix.
+    /// A batched matrix product of two values.
     Pair {
         stacks: Stacks,
-        /// Which of them are matrices turned over.
+        /// True for each factor that is transposed.
         turned: [bool; 2],
-        /// In steps of both scales; may be empty.
+        /// In units of the product of both scales; may be empty.
         bias: Vec<i32>,
         /// Gemm's alpha.
         factor: f32,
     },
-    /// Floats to integers over the range they have in this run: the integers, and beside them their scale and zero point.
+    /// DynamicQuantizeLinear: the outputs are integers, scale and zero point.
     Measure,
-    /// A product of bytes of which only a run tells what they mean.
+    /// An integer product with scales or zero points known only during the run.
     Sums(Box<Sums>),
     Binary(Binary),
-    /// Arithmetic with reals on a side or behind.
+    /// Arithmetic with a real operand or result.
     Reals(Arithmetic),
-    /// The second value where the first is not zero, elsewhere the third.
+    /// The Where operator: the second value if the condition is not zero, else the third.
     Choice,
-    /// A function of one integer that makes reals.
+    /// Lookup table from bytes to reals.
     RealTable(Box<[f32; 256]>),
-    /// A function of one integer of 16 bits that makes reals.
+    /// Lookup table from 16-bit integers to reals.
     WideTable(Arc<WideTable<f32>>),
-    /// The same that makes bytes.
+    /// Lookup table from 16-bit integers to bytes.
     WideToBytes(Arc<WideTable<u8>>),
-    /// A function of one integer, with the shape kept.
+    /// Lookup table from bytes to bytes.
     Table(Box<[u8; 256]>),
-    /// The same for each channel of its own.
+    /// A byte lookup table per channel.
     ChannelTables(Vec<[u8; 256]>),
     Concat {
         axis: usize,
@@ -275,22 +275,22 @@ pub(in super::super) enum Operation {
         window: Window,
         counts_padding: bool,
     },
-    /// The mean over neighbouring axes, or the sum.
+    /// Mean or sum over adjacent axes.
     Mean {
         axes: std::ops::Range<usize>,
         sum: bool,
     },
-    /// The greatest over neighbouring axes, or the least.
+    /// Maximum or minimum over adjacent axes.
     Extreme {
         axes: std::ops::Range<usize>,
         least: bool,
     },
-    /// A linear resize of an image: the neighbours of each row and each column.
+    /// Linear resize of an image: source pixels and weights of each row and each column.
     Resize {
         rows: Vec<Between>,
         columns: Vec<Between>,
     },
-    /// Positions picked along each axis, or the filling: slices, padding, nearest resizes.
+    /// Positions selected along each axis, `None` for the fill value: Slice, Pad, nearest Resize.
     Select {
         positions: Vec<Vec<Option<usize>>>,
         fill: u8,
@@ -300,18 +300,18 @@ pub(in super::super) enum Operation {
     /// DepthToSpace and SpaceToDepth.
     Blocks {
         block: usize,
-        /// The order of the channels; `None` for SpaceToDepth.
+        /// Channel order of DepthToSpace; `None` for SpaceToDepth.
         to_space: Option<BlockOrder>,
     },
-    /// Over one axis, or over the last ones taken as one.
+    /// Over one axis, or over several trailing axes as one.
     Softmax {
         axes: std::ops::Range<usize>,
     },
-    /// LayerNormalization and its kin.
+    /// LayerNormalization, InstanceNormalization and GroupNormalization.
     Normalize(Norm),
 }
 
-/// Arithmetic of two values; of the last two also of more.
+/// Binary arithmetic; maximum and minimum also take more operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Binary {
     Add,
@@ -322,7 +322,7 @@ pub(in super::super) enum Binary {
 }
 
 impl Binary {
-    /// The same of reals.
+    /// The corresponding operation on reals.
     pub(in super::super) fn arithmetic(self) -> Arithmetic {
         match self {
             Binary::Add => Arithmetic::Add,
@@ -335,7 +335,7 @@ impl Binary {
 }
 
 impl Operation {
-    /// A word for it, for a person.
+    /// Display name.
     pub(in super::super) fn name(&self) -> &'static str {
         match self {
             Operation::Quantize => "quantize",

@@ -1,4 +1,4 @@
-//! Normalizations of rows: of layers, and of images, where a row is a channel or a group of them.
+//! Normalizations of rows. For images, a row is a channel or a group of channels.
 
 use super::network::{Norm, Operation};
 use super::reader::{Reader, Reason, is_row};
@@ -6,7 +6,7 @@ use super::select::axis;
 use super::weighted::{many_of, slot};
 use crate::onnx::schema::NodeProto;
 
-/// LayerNormalization, over all axes from one on.
+/// LayerNormalization over all axes from `axis` on.
 pub(super) fn of_layer(
     node: &NodeProto,
     reader: &Reader,
@@ -17,13 +17,13 @@ pub(super) fn of_layer(
         return Err("its mean or deviation is asked for".into());
     }
     let length: usize = shape[axis..].iter().product();
-    // As many values may lie along another axis instead.
+    // An equal count of values could also belong to another axis.
     let along = &shape[axis..];
     let fits = |given: &[usize]| is_row(given, length) || many_of(given) == many_of(along);
     normalized(node, reader, (length, 1), fits)
 }
 
-/// InstanceNormalization and GroupNormalization, of images with channels first.
+/// InstanceNormalization and GroupNormalization of channels-first images.
 pub(super) fn of_images(
     node: &NodeProto,
     reader: &Reader,
@@ -44,7 +44,7 @@ pub(super) fn of_images(
     if length == 0 {
         return Err("it normalizes nothing".into());
     }
-    // Before opset 21 there was one scale a group.
+    // Before opset 21 there was one scale per group.
     let (count, each) = match node.is("GroupNormalization") && reader.opset < 21 {
         true => (groups, length),
         false => (*channels, pixels),
@@ -52,7 +52,8 @@ pub(super) fn of_images(
     normalized(node, reader, (length, each), |given| given == [count])
 }
 
-/// Of rows of that length, with a scale for so many neighbours, whose shape fits.
+/// A normalization of rows of `length` values, with one scale for each run of `each` values. `fits`
+/// checks the shape of the scales.
 fn normalized(
     node: &NodeProto,
     reader: &Reader,

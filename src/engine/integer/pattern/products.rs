@@ -1,11 +1,12 @@
-//! Products with weights or of two values, and where they end: with a constant added, in integers, or in floats.
+//! Products with weights or of two values, and their destinations: a fused bias, integers or
+//! floats.
 
 use super::end::End;
 use super::reader::Reason;
 use super::{Matcher, Operand, Operation, room, weighted};
 
 impl Matcher<'_> {
-    /// A product may end in floats.
+    /// Conv, ConvTranspose, Gemm and MatMul. The result may stay float.
     pub(super) fn product(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let (mut operation, inputs) = match node.is("MatMul") {
@@ -35,7 +36,7 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// Whether a value is what a product of integers makes in floats.
+    /// True if a value is the float output of an integer product.
     pub(super) fn is_product(&self, name: &str) -> bool {
         let mut steps = self.network.steps.iter();
         steps.any(|step| {
@@ -47,8 +48,8 @@ impl Matcher<'_> {
         })
     }
 
-    /// The Add of one constant a column that alone reads a product and is quantized, if it can be the product's bias, which it
-    /// becomes.
+    /// Fuses the Add of a per-column constant as the product's bias. The Add must be the only
+    /// reader of the product, and its sum must be quantized.
     fn added(&self, real: &str, operation: &mut Operation, inputs: &[Operand]) -> Option<usize> {
         let Operation::Product {
             weights,
@@ -62,7 +63,7 @@ impl Matcher<'_> {
         let (add, other) = self.partner(real, "Add").filter(|_| bias.is_empty())?;
         let shape = self.reader.shape(real).ok()?;
         let columns = shape.len().checked_sub(1)?;
-        // Behind a product with a vector the last axis is that of the rows.
+        // The output of a product with a vector ends in the row axis.
         if shape[columns] != weights.shape[usize::from(!*columns_first)] {
             return None;
         }

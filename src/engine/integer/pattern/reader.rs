@@ -1,4 +1,5 @@
-//! Reading QuantizeLinear and DequantizeLinear as numbers: which integers stand behind a real value.
+//! Reads QuantizeLinear and DequantizeLinear nodes: the integers and parameters behind a real
+//! value.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,18 +8,18 @@ use super::network::{Constant, Operand};
 use crate::graph::{Dim, Graph, Model, TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// Why a node can't be an integer step, in words.
+/// Reason why a node is no integer step, for display.
 pub(in super::super) type Reason = String;
 
-/// A graph with types, read for its integers.
+/// A graph with types, and access to its quantization parameters.
 pub(super) struct Reader<'a> {
     pub(super) graph: &'a Graph,
     pub(super) uses: Uses,
     pub(super) opset: i64,
     types: &'a BTreeMap<String, TensorType>,
-    /// Values that somebody outside wants to see.
+    /// Values that are watched from outside.
     watched: HashSet<&'a str>,
-    /// Nodes that must stay float: what was made of them could not run.
+    /// Nodes that must stay float because their step failed to compile.
     pub(super) refused: HashSet<usize>,
     dequantized: HashMap<&'a str, usize>,
 }
@@ -46,7 +47,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The shape of a value where every size is known.
+    /// Shape of a value if all dimensions are known.
     pub(super) fn shape(&self, value: &str) -> Result<Vec<usize>, Reason> {
         let found = match self.graph.initializers.get(value) {
             Some(tensor) => tensor.shape().ok(),
@@ -62,17 +63,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The constant of that name.
+    /// The initializer of that name.
     pub(super) fn constant(&self, value: &str) -> Option<&'a TensorProto> {
         self.graph.initializers.get(value)
     }
 
-    /// Whether somebody outside the graph's nodes reads a value.
+    /// True for model outputs and watched values.
     pub(super) fn is_kept(&self, value: &str) -> bool {
         self.uses.is_output(value) || self.watched.contains(value)
     }
 
-    /// The only node that reads a value, in its first slot.
+    /// The only reader of a value, if the value is its first input.
     pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
         match *self.uses.consumers(value) {
             [(reader, 0)] if !self.is_kept(value) => Some(reader),
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Scale and zero point of a Q or DQ node with one scale and eight bits; `integers` is the integer side.
+    /// Parameters of a Q or DQ node with one scale and eight bits; `integers` is its integer side.
     pub(super) fn quantization(
         &self,
         node: &NodeProto,
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Scale and zero point of a Q or DQ node with one scale and 16 bits.
+    /// Parameters of a Q or DQ node with one scale and 16 bits.
     pub(super) fn wide_numbers(&self, node: &NodeProto) -> Result<Wide, Reason> {
         let integers = match node.is("QuantizeLinear") {
             true => node.output.first().map_or("", String::as_str),
@@ -119,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The one scale of a Q or DQ node, its type of integers and its zero point.
+    /// The single scale of a Q or DQ node, its integer type and its zero point.
     fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
         let title = node.title();
         let [scale] = self.numbers(node, 1)?[..] else {
@@ -159,7 +160,7 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| format!("the scale of {} is no constant of floats", node.title()))
     }
 
-    /// The DequantizeLinear that makes a real value.
+    /// The DequantizeLinear that produces a real value.
     pub(super) fn dequantizer(&self, real: &str) -> Option<&'a NodeProto> {
         self.dequantized
             .get(real)
@@ -186,7 +187,7 @@ impl<'a> Reader<'a> {
         )?))
     }
 
-    /// A constant of bytes that mean this.
+    /// A byte constant with this quantization.
     pub(super) fn quantized(
         &self,
         name: &str,
@@ -203,8 +204,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A constant rounded to bytes that mean this: where rounding keeps what comes out, it may come before. (It keeps order, but not
-    /// what is no number.)
+    /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
+    /// monotonic; a constant with NaN is rejected.
     pub(super) fn rounded(&self, real: &str, to: Quantization) -> Option<Operand> {
         let (shape, values) = self.reals(real)?;
         let sound = !values.iter().any(|value| value.is_nan());
@@ -218,7 +219,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The reals of a constant, from the file or dequantized.
+    /// Reals of a constant: an initializer, or a dequantized one.
     pub(super) fn reals(&self, real: &str) -> Option<(Vec<usize>, Vec<f32>)> {
         let tensor = match (self.constant(real), self.dequantizer(real)) {
             (Some(tensor), _) => tensor.clone(),
@@ -228,7 +229,7 @@ impl<'a> Reader<'a> {
         Some((tensor.shape().ok()?, tensor.to_f32().ok()?))
     }
 
-    /// The one number of a constant, which may be a whole one (the exponent of a Pow).
+    /// A scalar constant of floats or integers, such as the exponent of a Pow.
     pub(super) fn number(&self, real: &str) -> Option<f32> {
         let reals = self.reals(real).map(|(_, values)| values);
         let whole = || {
@@ -241,7 +242,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of integers, an attribute in old opsets and an input in new ones.
+    /// A list of integers: an attribute in old opsets, an input in new ones.
     pub(super) fn list(&self, node: &NodeProto, key: &str, slot: usize) -> Option<Vec<i64>> {
         match node.ints(key) {
             Some(list) => Some(list.to_vec()),
@@ -249,8 +250,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A bias in integers of the accumulator: `scales[channel]` is the real value of one. Half a step of an
-    /// accumulator is far below a step of the output.
+    /// Quantizes a bias to the accumulator: `scales[channel]` is the real value of one unit. The
+    /// rounding error, half a unit, is far below one step of the output.
     pub(super) fn bias(
         &self,
         real: &str,
@@ -261,13 +262,13 @@ impl<'a> Reader<'a> {
         let (shape, values) = self
             .reals(real)
             .ok_or_else(|| format!("its bias {real} is no constant"))?;
-        // As many values as channels may lie along the rows instead.
+        // An equal count of values could also belong to the row axis.
         if !(values.len() == 1 || is_row(&shape, channels)) {
             return Err(format!(
                 "its bias has the shape {shape:?} for {channels} channels"
             ));
         }
-        // The integers of the file themselves, where their scale is the accumulator's.
+        // If the model's bias already has the accumulator's scale, this reproduces its integers.
         let at = |list: &[f32], channel: usize| f64::from(list[channel.min(list.len() - 1)]);
         (0..channels)
             .map(|channel| {
@@ -286,7 +287,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether a shape is that of a single row of so many values, whatever axes of size 1 stand before it.
+/// True for the shape of a single row: all axes but the last have size 1.
 pub(super) fn is_row(shape: &[usize], values: usize) -> bool {
     matches!(shape, [before @ .., last] if *last == values && before.iter().all(|&size| size == 1))
 }

@@ -1,4 +1,4 @@
-//! Resize: which pixels each pixel comes from.
+//! Resize: the source pixels of each output pixel.
 
 use octet_kernels::int8::{Between, linear_pixels};
 

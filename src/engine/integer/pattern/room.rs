@@ -1,26 +1,28 @@
-//! Whether the sums of a product fit 32 bits. The kernels' sums wrap: what goes beyond would come out as something else
-//! altogether, so such a product runs in float. It takes a depth of more than 33,000, or a bias near the end of the integers.
-//! (MatMulInteger and ConvInteger make integers of 32 bits by definition; theirs wrap in ONNX Runtime as well.)
+//! Proof that the accumulators of a product fit into 32 bits.
+//!
+//! Kernels wrap on overflow, so a product that may overflow runs in float. Overflow needs a depth
+//! above 33,000, or a bias near the limits of int32. MatMulInteger and ConvInteger are defined with
+//! 32-bit outputs and wrap in ONNX Runtime too; they are not checked.
 
 use super::end::End;
 use super::network::{Operand, Operation, Weights};
 use super::reader::Reason;
 
-/// The greatest sum there may be.
+/// Maximum magnitude of an accumulator.
 const MOST: i64 = i32::MAX as i64;
 
-/// Why a product stays float.
+/// Reason for the fallback.
 const BEYOND: &str = "its sums can go beyond 32 bits";
 
-/// How far integers can be from their zero point.
+/// Maximum distance of the operand's integers from its zero point.
 fn reach(operand: &Operand) -> i64 {
-    // Of 16 bits both bytes are multiplied by themselves, each with a zero point of its own.
+    // A 16-bit operand is multiplied as two bytes, each with its own zero point.
     let bytes = operand.quantization().map(|q| q.zero_point);
     bytes.map_or(255, |zero| i64::from(zero.max(255 - zero)))
 }
 
-/// Whether every sum of an operand's integers with weights, and a bias, fits. The output channels are on `axis` of the weights, in
-/// each group anew where the first axis is that of the input.
+/// Checks that all accumulators of an operand with these weights and bias fit. The output channels
+/// are on `axis` of the weights, and start anew in each group if `axis` is not 0.
 pub(super) fn of_weights(
     operand: &Operand,
     weights: &Weights,
@@ -34,11 +36,13 @@ pub(super) fn of_weights(
     }
 }
 
-/// The same of a product that was matched, whose bias may be another one afterwards, to the same integers.
+/// Checks a matched product, and replaces biases that would overflow if this keeps the output's
+/// integers.
 ///
-/// A channel with next to no weights has a bias near the end of the integers, since ONNX Runtime, and we like it, gives it the smallest
-/// scale that holds the bias. Mostly a Relu follows, and all that such a channel makes is far beyond one of its bounds: it is the same with a
-/// bias that leaves room for the products.
+/// A channel of almost zero weights can have a bias near the limits of int32. ONNX Runtime's rule,
+/// and ours, chooses the smallest scale that holds the bias. Usually a Relu follows and the whole
+/// range of such a channel is outside one of its bounds. A smaller bias gives the same output and
+/// prevents overflow.
 pub(super) fn fit(operation: &mut Operation, inputs: &[Operand], end: &End) -> Result<(), Reason> {
     let (weights, axis, groups, bias, factor) = match operation {
         Operation::Convolution {
@@ -76,7 +80,8 @@ pub(super) fn fit(operation: &mut Operation, inputs: &[Operand], end: &End) -> R
         let own = weights.scales.get(column).unwrap_or(&weights.scales[0]);
         let step = f64::from(from.scale) * f64::from(*own) * f64::from(factor);
         let multiplier = step / f64::from(quantization.scale);
-        // Beyond which bound all sums with this offset end, by a whole step: no rounding on the way changes that.
+        // The bound that all results with this offset exceed by at least one step. Rounding on the
+        // way does not change that.
         let outside = |offset: i64| {
             let ends = [offset - span, offset + span].map(|sum| {
                 let integer = sum as f64 * multiplier + f64::from(quantization.zero_point);
@@ -91,13 +96,13 @@ pub(super) fn fit(operation: &mut Operation, inputs: &[Operand], end: &End) -> R
         if most < 0 || outside(wanted).is_none() || outside(wanted) != outside(moved) {
             return Err(BEYOND.into());
         }
-        // Nearer to zero than the offset was.
+        // The new offset is closer to zero than the old one.
         *offset = moved as i32;
     }
     Ok(())
 }
 
-/// The columns whose sums go beyond 32 bits, and how far from their offset.
+/// The columns whose accumulators may overflow, with the maximum magnitude of their products.
 fn beyond(
     operand: &Operand,
     weights: &Weights,
@@ -115,7 +120,7 @@ fn beyond(
     let greatest = (0..bias.len()).map(offset).max().unwrap_or(0);
     let reach = reach(operand);
     let depth = i64::try_from(count / each).unwrap_or(MOST);
-    // Almost always this tells it, without a look at each weight.
+    // This bound settles nearly all products without reading each weight.
     if depth.saturating_mul(255 * reach).saturating_add(greatest) <= MOST {
         return Vec::new();
     }
@@ -140,8 +145,8 @@ fn beyond(
         .collect()
 }
 
-/// The same for a product of two values. Of two with 16 bits each byte of one would meet each of the other: four products, which take
-/// three times as long as one of floats.
+/// Checks a product of two values. For two 16-bit values it would take four byte products, which
+/// need three times the time of a float product.
 pub(super) fn of_pair(
     [left, right]: [&Operand; 2],
     depth: usize,
@@ -195,7 +200,7 @@ mod tests {
         }
         let small = weights(&[100_000, 2], |_| 12, Vec::new());
         assert!(of_weights(&bytes(0), &small, 1, 1, &[]).is_ok());
-        // Half as far from the zero point it is half as much.
+        // Half the distance from the zero point gives half the sum.
         let deep = weights(&[130_000, 1], |_| -127, Vec::new());
         assert!(of_weights(&bytes(128), &deep, 1, 1, &[]).is_ok());
         assert!(of_weights(&bytes(0), &deep, 1, 1, &[]).is_err());
@@ -211,7 +216,7 @@ mod tests {
         let shallow = weights(&[4, 2], one, Vec::new());
         assert!(of_weights(&bytes(0), &shallow, 1, 1, &bias(0, i32::MAX)).is_ok());
         assert!(of_weights(&bytes(0), &shallow, 1, 1, &bias(i32::MAX, 0)).is_err());
-        // The second group's columns come behind the first's.
+        // Columns of the second group follow those of the first.
         let grouped = weights(&[4, 1, 1, 1], |at| if at < 2 { 127 } else { 0 }, Vec::new());
         assert!(of_weights(&bytes(0), &grouped, 1, 2, &bias(0, i32::MAX)).is_ok());
         assert!(of_weights(&bytes(0), &grouped, 1, 2, &bias(i32::MAX, 0)).is_err());
@@ -220,7 +225,7 @@ mod tests {
     #[test]
     fn a_bias_far_beyond_a_bound_leaves_room_for_the_products() {
         const NEAR: i32 = i32::MAX - 100;
-        // What a step of the output is, in steps of the products; and the Relu's bounds.
+        // `steps` is one output step in units of the accumulator; `bounds` are those of the Relu.
         let fitted = |bias: [i32; 2], factor: f32, steps: f32, bounds: [u8; 2], floats: bool| {
             let mut operation = Operation::Product {
                 weights: weights(&[8, 2], |at| [3, 0][at % 2], Vec::new()),
@@ -255,7 +260,7 @@ mod tests {
         for (bias, moved) in [(-NEAR, span - i32::MAX), (NEAR, i32::MAX - span)] {
             for factor in [1.0, -1.0] {
                 let found = fitted([bias, bias], factor, 1e4, [10, 255], false);
-                // The second column multiplies nothing: it fits as it is.
+                // The second column has zero weights, so its bias fits unchanged.
                 assert_eq!(found, Ok(vec![moved, bias]), "{bias} {factor}");
             }
         }
@@ -263,7 +268,8 @@ mod tests {
             fitted([-1000, 7], 1.0, 1.0, [0, 255], false),
             Ok(vec![-1000, 7])
         );
-        // A result within the bounds, or a step beside them, and one in floats, need the sum itself.
+        // The exact sum matters for a result within the bounds or one step outside, and for a float
+        // result.
         assert!(fitted([-NEAR, 0], 1.0, 1e9, [0, 255], false).is_err());
         assert!(fitted([-NEAR, 0], 1.0, NEAR as f32 / 10.5, [0, 255], false).is_err());
         assert!(fitted([-NEAR, 0], 1.0, NEAR as f32 / 12.0, [0, 255], false).is_ok());

@@ -1,4 +1,4 @@
-//! Pad, Slice, Gather and Split: positions picked along each axis.
+//! Pad, Slice, Gather and Split as positions selected along each axis.
 
 use octet_kernels::int8::{Padding, padded, stepped};
 
@@ -8,7 +8,7 @@ use super::weighted::slot;
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{cut, position};
 
-/// The largest selection that is written out position by position.
+/// Maximum size of a selection, which lists every position.
 const LARGEST: usize = 1 << 24;
 
 pub(super) fn pad(
@@ -46,7 +46,8 @@ pub(super) fn pad(
         Some(name) => {
             let value = reader.number(name).ok_or("its filling is no constant")?;
             let integer = quantization.integer(value);
-            // The filling is quantized with the result; in between it has no integer of the input's.
+            // The fill value is quantized with the result. Before that, it must be representable in
+            // the input's quantization.
             if (quantization.real(integer) - value).abs() > quantization.scale * 1e-3 {
                 return Err(format!(
                     "its filling {value} is no integer of the input's scale"
@@ -61,7 +62,7 @@ pub(super) fn pad(
         let named = axes.iter().position(|&axis| axis == along);
         let amounts = named.map_or([0, 0], |at| [pads[at], pads[at + axes.len()]]);
         let size_of = |amount: i64| usize::try_from(amount.max(0)).unwrap_or(usize::MAX);
-        // A negative amount cuts off, before anything is put in.
+        // Negative amounts crop before positive ones pad.
         let [cut, cut_behind] = amounts.map(|amount| size_of(amount.saturating_neg()));
         let kept = size.saturating_sub(cut).saturating_sub(cut_behind);
         let [before, behind] = amounts.map(size_of);
@@ -108,7 +109,7 @@ pub(super) fn slice(
     Ok(Operation::Select { positions, fill: 0 })
 }
 
-/// A Gather of constant places, whatever their shape: they are picked in a row.
+/// A Gather with constant indices of any shape, selected in a row.
 pub(super) fn gather(
     node: &NodeProto,
     reader: &Reader,
@@ -143,7 +144,7 @@ pub(super) fn gather(
     Ok(Operation::Select { positions, fill: 0 })
 }
 
-/// One part of a Split, which begins at `start`.
+/// One output of a Split, which begins at `start`.
 pub(super) fn part(
     node: &NodeProto,
     reader: &Reader,
@@ -177,7 +178,7 @@ pub(super) fn bounded(shape: &[usize]) -> Result<(), Reason> {
     }
 }
 
-/// An axis counted from the front.
+/// Converts an axis to its index from the front.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
     position(axis, rank).ok_or_else(|| format!("its axis {axis} is none of {rank}"))
 }

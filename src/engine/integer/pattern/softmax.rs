@@ -1,5 +1,6 @@
-//! A softmax over several axes, as ONNX had it before opset 13: written in newer operators it is Flatten, Softmax and Reshape,
-//! with nothing quantized in between.
+//! Softmax over several axes, as defined before opset 13.
+//!
+//! Newer opsets express it as Flatten, Softmax and Reshape, without quantization in between.
 
 use super::Matcher;
 use super::end::End;
@@ -8,8 +9,8 @@ use super::select::axis;
 use crate::onnx::schema::NodeProto;
 
 impl Matcher<'_> {
-    /// Makes one step of a Softmax of rows between a Flatten and the Reshape that takes it back. Nothing where it is
-    /// none.
+    /// Matches a Softmax of rows between a Flatten and the inverse Reshape as one step; `None`
+    /// without a match.
     pub(super) fn flattened_softmax(&mut self, index: usize) -> Option<()> {
         let reader = &self.reader;
         let node = self.node(index);
@@ -20,7 +21,7 @@ impl Matcher<'_> {
             self.plain(flatten, "Flatten")?,
             self.plain(unflatten, "Reshape")?,
         );
-        // Of two axes it runs over the last.
+        // The Softmax must run over the last of two axes.
         let alone = reader.only_reader(rows) == Some(index);
         if !alone || !matches!(node.int("axis"), None | Some(-1 | 1)) {
             return None;
@@ -37,7 +38,7 @@ impl Matcher<'_> {
             end => end,
         };
         let mut around = vec![flatten, unflatten];
-        // The Shape that only tells the Reshape what was there.
+        // A Shape node that only feeds the Reshape.
         let asked = behind.input_at(1)?;
         if let Some(shape) = reader.uses.producer(asked)
             && self.plain(shape, "Shape").is_some()
@@ -63,7 +64,7 @@ impl Matcher<'_> {
         Some(())
     }
 
-    /// A node of ONNX's own that is this operator and may join others.
+    /// An unmatched node of this ONNX operator.
     fn plain(&self, index: usize, operator: &str) -> Option<&NodeProto> {
         self.free(index).filter(|node| node.is(operator))
     }

@@ -1,5 +1,5 @@
-//! Products of two values: which matrices meet. As of numpy: a vector is a row on the left and a column on the right, and stacks of
-//! matrices are spread over each other.
+//! Batched matrix products of two values, with numpy's rules. A vector is a row on the left and a
+//! column on the right, and batch axes broadcast.
 
 use super::network::Stacks;
 use super::reader::Reason;
@@ -36,7 +36,7 @@ pub(super) fn stacks(left: &[usize], right: &[usize], output: &[usize]) -> Resul
     })
 }
 
-/// The sizes that two lists of sizes have when they are spread over each other.
+/// Broadcasts two lists of sizes.
 fn spread(one: &[usize], other: &[usize]) -> Option<Vec<usize>> {
     let rank = one.len().max(other.len());
     let size = |axis: usize| match (along(one, rank, axis), along(other, rank, axis)) {
@@ -46,18 +46,18 @@ fn spread(one: &[usize], other: &[usize]) -> Option<Vec<usize>> {
     (0..rank).map(size).collect()
 }
 
-/// The size along an axis of so many, with sizes of 1 before the others.
+/// Size along an axis after sizes of 1 are prepended up to `rank`.
 fn along(sizes: &[usize], rank: usize, axis: usize) -> usize {
     let own = (axis + sizes.len()).checked_sub(rank);
     own.map_or(1, |own| sizes[own])
 }
 
-/// Which matrix of a stack of these sizes the matrix at a place of the spread stack is.
+/// Index into a factor's batch for an index into the broadcast batch.
 fn place(at: usize, stack: &[usize], sizes: &[usize]) -> usize {
     let (mut rest, mut step, mut place) = (at, 1, 0);
     for (axis, &size) in stack.iter().enumerate().rev() {
         let own = along(sizes, stack.len(), axis);
-        // An axis of one matrix is stood on by all.
+        // An axis of size 1 broadcasts.
         place += rest % size % own * step;
         rest /= size;
         step *= own;

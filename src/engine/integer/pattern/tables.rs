@@ -1,4 +1,4 @@
-//! Tables of tables: what is a function of one integer, step after step, is one table.
+//! Table merging: a composition of functions of one integer becomes one table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use octet_kernels::int8::WideTable;
 use super::super::quantization::{Quantization, Wide};
 use super::network::{Operand, Operation, Step};
 
-/// A function of one integer, of eight bits or sixteen: what it makes of each that there is.
+/// A function of one integer, with its value for every integer of the operand.
 #[derive(Clone)]
 struct Function {
     of: Operand,
     answers: Answers,
 }
 
-/// The integers that come out, or the reals of 16 bits.
+/// Values of a function: bytes, or reals of a 16-bit quantization.
 #[derive(Clone)]
 pub(super) enum Answers {
     Bytes(Vec<u8>),
@@ -23,7 +23,7 @@ pub(super) enum Answers {
 }
 
 impl Answers {
-    /// The integers of reals, between bounds.
+    /// Quantizes reals to bytes between two bounds.
     pub(super) fn bytes(
         reals: impl Iterator<Item = f32>,
         to: Quantization,
@@ -33,17 +33,17 @@ impl Answers {
         Answers::Bytes(reals.map(integer).collect())
     }
 
-    /// The reals of 16 bits nearest to reals.
+    /// Rounds reals to a 16-bit quantization.
     pub(super) fn reals(reals: impl Iterator<Item = f32>, to: Wide) -> Answers {
         Answers::Reals(reals.map(|real| to.grid.value(real)).collect())
     }
 }
 
-/// The functions that steps before are, by what they make.
+/// The functions that earlier steps compute, by output name.
 type Known = HashMap<String, Arc<Function>>;
 
-/// Arithmetic of a value and tables of itself is a table of it: x · sigmoid(x), whatever is quantized in
-/// between.
+/// Merges arithmetic of a value with tables of the same value, such as x · sigmoid(x), even with
+/// quantization in between.
 pub(super) fn merge(steps: &mut [Step]) {
     let mut known = Known::new();
     for step in steps {
@@ -82,7 +82,7 @@ pub(super) fn merge(steps: &mut [Step]) {
     }
 }
 
-/// The step that a function is; nothing where it has not an answer for each integer.
+/// The operation for a function; `None` if the table has another size than its operand needs.
 pub(super) fn operation(of: &Operand, answers: &Answers) -> Option<Operation> {
     Some(match (of, answers) {
         (Operand::Wide(_, wide), Answers::Bytes(bytes)) => {
@@ -100,7 +100,7 @@ fn looked_up<T: Copy>(table: &[T], before: &[u8]) -> Vec<T> {
     before.iter().map(|&at| table[usize::from(at)]).collect()
 }
 
-/// The value that a value of bytes is a function of, itself where it is none, and that function.
+/// Expresses a byte value as a function of another value, or as the identity.
 fn of_bytes(operand: &Operand, known: &Known) -> Option<(Operand, Vec<u8>)> {
     operand.quantization()?;
     match known.get(operand.value()?).map(Arc::as_ref) {
@@ -113,7 +113,7 @@ fn of_bytes(operand: &Operand, known: &Known) -> Option<(Operand, Vec<u8>)> {
     }
 }
 
-/// The same of a value of 16 bits that a table is looked up by.
+/// Composes a table of a 16-bit value with the function that computes this value.
 fn of_reals<T: Copy>(
     operand: &Operand,
     table: &WideTable<T>,
@@ -132,7 +132,7 @@ fn of_reals<T: Copy>(
     }
 }
 
-/// One side of an arithmetic: a number, or the reals that a function of one integer has for each.
+/// One side of an arithmetic: a number, or a function's real for each integer of its operand.
 enum Side {
     Number(f32),
     Of(Operand, Vec<f32>),
@@ -170,10 +170,10 @@ fn side(operand: &Operand, known: &Known) -> Option<Side> {
     })
 }
 
-/// The one value that both sides are functions of, and the reals they have for each of its integers. A side may be
-/// one constant number.
+/// The common operand of both sides, and their reals for each of its integers. One side may be a
+/// scalar constant.
 fn both(left: &Operand, right: &Operand, known: &Known) -> Option<(Operand, Vec<(f32, f32)>)> {
-    // 16 bits that no table made are computed with in less time than looked up.
+    // Without an earlier table, arithmetic on 16 bits is faster than a lookup.
     let wide = |operand: &Operand| matches!(operand, Operand::Wide(..));
     let made = |operand: &Operand| operand.value().is_some_and(|name| known.contains_key(name));
     if [left, right].into_iter().any(wide) && ![left, right].into_iter().any(made) {
@@ -197,7 +197,7 @@ fn both(left: &Operand, right: &Operand, known: &Known) -> Option<(Operand, Vec<
     }
 }
 
-/// What a step makes of its reals.
+/// Converts reals to the output type of a step.
 fn ended(step: &Step, reals: impl Iterator<Item = f32>) -> Option<Answers> {
     match step.wide {
         Some(wide) => Some(Answers::reals(reals, wide)),

@@ -8,10 +8,10 @@ use super::{room, windows};
 use crate::onnx::schema::NodeProto;
 use octet_kernels::int8::Window;
 
-/// An operation and what it reads.
+/// An operation and its inputs, or the reason for the fallback.
 pub(super) type Found = Result<(Operation, Vec<Operand>), Reason>;
 
-/// Conv and ConvTranspose on images of one or two dimensions.
+/// Conv and ConvTranspose of images with one or two spatial axes.
 pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     let transposed = node.is("ConvTranspose");
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
@@ -20,7 +20,7 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     let mut weights = reader.weights(real, usize::from(transposed))?;
     let (window, channels) = window(node, reader, &weights.shape, groups)?;
     if transposed && groups > 1 {
-        // A group's channels are one axis of the weights, which all groups have in common.
+        // The weights' output axis covers one group; its parameters are repeated for every group.
         weights.zero_points = weights.zero_points.repeat(groups);
         if weights.scales.len() > 1 {
             weights.scales = weights.scales.repeat(groups);
@@ -40,7 +40,7 @@ pub(super) fn convolution(node: &NodeProto, reader: &Reader) -> Found {
     Ok((operation, vec![operand]))
 }
 
-/// In how many groups a convolution has its channels.
+/// Number of groups of a convolution.
 pub(super) fn groups(node: &NodeProto) -> Result<usize, Reason> {
     usize::try_from(node.int("group").unwrap_or(1))
         .ok()
@@ -48,7 +48,7 @@ pub(super) fn groups(node: &NodeProto) -> Result<usize, Reason> {
         .ok_or_else(|| "its number of groups is no positive number".into())
 }
 
-/// The window of a convolution with weights of this shape, and how many channels come out.
+/// Window and number of output channels of a convolution.
 pub(super) fn window(
     node: &NodeProto,
     reader: &Reader,
@@ -84,7 +84,7 @@ pub(super) fn window(
     Ok((window, channels))
 }
 
-/// Gemm: with a constant matrix, or of two values.
+/// Gemm with a constant matrix, or of two values.
 pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
     let [turned, columns_first] = ["transA", "transB"].map(|key| node.int(key).unwrap_or(0) != 0);
     let (input, real) = (slot(node, 0)?, slot(node, 1)?);
@@ -135,7 +135,7 @@ pub(super) fn gemm(node: &NodeProto, reader: &Reader) -> Found {
     Ok((operation, vec![operand]))
 }
 
-/// MatMul: with a constant matrix, or of two values.
+/// MatMul with a constant matrix, or of two values.
 pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
     let (left, right) = (slot(node, 0)?, slot(node, 1)?);
     let first = reader.operand_or_wide(left)?;
@@ -166,7 +166,7 @@ pub(super) fn product(node: &NodeProto, reader: &Reader) -> Found {
     Ok((operation, vec![first, second]))
 }
 
-/// Sizes without the ones before them, which change nothing.
+/// Sizes without leading ones.
 pub(super) fn many_of(sizes: &[usize]) -> &[usize] {
     let first = sizes.iter().position(|&size| size != 1);
     &sizes[first.unwrap_or(sizes.len())..]
@@ -210,7 +210,7 @@ pub(super) fn normalization(
     Ok((Operation::ChannelTables(tables), vec![operand]))
 }
 
-/// A bias in steps of the operand's scale times the other factor's.
+/// A bias in units of the operand's scale times the weight scale.
 pub(super) fn bias(
     real: &str,
     reader: &Reader,
@@ -223,13 +223,13 @@ pub(super) fn bias(
     reader.bias(real, &scales, channels, factor)
 }
 
-/// The name in an input slot.
+/// Name of an input, or a reason if absent.
 pub(super) fn slot(node: &NodeProto, slot: usize) -> Result<&str, Reason> {
     node.input_at(slot)
         .ok_or_else(|| format!("it has no input {}", slot + 1))
 }
 
-/// The name of the first output.
+/// Name of the first output.
 pub(super) fn slot_out(node: &NodeProto) -> Result<&str, Reason> {
     node.output
         .first()

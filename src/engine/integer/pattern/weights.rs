@@ -1,11 +1,11 @@
-//! Reading weights: constants of integers, with one scale or one for each output channel.
+//! Reads weights: integer constants with per-tensor or per-channel scales.
 
 use super::network::Weights;
 use super::reader::{Reader, Reason};
 use crate::onnx::schema::{DataType, TensorProto};
 
 impl Reader<'_> {
-    /// The constant weights behind a real value, with one scale or one for each index of `axis`.
+    /// Constant weights behind a real value, with one scale or one per index of `axis`.
     pub(super) fn weights(&self, real: &str, axis: usize) -> Result<Weights, Reason> {
         let node = self
             .dequantizer(real)
@@ -71,7 +71,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The weights of an operator on integers, a constant of bytes, with one zero point or one for each index of `axis`.
+    /// Weights of an integer operator: a byte constant with one zero point, or one per index of
+    /// `axis`.
     pub(super) fn plain_weights(
         &self,
         name: &str,
@@ -108,7 +109,7 @@ impl Reader<'_> {
     }
 }
 
-/// A vector that is multiplied by rows is a column, as for numpy.
+/// A vector as right factor is a column, as in numpy.
 fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     if shape.len() == 1 && axis == 1 {
         shape.push(1);
@@ -116,7 +117,7 @@ fn as_matrix(mut shape: Vec<usize>, axis: usize) -> Vec<usize> {
     shape
 }
 
-/// Weights as signed bytes: their shape, the bytes, and what was taken off.
+/// Converts weights to signed bytes: shape, bytes, and the offset that was subtracted.
 fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64), Reason> {
     let text = |error: crate::onnx::tensor::TensorError| error.to_string();
     let flip = match tensor.element().map_err(text)? {
@@ -129,7 +130,7 @@ fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64)
     Ok((tensor.shape().map_err(text)?, signed, flip))
 }
 
-/// Their zero points: none where all are 0, else one a channel.
+/// Signed zero points: empty if all are 0, else one per channel.
 fn signed_zeros(zero_points: Vec<i64>, flip: i64, channels: usize) -> Vec<i8> {
     let shifted: Vec<i8> = zero_points.iter().map(|z| (z - flip) as i8).collect();
     match shifted[..] {

@@ -1,5 +1,8 @@
-//! Tensors of 16 bits. Where a QuantizeLinear makes them and only DequantizeLinear with the same numbers read them, a
-//! region keeps the reals that the integers stand for under the integers' name: no one else sees them.
+//! 16-bit tensors inside a region.
+//!
+//! If one QuantizeLinear writes such a tensor and only DequantizeLinear nodes with the same
+//! parameters read it, the region stores its reals under the integers' name. No other node can
+//! observe the difference.
 
 use super::super::quantization::Wide;
 use super::end::End;
@@ -9,7 +12,8 @@ use super::{Matcher, weighted};
 use crate::onnx::schema::{DataType, NodeProto};
 
 impl Reader<'_> {
-    /// The 16-bit integers that stand between one QuantizeLinear and DequantizeLinear with the same numbers.
+    /// Quantization of a 16-bit tensor whose only accesses are a QuantizeLinear and
+    /// DequantizeLinear nodes with equal parameters.
     fn closed(&self, integers: &str) -> Result<Wide, Reason> {
         let open = |why: &str| Err(format!("its 16-bit integers {integers} {why}"));
         let Some(maker) = self.uses.producer(integers) else {
@@ -44,7 +48,7 @@ impl Reader<'_> {
         Ok(wide)
     }
 
-    /// The reals of 16 bits behind a real value.
+    /// The 16-bit operand behind a real value.
     pub(super) fn wide(&self, real: &str) -> Result<Operand, Reason> {
         let node = self
             .dequantizer(real)
@@ -53,13 +57,14 @@ impl Reader<'_> {
         Ok(Operand::Wide(integers.to_owned(), self.closed(integers)?))
     }
 
-    /// Bytes or reals of 16 bits behind a real value. Where there are neither, the reason is why there are no bytes.
+    /// The eight-bit or 16-bit operand behind a real value. On failure, the reason refers to eight
+    /// bits.
     pub(super) fn operand_or_wide(&self, real: &str) -> Result<Operand, Reason> {
         self.operand(real)
             .or_else(|reason| self.wide(real).map_err(|_| reason))
     }
 
-    /// The same, or a constant's reals.
+    /// The quantized operand behind a real value, or the reals of a constant.
     pub(super) fn operand_or_reals(&self, real: &str) -> Result<Operand, Reason> {
         self.operand_or_wide(real).or_else(|reason| {
             let (shape, values) = self.reals(real).ok_or(reason)?;
@@ -69,7 +74,7 @@ impl Reader<'_> {
 }
 
 impl Matcher<'_> {
-    /// Where a real value goes if that is 16 bits, past a Relu or Clip.
+    /// A 16-bit destination of a real value, past a Relu or Clip.
     pub(super) fn wide_end(&self, real: &str) -> Option<End> {
         if let Some(end) = self.wide_quantizer(real) {
             return Some(end);
@@ -105,7 +110,7 @@ impl Matcher<'_> {
         })
     }
 
-    /// A QuantizeLinear or DequantizeLinear of 16 bits that remains between floats and a region, or between floats.
+    /// Matches a remaining 16-bit QuantizeLinear or DequantizeLinear with floats on its other side.
     pub(super) fn wide_conversion(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! Windows of convolutions and poolings, with all padding as numbers.
+//! Windows of convolutions and poolings, with explicit padding.
 
 use octet_kernels::int8::Window;
 
@@ -6,7 +6,7 @@ use super::reader::Reason;
 use crate::graph::{Around, Slide};
 use crate::onnx::schema::NodeProto;
 
-/// The window of a Conv or ConvTranspose on an image of one or two dimensions.
+/// The window of a Conv or ConvTranspose with one or two spatial axes.
 pub(super) fn of_convolution(
     node: &NodeProto,
     kernel: &[usize],
@@ -83,8 +83,8 @@ fn of(
     })
 }
 
-/// What a transposed convolution of `from` values cuts off before and behind those it makes, so that `to` remain. Its window moves
-/// over what it makes.
+/// Elements cropped from both ends of a transposed convolution's output, so that `to` remain of
+/// those computed from `from` inputs. Its window slides over the output.
 fn cut_off(
     node: &NodeProto,
     slide: &Slide,
@@ -112,7 +112,7 @@ fn cut_off(
     }
 }
 
-/// Whether all of it is small enough to be computed with, and no padding takes anything away.
+/// True if all sizes are small enough for arithmetic without overflow and no padding is negative.
 fn is_sound(slide: &Slide) -> bool {
     const LARGEST: i64 = 1 << 20;
     let zeros = match slide.around {
@@ -124,7 +124,7 @@ fn is_sound(slide: &Slide) -> bool {
         && zeros.iter().all(|zeros| (0..=LARGEST).contains(zeros))
 }
 
-/// Height and width of an image of one or two dimensions.
+/// Height and width of an image with one or two spatial axes.
 pub(in super::super) fn plane(shape: &[usize]) -> [usize; 2] {
     match *shape {
         [_, _, length] => [1, length],
@@ -133,7 +133,7 @@ pub(in super::super) fn plane(shape: &[usize]) -> [usize; 2] {
     }
 }
 
-/// Whether a window over an image makes results of this shape, `up` where a pooling may round up.
+/// Checks a window's output shape; `up` permits a pooling to round up.
 pub(super) fn makes(
     window: &Window,
     image: &[usize],
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::onnx::schema::AttributeProto;
 
-    /// As ONNX Runtime 1.31 does it, of seven thousand windows in all modes.
+    /// Values of ONNX Runtime 1.31; seven thousand windows in all modes were compared.
     #[test]
     fn a_transposed_convolution_cuts_off_what_is_more_than_its_size() {
         let sized = Some(16);
@@ -179,10 +179,10 @@ mod tests {
             ("SAME_UPPER", None, 1, 3, 16, Some([1, 1])),
             ("SAME_LOWER", None, 1, 4, 16, Some([2, 1])),
             ("SAME_LOWER", None, 0, 2, 16, Some([0, 0])),
-            // Of less than the stride nothing is filled up.
+            // A kernel smaller than the stride is not padded.
             ("SAME_UPPER", None, 0, 1, 15, Some([0, 0])),
             ("SAME_UPPER", None, 0, 1, 16, None),
-            // The shape that goes without the values behind.
+            // The output shape without the additional elements.
             ("SAME_UPPER", None, 1, 3, 15, None),
             ("NOTSET", None, 2, 3, 19, None),
         ] {

@@ -1,4 +1,4 @@
-//! Compiling arithmetic of two values, choices, and joins of several.
+//! Lowers arithmetic of two values, Where, and Concat.
 
 use octet_kernels::int8::{Error, Table};
 
@@ -9,7 +9,7 @@ use super::wide::turned;
 use crate::engine::integer::pattern::{Binary, Constant, Operand, Step};
 
 impl<'a> Compiler<'a> {
-    /// The layout in which arithmetic of two values is done.
+    /// Chooses the layout of arithmetic of two values.
     pub(super) fn layout_of_two(
         &self,
         step: &'a Step,
@@ -17,7 +17,7 @@ impl<'a> Compiler<'a> {
         wish: Layout,
     ) -> Result<Layout, Error> {
         let rank = output.len();
-        // The layout of the side that isn't spread; the other follows, and so does a condition.
+        // A side that is not broadcast decides the layout. The other side and a condition follow.
         let mut values = step
             .inputs
             .iter()
@@ -27,7 +27,8 @@ impl<'a> Compiler<'a> {
         for operand in &step.inputs {
             let shape = self.shape_of(operand)?;
             let ends = shape.iter().filter(|&&size| size != 1).count() <= 1;
-            // A value of fewer axes lies in another order, unless it is one row of numbers.
+            // A value of lower rank has another axis order in channels-last layout, unless it is a
+            // single row.
             if operand.value().is_some() && shape.len() != rank && !ends {
                 layout = Layout::Plain;
             }
@@ -35,8 +36,8 @@ impl<'a> Compiler<'a> {
         Ok(layout)
     }
 
-    /// A side of something that looks at one element of each at a time: where it lies in that layout, through something first if so
-    /// said, and how often each of its values counts.
+    /// A side of an elementwise operation in the given layout, with the number of repetitions of
+    /// each value. An optional instruction processes it first.
     pub(super) fn side(
         &mut self,
         operand: &'a Operand,
@@ -110,7 +111,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A side as bytes of the output's scale.
+    /// A side as bytes, requantized to the output's scale.
     fn brought(
         &mut self,
         step: &'a Step,
@@ -138,8 +139,10 @@ impl<'a> Compiler<'a> {
         self.bytes(Work::Extreme { sides, least }, vec![one.0, other.0], output)
     }
 
-    /// Where the condition isn't zero the second value, elsewhere the third. No byte is less than 0 or more than 255: the least of a
-    /// value and 255 is the value, the greatest of it and 0, too.
+    /// Selects the second value if the condition is not zero, else the third.
+    ///
+    /// A condition becomes a mask byte of 0 or 255. The minimum of a value and 255 is the value,
+    /// and so is the maximum of the value and 0.
     pub(super) fn choice(
         &mut self,
         step: &'a Step,
@@ -167,7 +170,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What is chosen among, each with its mask: the condition through the table that `mask` makes for its place.
+    /// Values and masks of a Where. The condition becomes a mask by the table that `mask` returns
+    /// for each value's index.
     pub(super) fn masked(
         &mut self,
         step: &'a Step,
@@ -241,7 +245,7 @@ impl<'a> Compiler<'a> {
         output: &'a [usize],
         wish: Layout,
     ) -> Result<(), Error> {
-        // As most of it lies.
+        // The majority of the inputs decides the layout.
         let lying = step.inputs.iter().filter(|o| o.value().is_some());
         let last = lying
             .filter(|o| self.lies(o, wish) == Layout::ChannelsLast)
@@ -281,8 +285,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// How often each value of a side is repeated in a row, where the side as a whole repeats over the output;
-/// `None` where it does so in parts only. Axes of size 1 in the output count for nothing.
+/// Number of consecutive repetitions of each value of a side, if the whole side repeats over the
+/// output. `None` if only parts repeat. Output axes of size 1 are ignored.
 pub(super) fn spread(sizes: &[usize], output: &[usize]) -> Option<usize> {
     let axes: Vec<(bool, usize)> = sizes
         .iter()

@@ -1,8 +1,8 @@
-//! From the steps of a region to instructions: layouts chosen, weights packed.
+//! State of the lowering of a region from steps to instructions.
 //!
-//! Images lie with their channels last where a step that looks at pixels wants them, everything else as ONNX
-//! has it. What works in any order of the axes takes its input as it lies, so that a transpose is written only
-//! between two steps that want different things.
+//! Images are channels-last where a spatial step prefers it; other values have ONNX's layout. Steps
+//! that work in any layout keep that of their input. A transpose is therefore written only between
+//! steps of different preferences.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::engine::integer::pattern::{Constant, Kind, Network, Operand, Value};
 use crate::engine::integer::quantization::Quantization;
 use crate::engine::integer::region::Region;
 
-/// Where the values of a region are while it is compiled.
+/// Locations of a region's values during its compilation.
 pub(super) struct Compiler<'a> {
     network: &'a Network,
     pub(super) instructions: Vec<Instruction>,
     pub(super) buffers: Vec<(Element, usize)>,
     pub(super) places: HashMap<(&'a str, Layout), Source>,
-    /// Both bytes of the 16-bit values that products read.
+    /// High and low bytes of the 16-bit values that products read.
     pub(super) planes: HashMap<(&'a str, Layout), [Source; 2]>,
     pub(super) wishes: HashMap<&'a str, Layout>,
     step: usize,
@@ -46,7 +46,7 @@ pub(super) fn target(of: Quantization, [low, high]: [u8; 2]) -> Target {
     }
 }
 
-/// One scale over others, rounded once.
+/// Product of scales over another scale, rounded once.
 pub(super) fn ratio(above: &[f32], below: f32) -> f32 {
     (above.iter().map(|&s| f64::from(s)).product::<f64>() / f64::from(below)) as f32
 }
@@ -71,7 +71,7 @@ impl<'a> Compiler<'a> {
         for (at, name) in region.inputs.iter().enumerate() {
             let source = Source::Input(at);
             let source = match network.values.get(name) {
-                // Signed bytes are brought to the unsigned form once.
+                // Signed bytes are converted to the unsigned representation once.
                 Some(Value {
                     shape,
                     kind: Kind::Byte { signed: true },
@@ -83,7 +83,7 @@ impl<'a> Compiler<'a> {
         compiler
     }
 
-    /// Compiles all steps.
+    /// Lowers all steps.
     pub(super) fn steps(&mut self, region: &'a Region) -> Result<(), (usize, Error)> {
         for (at, &index) in region.steps.iter().enumerate() {
             self.step = at;
@@ -93,7 +93,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A value as the outside sees it, in a buffer.
+    /// An output of the region in ONNX's layout, in a buffer.
     pub(super) fn output(&mut self, name: &'a str) -> Result<usize, Error> {
         let source = self.fetch(name, Layout::Plain)?;
         match source {
@@ -135,7 +135,7 @@ impl<'a> Compiler<'a> {
         self.add(work, inputs, Element::Byte, shape)
     }
 
-    /// A value in a layout, turned if it lies in the other.
+    /// A value in a layout, transposed if only the other layout exists.
     pub(super) fn fetch(&mut self, name: &'a str, layout: Layout) -> Result<Source, Error> {
         if let Some(source) = self.places.get(&(name, layout)) {
             return Ok(source.clone());
@@ -169,7 +169,7 @@ impl<'a> Compiler<'a> {
         Ok(turned)
     }
 
-    /// The layout a value lies in already: the one that is wished where there are both.
+    /// The existing layout of a value; the preferred one if both exist.
     pub(super) fn lies(&self, operand: &'a Operand, wish: Layout) -> Layout {
         let Some(name) = operand.value() else {
             return wish;
@@ -210,7 +210,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// A constant's bytes in a layout.
+/// Bytes of a constant in a layout.
 pub(super) fn laid(constant: &Constant, layout: Layout) -> Result<Source, Error> {
     let order = layout.order(constant.shape.len());
     let mut bytes = vec![0; constant.integers.len()];

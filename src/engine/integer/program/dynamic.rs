@@ -1,4 +1,5 @@
-//! Compiling what is measured as the model runs: ranges, and products by them.
+//! Lowers dynamic quantization: DynamicQuantizeLinear and products with scales known only during
+//! the run.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::layout::Layout;
 use crate::engine::integer::pattern::{Multiplier, Step, Sums};
 
 impl<'a> Compiler<'a> {
-    /// Floats to integers over their own range, with scale and zero point beside them.
+    /// Lowers a DynamicQuantizeLinear, with scale and zero point as further outputs.
     pub(super) fn measure(&mut self, step: &'a Step, wish: Layout) -> Result<(), Error> {
         let [first] = &step.inputs[..] else {
             return Err(MISSING);
@@ -34,7 +35,7 @@ impl<'a> Compiler<'a> {
         self.quantize(step, None, (lies, vec![floats, of_scale, of_zero]), wish)
     }
 
-    /// A product of bytes of which only a run tells what they mean.
+    /// Lowers an integer product with scales or zero points known only during the run.
     pub(super) fn sums(
         &mut self,
         step: &'a Step,
@@ -75,7 +76,8 @@ impl<'a> Compiler<'a> {
         if let Some(bounds) = reals.and_then(|reals| reals.bounds) {
             made = self.add(Work::Clamp(bounds), vec![made], element, output);
         }
-        // Sums leave, and that as ONNX has them; floats may be quantized again as they lie.
+        // Accumulators leave the region in ONNX's layout. Floats keep theirs, because they may be
+        // quantized again.
         let layout = match element {
             Element::Sum if layout == Layout::ChannelsLast => {
                 made = self.to_first(made, element, output)?;

@@ -1,4 +1,4 @@
-//! How a step ends: where its result lies, and what brings it to the output's scale and bounds.
+//! Final instructions of a step: requantization and clamping of its result.
 
 use octet_kernels::int8::{Error, Table};
 
@@ -12,7 +12,7 @@ impl<'a> Compiler<'a> {
         self.places.insert((&step.output, layout), source);
     }
 
-    /// What moved integers without changing them: to the output's scale and bounds, if these are others.
+    /// Finishes data movement: requantizes and clamps if the output's parameters differ.
     pub(super) fn kept(
         &mut self,
         step: &'a Step,
@@ -37,7 +37,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// What has the output's scale already: to its bounds.
+    /// Finishes a step whose result has the output's scale: clamps it.
     pub(super) fn bounded(
         &mut self,
         step: &'a Step,
@@ -71,7 +71,7 @@ impl<'a> Compiler<'a> {
         };
         let sizes = layout.sizes(shape);
         let places: Vec<usize> = axes.clone().map(|axis| layout.place(axis, rank)).collect();
-        // The axes go behind the others and back.
+        // The Softmax axes move to the end, and back afterwards.
         let mut order: Vec<usize> = (0..rank).filter(|a| !places.contains(a)).collect();
         order.extend(places);
         let moves = !is_still(&sizes, &order);
@@ -107,7 +107,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// A table that keeps integers between two bounds; none where they always are.
+/// A clamp as a table; `None` if the bounds are the full range.
 fn clamp([low, high]: [u8; 2]) -> Option<Table> {
     if (low, high) == (0, 255) {
         return None;

@@ -1,7 +1,7 @@
-//! Running one instruction: kernels on slices, rows or pieces shared out among the threads.
+//! Execution of one instruction: kernels on slices, with rows or pieces split between threads.
 //!
-//! Each thread computes whole elements of the output from inputs that nobody writes, so the result is the same
-//! for any number of threads.
+//! Each thread computes whole elements of the output and no input changes meanwhile. The result is
+//! therefore the same for any number of threads.
 
 use octet_kernels::Ends;
 use octet_kernels::int8::{self as kernels, Error, Image, Scale};
@@ -15,7 +15,7 @@ use super::slices::{
 use super::threads::share;
 use super::{stripes, wide};
 
-/// Channels whose means one thread takes at least.
+/// Minimum number of channels per thread in a Mean.
 const TOGETHER: usize = 16;
 
 /// Runs one instruction.
@@ -27,7 +27,7 @@ pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(),
     }
 }
 
-/// The scale of a quantization, and its zero point: known, or what comes beside the floats.
+/// Parameters of a quantization: constant, or from the inputs after the floats.
 fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
     Ok(match *scale {
         Some(scale) => scale,
@@ -38,7 +38,7 @@ fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
     })
 }
 
-/// What the ends of all parts make together.
+/// Combines the ranges of all parts to a scale.
 fn scale_of_ends(ends: &[f32]) -> Scale {
     let parts = ends.chunks_exact(2);
     let (least, greatest) = parts.fold((0.0f32, 0.0f32), |(least, greatest), part| {
@@ -116,7 +116,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             let floats = floats_of(inputs, 0)?;
             share(output, 1, floats.len(), |part, output| {
                 for (to, &value) in output.iter_mut().zip(&floats[part]) {
-                    // What is no number stays none.
+                    // NaN stays NaN.
                     let raised = if value < *low { *low } else { value };
                     *to = if raised > *high { *high } else { raised };
                 }
@@ -339,7 +339,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         } => {
             let given = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * from.count());
-            // Rows of the input that make rows of the output by themselves.
+            // Number of input rows that form whole rows of the output.
             let at_once = if to_space.is_some() { 1 } else { *block };
             let row = at_once * from.width * from.channels;
             for (given, output) in images(given, output, from.count(), from.count()) {

@@ -1,4 +1,4 @@
-//! What a program's instructions are: each reads some buffers and writes one.
+//! Instructions of a program: each reads some buffers and writes one.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use octet_kernels::int8::{
 
 use crate::engine::integer::pattern::{Norm, Stacks};
 
-/// Where an instruction reads from.
+/// Location of an instruction's input.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     Buffer(usize),
-    /// What the region is given, in ONNX's layout.
+    /// An input of the region, in ONNX's layout.
     Input(usize),
     Constant(Arc<[u8]>),
     Reals(Arc<[f32]>),
 }
 
-/// What a buffer holds.
+/// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Byte,
@@ -36,30 +36,31 @@ pub(super) struct Instruction {
     pub(super) work: Work,
     pub(super) inputs: Vec<Source>,
     pub(super) output: usize,
-    /// The place in the program's steps of what it belongs to.
+    /// Index of its step in the program.
     pub(super) step: usize,
 }
 
-/// The weights of a convolution, by its kind.
+/// Packed weights of a convolution, by algorithm.
 pub(super) enum Kernel {
     Dense(ConvWeights),
     Depthwise(DepthwiseWeights),
     Transposed(TransposedWeights),
 }
 
-/// What becomes of sums: integers by a multiplier for each column, or floats by a scale for each.
+/// Conversion of accumulators: requantization by a multiplier per column, or dequantization by a
+/// scale per column.
 #[derive(Default)]
 pub(super) struct Epilogue {
     pub(super) factors: Vec<f32>,
-    /// What is added to floats.
+    /// Bias of float outputs.
     pub(super) bias: Option<Arc<[f32]>>,
-    /// `None` where floats come out.
+    /// `None` for float outputs.
     pub(super) to: Option<Target>,
-    /// The reals of 16 bits that these floats are brought to.
+    /// Rounds float outputs to this 16-bit grid.
     pub(super) snap: Option<Grid>,
 }
 
-/// A convolution of several images of one size.
+/// A convolution of a batch of images.
 pub(super) struct Convolution {
     pub(super) kernel: Kernel,
     pub(super) window: Window,
@@ -68,49 +69,49 @@ pub(super) struct Convolution {
     pub(super) to: Plane,
 }
 
-/// A product with weights, but for what becomes of its sums.
+/// A product with weights, without its epilogue.
 pub(super) enum Weighted {
-    /// So many rows times a matrix.
+    /// A number of rows times a matrix.
     Rows(usize, Weights),
     Convolution(Box<Convolution>),
 }
 
-/// What bytes are multiplied by.
+/// Right factor of an integer product.
 pub(super) enum By {
     Weights(Weighted),
-    /// Other bytes, with their zero point where that is known.
+    /// Another value of bytes, with its zero point if constant.
     Bytes(Stacks, Option<u8>),
 }
 
-/// A product of bytes of which only a run tells what they mean. It reads the bytes of one factor or of both, the zero points that
-/// are not known, and so many scales.
+/// An integer product with scales or zero points known only during the run. It reads the bytes of
+/// one or both factors, the zero points that are not constant, and the scales.
 pub(super) struct Measured {
     pub(super) by: By,
     pub(super) zero_point: Option<u8>,
     pub(super) scales: usize,
-    /// Of each column, without these scales.
+    /// Per column, without these scales.
     pub(super) factors: Vec<f32>,
     pub(super) bias: Option<Arc<[f32]>>,
 }
 
-/// A product of integers of 16 bits, whose two bytes it reads: two products, brought together.
+/// A product of 16-bit integers as two products of their bytes, which are then combined.
 pub(super) struct WideProduct {
     pub(super) weighted: Weighted,
     pub(super) bias: Option<Vec<i32>>,
-    /// Zero points and factors of both bytes, the high one first.
+    /// Zero points and factors for the high and the low bytes, in this order.
     pub(super) zero_points: [u8; 2],
     pub(super) epilogues: [Epilogue; 2],
     pub(super) to: Joined,
 }
 
-/// What becomes of the two products' sum.
+/// Output of the combined products.
 pub(super) enum Joined {
     Bytes(Target),
-    /// Brought to a grid if there is one.
+    /// Reals, rounded to a grid if there is one.
     Reals(Option<Grid>),
 }
 
-/// An image's sizes.
+/// Size of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plane {
     pub(super) height: usize,
@@ -125,7 +126,7 @@ impl Plane {
 }
 
 impl Weighted {
-    /// The form that runs, and the way where it isn't the usual one.
+    /// ISA of the kernel, and the algorithm if it is not the usual one.
     fn form(&self) -> String {
         let form = match self {
             Weighted::Rows(_, weights) => weights.form(),
@@ -142,39 +143,40 @@ impl Weighted {
     }
 }
 
-/// In so many parts the ends of floats are looked for.
+/// Number of parts in the search for minimum and maximum.
 pub(super) const PARTS: usize = 16;
 
-/// One side of an arithmetic: how it is repeated over the output, and what its integers mean.
+/// Broadcast and zero point of one side of an arithmetic.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
     pub(super) each: usize,
     pub(super) zero_point: u8,
 }
 
-/// What an instruction does.
+/// Operation of an instruction.
 pub(super) enum Work {
-    /// `None` where scale and zero point are what comes beside the floats.
+    /// `None` if scale and zero point are inputs after the floats.
     Quantize(Option<Scale>),
     Dequantize(Scale),
-    /// The same from floats with channels first, image by image: [channels, pixels].
+    /// Conversion with a transposition, image by image: [channels, pixels].
     QuantizeToLast(Option<Scale>, [usize; 2]),
     DequantizeToFirst(Scale, [usize; 2]),
-    /// The least and the greatest of each of [`PARTS`] parts of floats; then what scale and zero point these ends make.
+    /// Minimum and maximum of each of [`PARTS`] parts of floats, and the scale and zero point that
+    /// follow.
     Ends,
     ScaleOfEnds,
     ZeroOfEnds,
-    /// [channels, pixels] of each image.
+    /// Transpositions with [channels, pixels] of each image.
     ToLast([usize; 2]),
     ToFirst([usize; 2]),
     FloatsToFirst([usize; 2]),
     FloatsToLast([usize; 2]),
     SumsToFirst([usize; 2]),
-    /// Reals to the nearest of 16-bit integers.
+    /// Rounds reals to a 16-bit grid.
     Snap(Grid),
-    /// One byte of the 16-bit integers of reals.
+    /// High or low bytes of the 16-bit integers of reals.
     Plane(Grid, octet_kernels::int8::Plane),
-    /// Arithmetic of reals, each side repeated so often.
+    /// Arithmetic of reals, with the number of repetitions of each side's values.
     Arithmetic {
         how: Arithmetic,
         each: [usize; 2],
@@ -184,20 +186,20 @@ pub(super) enum Work {
     WideTable(Arc<WideTable<f32>>),
     WideToBytes(Arc<WideTable<u8>>),
     MaxPoolOfReals(Window, [Plane; 2]),
-    /// The mean over the middle of [middle, inner], or the sum.
+    /// Mean or sum over the middle axis of [.., middle, inner].
     MeanOfReals([usize; 2], bool),
-    /// The greatest over the middle of [middle, inner], or the least.
+    /// Maximum or minimum over the middle axis of [.., middle, inner].
     ExtremeOfReals([usize; 2], bool),
-    /// Sums times a factor each, added up.
+    /// Sum of accumulators, each times its factor.
     JoinSums(Vec<f64>),
-    /// Of rows of this length.
+    /// Softmax of rows of this length.
     SoftmaxOfReals(usize),
     NormalizeReals(Norm),
-    /// Floats between two bounds.
+    /// Clamps floats.
     Clamp([f32; 2]),
-    /// Signed bytes from outside to unsigned.
+    /// Converts signed bytes from outside to the unsigned representation.
     Flip,
-    /// Bytes as they are.
+    /// Copies bytes.
     Copy,
     Product {
         weighted: Weighted,
@@ -205,10 +207,10 @@ pub(super) enum Work {
         zero_point: u8,
         epilogue: Epilogue,
     },
-    /// The same of 16-bit integers, from both their bytes.
+    /// A product of 16-bit integers, from their high and low bytes.
     WideProduct(Box<WideProduct>),
     Measured(Box<Measured>),
-    /// Products of the matrices of two values.
+    /// A batched matrix product of two values.
     Pair {
         stacks: Stacks,
         bias: Option<Vec<i32>>,
@@ -225,24 +227,24 @@ pub(super) enum Work {
         factor: f32,
         to: Target,
     },
-    /// The greatest or the least of bytes that mean the same.
+    /// Maximum or minimum of bytes with equal parameters.
     Extreme {
         sides: [Side; 2],
         least: bool,
     },
     Table(Table),
-    /// A table for each channel, and how many elements of a channel lie together.
+    /// A table per channel, and the number of adjacent elements of one channel.
     ChannelTables(Vec<Table>, usize),
-    /// Rows of these widths joined, each through its table.
+    /// Concatenates rows of these widths, each through its table.
     Concat {
         rows: usize,
         parts: Vec<(usize, Option<Table>)>,
     },
     MaxPool(Window, usize, [Plane; 2]),
     AveragePool(Window, usize, [Plane; 2], Average, u8),
-    /// The greatest over the middle of [middle, inner], or the least.
+    /// Maximum or minimum over the middle axis of [.., middle, inner].
     ExtremeOver([usize; 2], bool),
-    /// The mean over the middle of [outer, middle, inner].
+    /// Mean over the middle axis of [outer, middle, inner].
     Mean {
         sizes: [usize; 3],
         zero_point: u8,
@@ -286,7 +288,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// The form of the kernel that runs, where it has several.
+    /// ISA and algorithm of the kernel, for kernels with variants.
     pub(super) fn form(&self) -> Option<String> {
         Some(match self {
             Work::Product { weighted, .. } => weighted.form(),

@@ -1,16 +1,16 @@
-//! How a value lies in memory: as ONNX has it, or with its channels last.
+//! Memory layout of a value: ONNX's axis order or channels-last.
 
-/// The order of a value's axes in memory.
+/// Order of a value's axes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Layout {
-    /// As ONNX has it.
+    /// ONNX's axis order.
     Plain,
-    /// Axis 1 behind all others.
+    /// Axis 1 after all others.
     ChannelsLast,
 }
 
 impl Layout {
-    /// The axes in their order in memory.
+    /// The axes in memory order.
     pub(super) fn order(self, rank: usize) -> Vec<usize> {
         match self {
             Layout::ChannelsLast if rank >= 3 => {
@@ -22,7 +22,7 @@ impl Layout {
         }
     }
 
-    /// The place in memory of an axis.
+    /// Position of an axis in memory order.
     pub(super) fn place(self, axis: usize, rank: usize) -> usize {
         match self {
             Layout::ChannelsLast if rank >= 3 => match axis {
@@ -34,19 +34,19 @@ impl Layout {
         }
     }
 
-    /// The sizes in their order in memory.
+    /// The sizes in memory order.
     pub(super) fn sizes(self, shape: &[usize]) -> Vec<usize> {
         let order = self.order(shape.len());
         order.into_iter().map(|axis| shape[axis]).collect()
     }
 }
 
-/// Whether both layouts of a value are the same bytes: one channel, one pixel, or no image at all.
+/// True if both layouts have the same bytes: one channel, one pixel, or no image.
 pub(super) fn coincide(shape: &[usize]) -> bool {
     shape.len() < 3 || shape[1] == 1 || shape[2..].iter().all(|&size| size == 1)
 }
 
-/// Whether axes put in this order lie as before, sizes of 1 left out.
+/// True if a permutation moves no data: axes of size 1 do not count.
 pub(super) fn is_still(sizes: &[usize], order: &[usize]) -> bool {
     let moved: Vec<usize> = order
         .iter()

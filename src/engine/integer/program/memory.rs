@@ -1,6 +1,6 @@
-//! Where buffers lie in one arena: those that live at the same time never overlap.
+//! Arena offsets of buffers; buffers with overlapping lifetimes never overlap in memory.
 
-/// A buffer's size, and the first and last instruction that touches it.
+/// Size of a buffer, and its first and last accessing instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Life {
     pub(super) size: usize,
@@ -8,13 +8,14 @@ pub(super) struct Life {
     pub(super) last: usize,
 }
 
-/// Buffers begin at multiples of this, a cache line.
+/// Alignment of buffers: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// Gives each buffer an offset, and says how large the arena is.
+/// Assigns an offset to each buffer and returns the arena's size.
 ///
-/// The largest buffers are placed first, each at the lowest place where nothing lies that lives with it: for
-/// the layers of a network this comes close to the least that is possible, the most that is alive at once.
+/// Buffers are placed by descending size, each at the lowest offset that is free during its
+/// lifetime. For the layers of a network, the result is close to the maximum of the live sizes,
+/// which is the lower bound.
 pub(super) fn arrange(lives: &[Life]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..lives.len()).collect();
     order.sort_by_key(|&buffer| (std::cmp::Reverse(lives[buffer].size), buffer));

@@ -1,7 +1,7 @@
-//! A region ready to run: instructions, packed weights and one arena whose parts are used again and again.
+//! Programs: compiled regions with instructions, packed weights and an arena.
 //!
-//! A program is made once for the shapes of its inputs. Running it changes nothing of it, so several threads can
-//! run it at once, each with an arena of its own; a run that is over leaves its arena for the next.
+//! A program is compiled for fixed input shapes. It is immutable while it runs, so several threads
+//! can run it at once, each with its own arena. A finished run leaves its arena for the next.
 
 mod arithmetic;
 mod compile;
@@ -40,13 +40,13 @@ use instruction::{Element, Instruction, Source};
 use places::{Buffer, Place, around, placed};
 use slices::Slice;
 
-/// What a region is given, in the order of its inputs.
+/// An input of a region.
 pub(super) enum Given<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
 }
 
-/// Called after each instruction with the place of its step in the region.
+/// Callback after each instruction, with the index of its step in the region.
 pub(super) type Clock<'a> = &'a mut dyn FnMut(usize);
 
 /// A compiled region.
@@ -57,7 +57,7 @@ pub(in crate::engine) struct Program {
     sizes: [usize; 3],
     outputs: Vec<(usize, Value)>,
     inputs: Vec<Value>,
-    /// The step each place stands for.
+    /// Index into the IR's steps, for each step of the region.
     steps: Vec<usize>,
     spare: Mutex<Vec<Arena>>,
 }
@@ -69,22 +69,22 @@ struct Arena {
     sums: Vec<i32>,
 }
 
-/// tract asks its operators to tell of themselves: of this one in short, since all of it would be weights, and the code to write
-/// them.
+/// A short form, because tract prints its operators. A derived implementation would print all
+/// weights, and add code to do so.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} instructions", self.instructions.len())
     }
 }
 
-/// Which step of the network can't be compiled, and why.
+/// A step that cannot be compiled, with the reason.
 pub(super) struct Refused {
     pub(super) step: usize,
     pub(super) reason: String,
 }
 
 impl Program {
-    /// How many instructions a run takes.
+    /// Number of instructions in one run.
     pub(in crate::engine) fn instructions(&self) -> usize {
         self.instructions.len()
     }
@@ -125,12 +125,12 @@ impl Program {
         })
     }
 
-    /// The types and shapes of what comes out.
+    /// Types and shapes of the outputs.
     pub(super) fn outputs(&self) -> impl Iterator<Item = &Value> {
         self.outputs.iter().map(|(_, value)| value)
     }
 
-    /// The form of the kernels that a step of the network runs on, where they have several.
+    /// ISA and algorithm of the kernel of a step of the IR, for kernels with variants.
     pub(super) fn form(&self, step: usize) -> Option<String> {
         let place = self.steps.iter().position(|&s| s == step)?;
         self.instructions
@@ -139,7 +139,7 @@ impl Program {
             .find_map(|instruction| instruction.work.form())
     }
 
-    /// Runs it. `made` has room for each output, in their order; all of it is written.
+    /// Runs the program. It overwrites all of `made`, which has one slice per output.
     pub(super) fn run(
         &self,
         given: &[Given],
@@ -224,8 +224,8 @@ impl Program {
             place,
             length,
         } = self.buffers[instruction.output];
-        // Buffers that live together lie apart, so all that is read lies before the output or behind it. What leaves is read by
-        // nobody here.
+        // Buffers with overlapping lifetimes are disjoint, so every input lies before or behind the
+        // output. Buffers written directly to an output are not read here.
         let part = |of| match place {
             Place::Arena(offset) if of == element => (offset, length),
             _ => (0, 0),

@@ -1,4 +1,4 @@
-//! Compiling products of two values, of which either may have 16 bits.
+//! Lowers products of two values; one of them may have 16 bits.
 
 use octet_kernels::int8::Error;
 
@@ -41,14 +41,15 @@ impl<'a> Compiler<'a> {
             let sources = vec![left.source.clone(), right.source.clone()];
             self.add(work, sources, element_of(step), output)
         } else {
-            // Of each byte of one with each of the other: their sums, which are exact, are brought together in f64.
+            // One product for each pair of bytes. The accumulators are exact and are combined in
+            // f64.
             let (mut sums, mut weights) = (Vec::new(), Vec::new());
             for left in &left {
                 for right in &right {
                     let weight = left.weight * right.weight;
                     let work = Work::Pair {
                         stacks: stacks.clone(),
-                        // Counted once, where a step is the accumulator's.
+                        // Added once, in the product whose unit is that of the accumulator.
                         bias: bias().filter(|_| weight == 1.0),
                         zero_points: [left.zero_point, right.zero_point],
                         epilogue: Epilogue::default(),

@@ -1,19 +1,18 @@
-//! Where the buffers of a program lie: one behind the other in an arena of their kind, or, for what leaves the region, in the
-//! memory that the outside gave for it.
+//! Buffer placement: in an arena of the element type, or directly in the memory of an output.
 
 use super::instruction::{Element, Instruction, Source};
 use super::memory::{self, Life};
 
-/// Where a buffer lies.
+/// Location of a buffer.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
-    /// From this element of its arena on.
+    /// Offset into the arena, in elements.
     Arena(usize),
-    /// It is this output itself.
+    /// Memory of this output.
     Output(usize),
 }
 
-/// A buffer, placed.
+/// A placed buffer.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) element: Element,
@@ -21,10 +20,11 @@ pub(super) struct Buffer {
     pub(super) length: usize,
 }
 
-/// Places all buffers; `outputs` are those that leave the region. Says how long the arenas are, too, in the order of
-/// [`Element::ALL`].
+/// Places all buffers, of which `outputs` leave the region. Also returns the lengths of the arenas
+/// in the order of [`Element::ALL`].
 ///
-/// What leaves is written where it is wanted, with nothing copied, unless an instruction reads it again or it leaves twice.
+/// An output is written directly to its destination without a copy, unless an instruction reads it
+/// again or it is returned twice.
 pub(super) fn placed(
     instructions: &[Instruction],
     buffers: &[(Element, usize)],
@@ -95,7 +95,7 @@ fn lives(
     lives
 }
 
-/// An arena but for one part of it.
+/// An arena without one part.
 pub(super) struct Around<'a, T> {
     before: &'a [T],
     behind: &'a [T],
@@ -103,7 +103,7 @@ pub(super) struct Around<'a, T> {
 }
 
 impl<'a, T> Around<'a, T> {
-    /// A part that doesn't touch the one left out; nothing where it does.
+    /// A range that does not touch the excluded part; empty if it does.
     pub(super) fn at(&self, offset: usize, length: usize) -> &'a [T] {
         match offset.checked_sub(self.end) {
             Some(offset) if length > 0 => self.behind.get(offset..offset + length),
@@ -113,7 +113,7 @@ impl<'a, T> Around<'a, T> {
     }
 }
 
-/// Takes a part out of an arena.
+/// Splits an arena into one part and the rest.
 pub(super) fn around<T>(
     arena: &mut [T],
     (offset, length): (usize, usize),
@@ -153,7 +153,7 @@ mod tests {
         let (Place::Arena(first), Place::Arena(second)) = (places[0], places[2]) else {
             panic!("an output that is wanted again has no place of its own");
         };
-        // Both are there to the end.
+        // Both outputs live until the end.
         assert!(first + 10 <= second || second + 30 <= first);
         assert_eq!(bytes, (first + 10).max(second + 30));
     }

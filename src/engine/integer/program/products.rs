@@ -1,4 +1,4 @@
-//! Products with weights and of two values, rows shared out among the threads.
+//! Execution of products with weights and of two values, with rows split between threads.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::threads::{MUCH, cost_of_product, share};
 use crate::engine::integer::pattern::Stacks;
 use crate::engine::integer::quantization::SIGN;
 
-/// What these columns have of all; nothing, which kernels refuse, where there are fewer.
+/// The entries of some columns; empty if there are too few, which kernels reject.
 fn of_columns<T>(all: &[T], columns: Range<usize>) -> &[T] {
     all.get(columns).unwrap_or_default()
 }
@@ -58,7 +58,8 @@ pub(super) fn sums<'a>(
     Output::Accumulators { values, stride }
 }
 
-/// How rows of sums are written, as bytes, floats or sums: the rows, which columns they are of, and by what factors.
+/// Constructor of a kernel's output: from the rows, their columns and the epilogue, as bytes,
+/// floats or accumulators.
 type Written<T> = for<'a> fn(&'a mut [T], Range<usize>, &'a Epilogue) -> Output<'a>;
 
 /// A product of bytes with this zero point.
@@ -71,7 +72,7 @@ pub(super) fn product<T: Send>(
 ) -> Result<(), Error> {
     let width = weighted.width();
     if let Weighted::Rows(1, weights) = weighted {
-        // Of one row columns are shared.
+        // A single row is split by columns.
         let together = weights.columns_together();
         return share(output, together, weighted.cost(), |parts, output| {
             let columns = parts.start * together..(parts.end * together).min(width);
@@ -93,7 +94,7 @@ pub(super) fn product<T: Send>(
     })
 }
 
-/// The same where zero points and scales are among the inputs.
+/// A product whose zero points and scales are inputs.
 pub(super) fn measured<T: Send>(
     measured: &Measured,
     inputs: &[Slice],
@@ -140,10 +141,10 @@ pub(super) fn measured<T: Send>(
     }
 }
 
-/// Rows of a product, as it is cut among threads: those of a matrix, pixels of an image, or rows of these where what one row is made
-/// of serves the next.
+/// Units in which threads split a product. A unit is a row of a matrix, a pixel, or a row of pixels
+/// if adjacent pixels share work.
 impl Weighted {
-    /// Values of a matrix's row, or of a pixel.
+    /// Values per matrix row or pixel.
     pub(super) fn width(&self) -> usize {
         match self {
             Weighted::Rows(_, weights) => weights.columns(),
@@ -151,7 +152,7 @@ impl Weighted {
         }
     }
 
-    /// Values of a row.
+    /// Values per unit.
     pub(super) fn row(&self) -> usize {
         match self {
             Weighted::Rows(..) => self.width(),
@@ -162,7 +163,7 @@ impl Weighted {
         }
     }
 
-    /// Rows that are best computed by one call, or multiples of them.
+    /// Number of units per call that is most efficient; its multiples are too.
     pub(super) fn rows_together(&self) -> usize {
         match self {
             Weighted::Rows(_, weights) => weights.rows_together(),
@@ -179,7 +180,8 @@ impl Weighted {
         }
     }
 
-    /// Shares the rows of each image of the output out: which image, the rows of it, and their part of the output.
+    /// Splits the units of each image between threads. `part` gets the image's index, its units and
+    /// their output.
     pub(super) fn share<T: Send>(
         &self,
         output: &mut [T],
@@ -203,7 +205,7 @@ impl Weighted {
         Ok(())
     }
 
-    /// What an image's rows cost, in the units of [`share`].
+    /// Cost of an image's rows, in the units of [`share`].
     fn cost(&self) -> usize {
         match self {
             Weighted::Rows(count, weights) => {
@@ -212,7 +214,8 @@ impl Weighted {
             Weighted::Convolution(convolution) => {
                 let to = &convolution.to;
                 let window = &convolution.window.kernel;
-                // Channels in that go into one channel out; sixteen products of a depthwise convolution take a few instructions.
+                // Input channels per output channel. Sixteen products of a depthwise convolution
+                // take only a few instructions.
                 let depth = match &convolution.kernel {
                     Kernel::Dense(weights) => {
                         weights.shape().inputs / weights.shape().groups.max(1)
@@ -222,9 +225,9 @@ impl Weighted {
                 };
                 let cost = cost_of_product(to.count() * window[0] * window[1] * depth);
                 match &convolution.kernel {
-                    // The rows that a piece looks at beside its own are brought together in each piece.
+                    // Each piece gathers the halo rows around its own again.
                     Kernel::Depthwise(_) => cost.min(MUCH),
-                    // Weights of tiles are large, and each piece reads all of them.
+                    // Winograd weights are large, and each piece reads all of them.
                     Kernel::Dense(weights) if weights.way() == Way::Winograd => cost.min(MUCH),
                     _ => cost,
                 }
@@ -232,7 +235,7 @@ impl Weighted {
         }
     }
 
-    /// Some rows.
+    /// Computes some units.
     pub(super) fn run(
         &self,
         (given, zero_point): (&[u8], u8),
@@ -273,7 +276,7 @@ impl Weighted {
     }
 }
 
-/// A product of two values.
+/// A batched product of two values.
 pub(super) fn of_two<T: Send>(
     work: &Work,
     inputs: &[Slice],
@@ -296,7 +299,7 @@ pub(super) fn of_two<T: Send>(
     pair(stacks, given, *zero_points, bias, output, sink)
 }
 
-/// Products of the matrices of two values.
+/// The products of all pairs of matrices.
 fn pair<T: Send>(
     stacks: &Stacks,
     [left, right]: [&[u8]; 2],
@@ -306,7 +309,7 @@ fn pair<T: Send>(
     sink: Written<T>,
 ) -> Result<(), Error> {
     let [rows, depth, columns] = stacks.sizes;
-    // The second factor takes the place of weights, which are signed.
+    // The second factor takes the role of weights, which are signed.
     let zeros = vec![(zero_points[1] ^ SIGN) as i8; columns];
     let each = rows * columns;
     let cost = cost_of_product(stacks.places.len() * each * depth);
@@ -332,7 +335,7 @@ fn pair<T: Send>(
     })
 }
 
-/// One of the matrices that lie one behind the other; nothing where there are fewer.
+/// A matrix of a batch; empty if the index is out of range.
 fn matrix(values: &[u8], place: usize, size: usize) -> &[u8] {
     values
         .get(place * size..(place + 1) * size)

@@ -1,18 +1,18 @@
-//! What an instruction reads and writes, and how it is cut for kernels and threads.
+//! Slices that instructions read and write, and their partition for kernels and threads.
 
 use octet_kernels::int8::{self as kernels, Error, Image, Operand};
 
 use super::instruction::{Element, Plane, Side};
 use super::threads::share;
 
-/// The slices an instruction reads.
+/// An input slice of an instruction.
 pub(super) enum Slice<'a> {
     Bytes(&'a [u8]),
     Floats(&'a [f32]),
     Sums(&'a [i32]),
 }
 
-/// The slice an instruction writes, or one that takes what leaves a region.
+/// The output slice of an instruction or region.
 pub(in super::super) enum Sink<'a> {
     Bytes(&'a mut [u8]),
     Floats(&'a mut [f32]),
@@ -62,12 +62,12 @@ pub(super) fn sums_of<'a>(inputs: &[Slice<'a>], at: usize) -> Result<&'a [i32], 
     }
 }
 
-/// The only value of an input.
+/// The value of a scalar input.
 pub(super) fn one<T: Copy>(values: &[T]) -> Result<T, Error> {
     values.first().copied().ok_or(OTHER)
 }
 
-/// Images of these many elements, input and output side by side.
+/// Pairs of input and output images with these element counts.
 pub(super) fn images<'a, F, T>(
     from: &'a [F],
     to: &'a mut [T],
@@ -78,8 +78,10 @@ pub(super) fn images<'a, F, T>(
         .zip(to.chunks_exact_mut(output.max(1)))
 }
 
-/// Images of [channels, pixels] turned to channels last, some pixels a thread. `turn` is given where the first of its pixels
-/// begins, how far apart channels are, and how many channels and pixels there are.
+/// Transposes images of [channels, pixels] to channels-last, with pixels split between threads.
+///
+/// `turn` gets the input from its first pixel on, the distance of the channels, the numbers of
+/// channels and pixels, and the output.
 pub(super) fn turned_to_last<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
@@ -95,7 +97,8 @@ pub(super) fn turned_to_last<F: Sync, T: Send>(
     Ok(())
 }
 
-/// And back, some channels a thread: it is the same of images whose channels are pixels.
+/// Transposes back, with channels split between threads. This is the same transposition with
+/// channels and pixels exchanged.
 pub(super) fn turned_to_first<F: Sync, T: Send>(
     from: &[F],
     output: &mut [T],
@@ -105,7 +108,7 @@ pub(super) fn turned_to_first<F: Sync, T: Send>(
     turned_to_last(from, output, [pixels, channels], turn)
 }
 
-/// What is picked of each axis, shared along the first of which there is more than one.
+/// Selects positions along each axis, split along the first axis with more than one position.
 pub(super) fn selected<T: Copy + Send + Sync>(
     values: &[T],
     shape: &[usize],
@@ -126,8 +129,8 @@ pub(super) fn selected<T: Copy + Send + Sync>(
     })
 }
 
-/// The greatest, or the least, over the middle of [.., middle, inner], shared by parts of the first axis or, where there is only
-/// one, of the last.
+/// Maximum or minimum over the middle axis of [.., middle, inner]. It is split along the first
+/// axis, or along the last if the first has size 1.
 pub(super) fn extreme_over<T: PartialOrd + Copy + Send + Sync>(
     values: &[T],
     [middle, inner]: [usize; 2],
@@ -170,14 +173,15 @@ pub(super) fn both<'a>(inputs: &'a [Slice], sides: &[Side; 2]) -> Result<[Operan
     Ok([side(0)?, side(1)?])
 }
 
-/// Pieces of the output that are whole runs of both sides' repetitions.
+/// Splits the output into pieces that hold whole repetitions of both sides.
 pub(super) fn pieces(
     output: &mut [u8],
     sides: [&Operand; 2],
     part: impl Fn([&Operand; 2], &mut [u8]) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     let length = output.len();
-    // A side that is as long as the output is cut with it; one that repeats must repeat whole in each piece.
+    // A side as long as the output is split with it. A repeated side must repeat completely in each
+    // piece.
     let whole = |side: &Operand| side.each == 1 && side.values.len() == length;
     let unit = sides
         .iter()

@@ -1,4 +1,4 @@
-//! Compiling one step: the layout it is done in, and its instruction.
+//! Lowering of one step: its layout and its instructions.
 
 use octet_kernels::int8::{Average, Error, Scale, Table};
 
@@ -145,7 +145,7 @@ impl<'a> Compiler<'a> {
                 self.put(step, Layout::ChannelsLast, made);
             }
             Operation::Select { positions, fill } => {
-                // A Gather may make other axes, which are counted as ONNX has them.
+                // A Gather may change the rank; its axes then refer to ONNX's layout.
                 let layout = match shape.len() == output.len() {
                     true => self.lies(first, wish),
                     false => Layout::Plain,
@@ -159,14 +159,14 @@ impl<'a> Compiler<'a> {
                 let from = self.lies(first, wish);
                 let source = self.operand(first, from)?;
                 let sizes = from.sizes(shape);
-                // Axis by axis of the output as it will lie: where that axis lies in the input.
+                // For each output axis in memory order, its position in the input's memory order.
                 let places = |to: Layout| -> Vec<usize> {
                     let axes = to.order(output.len());
                     axes.iter()
                         .map(|&axis| from.place(order[axis], shape.len()))
                         .collect()
                 };
-                // Where the bytes need not move for one layout, that is the one.
+                // A layout without data movement is preferred.
                 let still = [wish, Layout::Plain, Layout::ChannelsLast]
                     .into_iter()
                     .find(|&to| is_still(&sizes, &places(to)));
@@ -181,7 +181,7 @@ impl<'a> Compiler<'a> {
                 self.kept(step, first, to, made, output)?;
             }
             Operation::Reshape => {
-                // Pixels in a row are pixels in rows.
+                // A reshape of the pixels only keeps the channels last.
                 let pixels = shape.len() >= 3
                     && output.len() >= 3
                     && shape[..2] == output[..2]
@@ -221,7 +221,7 @@ impl<'a> Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    /// What looks at one element at a time is done as its input lies.
+    /// Lowers an elementwise step in the layout of its input.
     fn each(
         &mut self,
         step: &'a Step,
@@ -237,7 +237,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Floats that lie in a layout to integers, turned on the way if that is wished. `None` for a scale that comes beside them.
+    /// Quantizes floats, and transposes them in the same pass if preferred. `None` if the scale is
+    /// an input.
     pub(super) fn quantize(
         &mut self,
         step: &'a Step,
@@ -260,7 +261,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Positions of each axis, in a layout.
+/// Selected positions of each axis, in a layout.
 pub(super) fn select(
     shape: &[usize],
     positions: &[Vec<Option<usize>>],
@@ -275,7 +276,8 @@ pub(super) fn select(
     }
 }
 
-/// The layout in which a mean over these axes is taken, and the sizes before, along and behind them there.
+/// The layout of a mean over these axes, and the products of the sizes before, along and behind
+/// them.
 pub(super) fn around(shape: &[usize], axes: &std::ops::Range<usize>) -> (Layout, [usize; 3]) {
     let count = |range: std::ops::Range<usize>| shape[range].iter().product::<usize>();
     if *axes == (2..shape.len()) && shape.len() >= 3 {

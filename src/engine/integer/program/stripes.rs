@@ -1,4 +1,5 @@
-//! Products that read or make tensors of 16 bits, a stripe of rows at a time: what lies between stays in a near cache.
+//! Row tiling of products with 16-bit inputs or outputs, so that intermediate floats stay in a near
+//! cache.
 
 use std::ops::Range;
 
@@ -8,10 +9,10 @@ use super::instruction::{Epilogue, Joined, Weighted, WideProduct};
 use super::products::floats;
 use super::slices::{Slice, bytes_of};
 
-/// Floats of a stripe: three of them, two products and what they make together, are 96 KiB.
+/// Floats per tile. Two products and their combination are three tiles, 96 KiB.
 const STRIPE: usize = 1 << 13;
 
-/// The stripes of some rows: each with its rows and its part of the output.
+/// Calls `each` with the rows and the output of every tile.
 fn stripes<T>(
     weighted: &Weighted,
     rows: Range<usize>,
@@ -31,7 +32,7 @@ fn stripes<T>(
     Ok(())
 }
 
-/// A product of bytes whose floats are brought to the reals of 16 bits.
+/// A product of bytes whose float output is rounded to a 16-bit grid.
 pub(super) fn snapped(
     weighted: &Weighted,
     given: (&[u8], u8),
@@ -50,7 +51,7 @@ pub(super) fn snapped(
     })
 }
 
-/// The products of both bytes, and what `join` makes of them.
+/// The products of high and low bytes, combined by `join`.
 fn joined<T: Send>(
     product: &WideProduct,
     inputs: &[Slice],
@@ -59,7 +60,7 @@ fn joined<T: Send>(
 ) -> Result<(), Error> {
     let weighted = &product.weighted;
     let given = [bytes_of(inputs, 0)?, bytes_of(inputs, 1)?];
-    // Counted once, where a step is the accumulator's.
+    // Added once, in the product whose unit is that of the accumulator.
     let biases = [None, product.bias.as_deref()];
     let width = weighted.width();
     weighted.share(output, |image, rows, output| {

@@ -1,12 +1,13 @@
-//! Threads that stand by while a program runs.
+//! Spin pool: worker threads that poll for work while a program runs.
 //!
-//! An operator takes some microseconds, and a thread that sleeps takes longer than that to wake. So the first operator that is
-//! shared calls the other threads of rayon's pool, and these look out for the next one without sleeping; who has found
-//! nothing for a while goes, and is called again. The thread that runs the program does all that nobody comes for, so it never
-//! waits for somebody who sleeps.
+//! An operator takes some microseconds, less than the wake-up of a sleeping thread. The first
+//! parallel operator therefore wakes the other threads of rayon's pool, and these poll for the next
+//! one without sleeping. A worker that finds no work for a while leaves and is woken again later.
+//! The calling thread computes all pieces that no worker has claimed, so it never waits for a
+//! sleeping thread.
 //!
-//! It takes pieces from the front, and who helps takes them from the back: so each finds most of what it reads where it wrote it, in its own
-//! cache, and not in that of another core, which may be far away.
+//! The caller claims pieces from the front and workers claim from the back. Each thread thereby
+//! finds most of its input in its own cache, where it wrote it, and not in that of a distant core.
 
 use std::any::Any;
 use std::cell::{RefCell, UnsafeCell};
@@ -16,15 +17,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::threads::LEAST;
 
-/// How many times one looks out for work before going: a hundred microseconds or so, as long as what one thread does between two operators
-/// that are shared. A quarter of it loses some hundredths of two threads' speed to waking, and so does four times as much.
+/// Polls before a worker leaves: about a hundred microseconds, the time of a thread between two
+/// parallel operators. A quarter of it costs some percent of the speed of two threads in wake-ups,
+/// and so does four times as much.
 const PATIENCE: u32 = 1 << 16;
 
-/// After so many looks a thread lets others have its processor for once.
+/// Polls before a thread yields its processor once.
 const POLITE: u32 = 1 << 10;
 
-/// What is between two looks, after so many; how many they are then. Where programs want more processors than there are, the very
-/// thread that is waited for may be the one that has none.
+/// Waits between two polls and returns the increased count. If there are more programs than
+/// processors, the awaited thread may need this processor.
 fn look_again(looked: u32) -> u32 {
     match looked % POLITE {
         0 if looked > 0 => std::thread::yield_now(),
@@ -34,29 +36,29 @@ fn look_again(looked: u32) -> u32 {
 }
 
 thread_local! {
-    /// The team of the program that this thread runs.
+    /// The pool of the program that this thread runs.
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
-    /// That of the program before it. Who looks out there still need not be called: of runs one behind the other only the first
-    /// waits for somebody to wake.
+    /// The pool of the previous program on this thread. Its workers may still poll, so only the
+    /// first of several runs pays the wake-up.
     static BEFORE: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
 }
 
-/// What there is to do: the function and what it works on.
+/// A parallel operator: a function pointer and its data.
 #[derive(Clone, Copy)]
 struct Job {
     data: *const (),
     call: unsafe fn(*const (), usize),
 }
 
-/// From which end of a job's pieces one takes them.
+/// End of the pieces from which a thread claims.
 #[derive(Clone, Copy)]
 enum End {
     Front,
     Back,
 }
 
-/// Claims of pieces: which job, how many pieces it has, and how many of these are taken from the front and from the back. In one
-/// word, 16 bits each, so that nobody takes a piece of one job for that of another.
+/// Claims of pieces in one word of 16-bit fields: job number, number of pieces, claims from the
+/// front, claims from the back. The job number prevents a claim for an earlier job.
 #[derive(Clone, Copy)]
 struct Claims(u64);
 
@@ -73,7 +75,7 @@ impl Claims {
         Claims(job << (3 * Claims::BITS) | pieces << (2 * Claims::BITS))
     }
 
-    /// The next piece from an end, and the claims once it is taken; nothing where all are.
+    /// The next piece from an end, and the claims after it; `None` if no piece is left.
     fn next(self, end: End) -> Option<(usize, Claims)> {
         let (pieces, front, back) = (self.field(2), self.field(1), self.field(0));
         if front + back >= pieces {
@@ -89,26 +91,28 @@ impl Claims {
 #[derive(Default)]
 struct Team {
     claims: AtomicU64,
-    /// Written only where all pieces of the job before are done, and read only by who has claimed a piece.
+    /// Written only when all pieces of the previous job are done, and read only after a piece is
+    /// claimed.
     job: UnsafeCell<Option<Job>>,
     done: AtomicUsize,
-    /// What the first piece that panicked said.
+    /// Payload of the first panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     over: AtomicBool,
-    /// How many others were called and have not gone.
+    /// Number of workers that were woken and have not left.
     called: AtomicUsize,
 }
 
-// SAFETY: the job is shared as its description says: what it points to outlives it, since the thread that made it waits for all
-// its pieces, and it is called from several threads only where it may be (`run` asks for `Sync`).
+// SAFETY: `job` is accessed as its comment states. Its pointer outlives it, because the thread that
+// created it waits for all pieces. The function may be called from several threads, because `run`
+// requires `Sync`.
 unsafe impl Send for Team {}
 // SAFETY: as above.
 unsafe impl Sync for Team {}
 
-/// Runs a program whose operators may be shared.
+/// Runs a program with parallel operators.
 pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
-    /// Gives back the team of a program around this one, also where the program panics. The pool's own threads send theirs away: others
-    /// have samples of their own to run.
+    /// Restores the pool of an enclosing program, also after a panic. On rayon's own threads the
+    /// workers leave at once, because these threads have other samples to run.
     struct Over(Option<Arc<Team>>);
     impl Drop for Over {
         fn drop(&mut self) {
@@ -125,8 +129,8 @@ pub(in super::super) fn with_team<T>(program: impl FnOnce() -> T) -> T {
     program()
 }
 
-/// Calls who will share the operators of the next program: they wake while its inputs, so many values, are brought to it. Not where
-/// these are too few to be shared themselves, as of a loop that turns in some microseconds.
+/// Wakes the workers while `values` input values of the next program are prepared. Programs with
+/// too few values, such as short loop bodies, do not run in parallel and wake no workers.
 pub(in crate::engine) fn call_ahead(values: usize) {
     let others = rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1;
     if values >= LEAST && others {
@@ -134,7 +138,7 @@ pub(in crate::engine) fn call_ahead(values: usize) {
     }
 }
 
-/// Calls `piece` with each number below `pieces`, on whichever threads there are.
+/// Calls `piece` with each number below `pieces`, in parallel.
 pub(super) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
     if !(2..=Claims::MOST as usize).contains(&pieces) {
         return (0..pieces).for_each(piece);
@@ -145,7 +149,7 @@ pub(super) fn run(pieces: usize, piece: impl Fn(usize) + Sync) {
 }
 
 impl Team {
-    /// Calls who is not there. Who comes late, or never, is not missed.
+    /// Wakes the missing workers without waiting for them.
     fn call(self: &Arc<Team>) {
         let others = rayon::current_num_threads() - 1;
         while self.called.load(Ordering::Acquire) < others {
@@ -157,14 +161,15 @@ impl Team {
 
     fn work<F: Fn(usize) + Sync>(&self, pieces: usize, piece: &F) {
         /// # Safety
-        /// `data` is a `F` that lives.
+        /// `data` points to a live `F`.
         unsafe fn call<F: Fn(usize)>(data: *const (), piece: usize) {
-            // SAFETY: as promised.
+            // SAFETY: by the contract above.
             unsafe { (*data.cast::<F>())(piece) }
         }
         let before = Claims(self.claims.load(Ordering::Relaxed));
         self.done.store(0, Ordering::Relaxed);
-        // SAFETY: all pieces of the job before are done and no more can be claimed, so nobody reads it.
+        // SAFETY: all pieces of the previous job are done and none can be claimed, so no thread
+        // reads it.
         unsafe {
             *self.job.get() = Some(Job {
                 data: std::ptr::from_ref(piece).cast(),
@@ -174,7 +179,7 @@ impl Team {
         let claims = before.of_next(pieces as u64);
         self.claims.store(claims.0, Ordering::Release);
         while self.take_piece(End::Front) {}
-        // What is left is under way on other threads.
+        // Workers are computing the remaining pieces.
         let mut looked = 0;
         while self.done.load(Ordering::Acquire) < pieces {
             looked = look_again(looked);
@@ -185,7 +190,7 @@ impl Team {
         }
     }
 
-    /// Does a piece, if there is one that nobody has taken.
+    /// Claims and computes one piece; false if none was claimed.
     fn take_piece(&self, end: End) -> bool {
         let seen = self.claims.load(Ordering::Acquire);
         let Some((piece, claims)) = Claims(seen).next(end) else {
@@ -197,7 +202,7 @@ impl Team {
         if taken.is_err() {
             return true;
         }
-        // SAFETY: a piece of this job is claimed and not done, so it stays, and what it points to lives.
+        // SAFETY: a piece of this job is claimed and not done, so the job and its data are alive.
         let ended = catch_unwind(AssertUnwindSafe(|| unsafe {
             if let Some(job) = *self.job.get() {
                 (job.call)(job.data, piece);
@@ -211,7 +216,7 @@ impl Team {
         true
     }
 
-    /// Does pieces until the program is over, or none has come for a while.
+    /// Computes pieces until the program ends or no piece has come for a while.
     fn help(&self) {
         let mut looked = 0;
         while looked < PATIENCE && !self.over.load(Ordering::Acquire) {
@@ -259,7 +264,8 @@ mod tests {
         in_pool(2, || {
             with_team(|| {
                 for _ in 0..3 {
-                    // Each waits for the other: done only where both threads come.
+                    // Each piece waits for the other, so the job ends only if both threads take
+                    // part.
                     let here = AtomicUsize::new(0);
                     run(2, |_| {
                         here.fetch_add(1, Ordering::SeqCst);
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn who_stands_by_serves_the_next_program_too() {
-        // Outside of the pool, as a page runs its programs.
+        // Outside of rayon's pool, as on the page.
         let teams = std::thread::spawn(|| {
             [(); 2].map(|()| {
                 with_team(|| {

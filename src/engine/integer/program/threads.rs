@@ -1,7 +1,7 @@
-//! Rows of one operator shared out among the threads.
+//! Splits the rows of one operator between threads.
 //!
-//! Each thread computes whole elements of the output from what nobody writes, so the bits are the same for any number
-//! of them.
+//! Each thread computes whole elements of the output and no input changes meanwhile. The result is
+//! therefore the same for any number of threads.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -10,22 +10,23 @@ use octet_kernels::int8::Error;
 
 use super::team;
 
-/// What costs less is not worth waking threads for. A unit is an element that is moved or computed, or
+/// Minimum cost of a parallel operator. A unit is an element that is moved or computed, or
 /// [`MULTIPLICATIONS`] of a product.
 pub(super) const LEAST: usize = 1 << 13;
 
-/// What costs more is cut into two pieces a thread, which evens out what else the machine does.
+/// Above this cost there are two pieces per thread, which balances other load on the machine.
 pub(super) const MUCH: usize = 1 << 18;
 
-/// Multiplications of a product that cost as much as an element.
+/// Multiplications of a product that cost as much as one element.
 const MULTIPLICATIONS: usize = 16;
 
-/// What a product of so many multiplications costs, in the units of [`share`].
+/// Cost of a product with this number of multiplications, in the units of [`share`].
 pub(in super::super) fn cost_of_product(multiplications: usize) -> usize {
     multiplications / MULTIPLICATIONS
 }
 
-/// Runs `part` on rows of the output, of which the last may be shorter, on several threads where there is enough to do.
+/// Runs `part` on ranges of rows of the output, in parallel if the cost justifies it. The last row
+/// may be shorter.
 pub(in super::super) fn share<T: Send>(
     output: &mut [T],
     row: usize,
@@ -35,7 +36,8 @@ pub(in super::super) fn share<T: Send>(
     cut(output, row, cost, &part)
 }
 
-/// What [`share`] does, compiled once for all that is shared.
+/// Implementation of [`share`] behind a `dyn` closure, so it is compiled only once per element
+/// type.
 fn cut<T: Send>(
     output: &mut [T],
     row: usize,
@@ -53,7 +55,8 @@ fn cut<T: Send>(
     }
     let count = threads * if cost > MUCH { 2 } else { 1 };
     let count = count.min(rows);
-    // Pieces that differ by a row at most, the longer ones at both ends, where they are begun first: who waits waits for the last.
+    // Sizes of pieces differ by one row at most. The longer ones are at both ends, where they start
+    // first, because the slowest piece determines the time.
     let (each, more) = (rows / count, rows % count);
     let (front, back) = (more.div_ceil(2), more / 2);
     let first = |piece: usize| {

@@ -1,4 +1,4 @@
-//! Compiling products with weights: these packed, factors brought together.
+//! Lowers products with weights: packs the weights and combines the scales.
 
 use octet_kernels::int8::{
     BlockOrder, ConvShape, ConvWeights, DepthwiseWeights, Error, Layout as MatrixLayout, Plane,
@@ -47,7 +47,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// Rows of values of this shape times a matrix.
+    /// Rows of a value of this shape times a matrix.
     pub(super) fn rows(
         &self,
         weights: &Weights,
@@ -65,7 +65,7 @@ impl<'a> Compiler<'a> {
         Ok(Weighted::Rows(count, packed))
     }
 
-    /// A convolution of images of one shape into others.
+    /// A convolution of a batch of images.
     pub(super) fn images(
         &mut self,
         weights: &Weights,
@@ -81,7 +81,7 @@ impl<'a> Compiler<'a> {
         };
         let (values, zeros) = (&weights.integers, &weights.zero_points);
         if !transposed && groups == 1 && *window == Window::PIXEL {
-            // Each pixel by itself: rows of a matrix, of all images.
+            // A 1×1 convolution is a matrix product with one row per pixel of all images.
             let rows = output[0] * output[2..].iter().product::<usize>();
             let layout = MatrixLayout::ColumnAfterColumn;
             let packed = Packed::pack(self.form, values, layout, [inputs, outputs], zeros)?;
@@ -109,7 +109,7 @@ impl<'a> Compiler<'a> {
         })))
     }
 
-    /// What leaves with its channels last as ONNX has it.
+    /// Transposes a channels-last result to ONNX's layout.
     #[expect(
         clippy::wrong_self_convention,
         reason = "channels go to the first axis, self to nothing"
@@ -132,7 +132,8 @@ impl<'a> Compiler<'a> {
         Ok(self.add(work, vec![made], element, output))
     }
 
-    /// The bytes of a factor: one of each integer, or the two of 16 bits, the high ones first.
+    /// Bytes of a factor: one plane for eight-bit integers; for 16 bits the high and the low bytes,
+    /// in this order.
     pub(super) fn given(
         &mut self,
         operand: &'a Operand,
@@ -171,7 +172,7 @@ impl<'a> Compiler<'a> {
         Ok(given)
     }
 
-    /// Products with weights, of bytes or of 16 bits.
+    /// A product with weights, of eight-bit or 16-bit values.
     fn summed(
         &mut self,
         step: &'a Step,
@@ -247,7 +248,7 @@ impl<'a> Compiler<'a> {
         let mut made = self.summed(step, given, output, (bias, factors), weighted)?;
         let mut layout = lying;
         if step.quantization.is_none() && step.wide.is_none() {
-            // Floats leave as ONNX has them.
+            // Floats leave in ONNX's layout.
             made = self.to_first(made, Element::Float, output)?;
             layout = Layout::Plain;
         }
@@ -255,8 +256,8 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// A transposed convolution that makes a block of each pixel: a product of pixels by themselves, with a channel for
-    /// each place of the block, which then become these places.
+    /// A transposed convolution with a window as large as its stride. It is a 1×1 convolution with
+    /// one output channel per position of the block, followed by DepthToSpace.
     fn blocks(
         &mut self,
         step: &'a Step,
@@ -267,7 +268,7 @@ impl<'a> Compiler<'a> {
         let first = step.inputs.first().ok_or(MISSING)?;
         let (inputs, outputs) = (shape[1], output[1]);
         let area = block * block;
-        // [in, out, place] becomes [place, out, in].
+        // [in, out, position] becomes [position, out, in].
         let integer = |at: usize| {
             let (column, input) = (at / inputs.max(1), at % inputs.max(1));
             let (place, channel) = (column / outputs, column % outputs);
@@ -303,7 +304,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Bytes that are multiplied: with what stands for zero, how much a step counts, and the scale of what they belong to.
+/// Bytes of a factor, with their zero point, their weight in the integer, and the scale of the
+/// operand.
 pub(super) struct Given {
     pub(super) source: Source,
     pub(super) zero_point: u8,
@@ -311,17 +313,17 @@ pub(super) struct Given {
     pub(super) scale: f32,
 }
 
-/// The factors of a product's sums that don't depend on what goes in.
+/// Scales of a product's accumulator that do not depend on its left factor.
 #[derive(Clone, Copy)]
 pub(super) struct Factors<'w> {
-    /// Of the weights: one, or one a column.
+    /// Weight scales: one, or one per column.
     pub(super) scales: &'w [f32],
     pub(super) other: f32,
     pub(super) columns: usize,
 }
 
 impl Factors<'_> {
-    /// What sums become: a factor a column, the weight's scale times the others, over the output's.
+    /// Epilogue factors per column: product of all scales over the output's scale.
     pub(super) fn epilogue(&self, step: &Step, others: &[f32], to: Option<Target>) -> Epilogue {
         let below = step.quantization.map_or(1.0, |to| to.scale);
         let factor = |column: usize| {
@@ -337,15 +339,15 @@ impl Factors<'_> {
     }
 }
 
-/// Bytes that are left for weights packed for tiles.
+/// Bytes left for Winograd weights.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room(usize);
 
 impl Room {
-    /// Of the 4 GiB that a page has, for a region: more than a VGG takes.
+    /// Budget of a region, out of the 4 GiB of a page; VGG needs less.
     pub(super) const FULL: Room = Room(1 << 28);
 
-    /// This way, as long as there is room for so many weights.
+    /// The algorithm `best`, if its weights fit into the rest of the budget.
     fn way(&mut self, best: Way, weights: usize) -> Way {
         let bytes = weights.saturating_mul(best.bytes_a_weight());
         match (best, self.0.checked_sub(bytes)) {
@@ -358,7 +360,7 @@ impl Room {
     }
 }
 
-/// The side of the square that a transposed convolution makes of each pixel, where its window moves by its own size.
+/// Block size of a transposed convolution whose window equals its stride.
 fn block_of(window: &Window, shape: &[usize], output: &[usize]) -> Option<usize> {
     let [block, width] = window.kernel;
     let whole = block == width
@@ -385,7 +387,7 @@ mod tests {
     fn weights_are_packed_for_tiles_while_there_is_room() {
         let mut room = Room(8 * 100);
         assert_eq!(room.way(Way::Winograd, 60), Way::Winograd);
-        // Gathered weights take nothing of it.
+        // Gathered convolutions use nothing of the budget.
         assert_eq!(room.way(Way::Gathered, 1000), Way::Gathered);
         assert_eq!(room.way(Way::Winograd, 41), Way::Gathered);
         assert_eq!(room.way(Way::Winograd, 40), Way::Winograd);

@@ -1,4 +1,4 @@
-//! Tensors of 16 bits in a region: reals, and products of their integers' two bytes.
+//! 16-bit tensors in a region: reals, and products of high and low bytes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::threads::share;
 use crate::engine::integer::pattern::{Operand, Operation, Step};
 
 impl<'a> Compiler<'a> {
-    /// Both bytes of a value's integers, the high ones first.
+    /// High and low bytes of a value's integers, in this order.
     pub(super) fn planes(
         &mut self,
         operand: &'a Operand,
@@ -35,7 +35,7 @@ impl<'a> Compiler<'a> {
         Ok(planes)
     }
 
-    /// Reals brought to what the step's output holds.
+    /// Converts reals to the output type of a step.
     pub(super) fn ended(&mut self, step: &'a Step, layout: Layout, reals: Source, shape: &[usize]) {
         let inputs = vec![reals];
         match (step.quantization, step.wide) {
@@ -51,7 +51,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// A value as reals: bytes are dequantized.
+    /// A value as reals; bytes are dequantized.
     pub(super) fn reals(&mut self, operand: &'a Operand, layout: Layout) -> Result<Source, Error> {
         let shape = self.shape_of(operand)?;
         Ok(self.side_of_reals(operand, layout, shape)?.0)
@@ -68,7 +68,7 @@ impl<'a> Compiler<'a> {
         self.side(operand, layout, output, through)
     }
 
-    /// Arithmetic with reals on a side or behind.
+    /// Lowers arithmetic with a real operand or result.
     pub(super) fn arithmetic(
         &mut self,
         step: &'a Step,
@@ -84,7 +84,7 @@ impl<'a> Compiler<'a> {
         self.computed(step, how, layout, sides, output)
     }
 
-    /// Sides of reals brought together, and to what the step's output holds.
+    /// Lowers arithmetic of real sides, with conversion to the output type.
     fn computed(
         &mut self,
         step: &'a Step,
@@ -120,7 +120,7 @@ impl<'a> Compiler<'a> {
         self.add(work, vec![one.0, other.0], Element::Float, output)
     }
 
-    /// A choice among reals, none of them endless: each times 1 or 0, and the sum.
+    /// Lowers a Where of finite reals: each value times 1 or 0, then the sum.
     pub(super) fn choice_of_reals(
         &mut self,
         step: &'a Step,
@@ -145,7 +145,7 @@ impl<'a> Compiler<'a> {
         self.computed(step, Arithmetic::Add, layout, parts, output)
     }
 
-    /// What moves, averages or normalizes, where reals go in or come out.
+    /// Lowers data movement, reductions and normalizations with a real input or output.
     pub(super) fn on_reals(
         &mut self,
         step: &'a Step,
@@ -161,7 +161,7 @@ impl<'a> Compiler<'a> {
                 self.ended(step, layout, source, output);
                 return Ok(());
             }
-            // The same reals under another name.
+            // The reals do not change, only the name.
             Operation::Unsnap => {
                 let layout = self.lies(first, wish);
                 let source = self.operand(first, layout)?;
@@ -178,7 +178,7 @@ impl<'a> Compiler<'a> {
                 (Layout::Plain, Work::Permute { sizes, order })
             }
             Operation::Select { positions, .. } => {
-                // A Gather may make other axes.
+                // A Gather may change the rank.
                 let layout = match shape.len() == output.len() {
                     true => self.lies(first, wish),
                     false => Layout::Plain,
@@ -212,19 +212,19 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// A constant's reals in a layout.
+/// Reals of a constant in a layout.
 pub(super) fn turned(values: &[f32], shape: &[usize], layout: Layout) -> Result<Source, Error> {
     let mut turned = vec![0.0; values.len()];
     kernels::permute(values, shape, &layout.order(shape.len()), &mut turned)?;
     Ok(constant(&turned))
 }
 
-/// A constant's reals.
+/// A source for constant reals.
 pub(super) fn constant(values: &[f32]) -> Source {
     Source::Reals(Arc::from(values))
 }
 
-/// Runs what makes bytes of reals.
+/// Runs an instruction from reals to bytes.
 pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Error> {
     let length = output.len();
     match work {
@@ -246,7 +246,7 @@ pub(super) fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Resu
     }
 }
 
-/// Runs what makes reals.
+/// Runs an instruction with real outputs.
 pub(super) fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Error> {
     let length = output.len();
     match work {

@@ -1,4 +1,4 @@
-//! Which layout the readers of a value would like.
+//! Layout preferences: the layout in which the readers of a value prefer it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::layout::Layout;
 use crate::engine::integer::pattern::{Multiplier, Network, Operand, Operation};
 use crate::engine::integer::region::Region;
 
-/// The layout in which the readers of each value would like it, asked from the last step on.
+/// Preferred layout of each value, propagated from the last step to the first.
 pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a str, Layout> {
     let mut wishes: HashMap<&str, Layout> = HashMap::new();
     for &index in region.steps.iter().rev() {
@@ -43,7 +43,7 @@ pub(super) fn wishes<'a>(network: &'a Network, region: &Region) -> HashMap<&'a s
             _ => Layout::Plain,
         };
         for name in step.inputs.iter().filter_map(Operand::value) {
-            // The first reader's wish counts, which is looked at last.
+            // Steps are visited in reverse, so the preference of the first reader wins.
             wishes.insert(name, wish);
         }
     }

@@ -1,4 +1,4 @@
-//! A pair before what only moves numbers, behind it as well.
+//! Forward QDQ propagation: a pair before a data-movement node is copied behind it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::{Pair, around_softmax, moves, picks_extreme};
 use crate::graph::{Graph, Steps};
 use crate::onnx::schema::NodeProto;
 
-/// Goes from the beginning of the graph to its end, so that a pair passes through any number of such operators.
+/// Visits the nodes in topological order, so a pair passes any number of data-movement nodes.
 pub(super) fn spread(graph: &mut Graph) {
     let asking = asking(graph);
     let around = around_softmax(graph);
@@ -52,14 +52,14 @@ fn asking(graph: &Graph) -> HashSet<String> {
     .collect()
 }
 
-/// The pair that stands before all that a node moves.
+/// The pair before all inputs that a node moves.
 fn passed<'a>(
     node: &NodeProto,
     graph: &Graph,
     known: &'a HashMap<String, Pair>,
 ) -> Option<&'a Pair> {
     let pair = known.get(node.input_at(0)?)?;
-    // Whether all that comes out is among the numbers that stand for integers.
+    // True if the node's outputs contain only values of its inputs, or zeros.
     let same = moves(node)
         || picks_extreme(node)
         || node.is("Split")

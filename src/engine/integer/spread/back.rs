@@ -1,15 +1,15 @@
-//! A pair behind what only moves numbers, before it as well.
+//! Backward QDQ propagation: a pair behind a data-movement node is copied before it.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Pair, around_softmax, moves, picks_extreme};
 use crate::graph::{Graph, Steps};
 
-/// Goes from the end of the graph to its beginning, so that a pair passes through any number of such operators.
+/// Visits the nodes in reverse order, so a pair passes any number of data-movement nodes.
 pub(super) fn spread(graph: &mut Graph, watched: &[String]) {
     let uses = graph.uses();
     let kept: HashSet<&str> = watched.iter().map(String::as_str).collect();
-    // Whether one node alone reads a value, and which.
+    // The only reader of a value that is neither an output nor watched.
     let only_read_by = |name: &str| match uses.consumers(name) {
         [(reader, _)] if !uses.is_output(name) && !kept.contains(name) => Some(*reader),
         _ => None,

@@ -1,9 +1,10 @@
-//! Pairs of QuantizeLinear and DequantizeLinear where a file has none, and the numbers are the same with them.
+//! QDQ propagation: copies QuantizeLinear/DequantizeLinear pairs across nodes that only move data.
 //!
-//! A product is computed on integers where a DequantizeLinear stands before it and a QuantizeLinear behind. Many tools leave out
-//! pairs that change nothing: around what only moves numbers. So before anything is matched, weights that are moved become
-//! constants of their own (`weights`), a pair before a Reshape stands behind it as well (`ahead`), and one behind it also before
-//! it (`back`).
+//! A product runs on integers if a DequantizeLinear precedes it and a QuantizeLinear follows. Many
+//! tools omit pairs around data-movement nodes, where they change nothing. Before matching, pairs
+//! are therefore copied forwards (`forward`) and backwards (`backward`) across such nodes. Weights
+//! that are moved after their DequantizeLinear become new constants (`weights`). Results are
+//! unchanged.
 
 mod ahead;
 mod back;
@@ -14,14 +15,14 @@ use std::collections::HashSet;
 use crate::graph::{Graph, Model, Steps};
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// Writes them into a model; values that somebody wants to see stay what they are.
+/// Propagates pairs through the model; watched values keep their meaning.
 pub(super) fn spread(model: &mut Model, watched: &[String]) {
     weights::moved(&mut model.graph);
     ahead::spread(&mut model.graph);
     back::spread(&mut model.graph, watched);
 }
 
-/// The types of integers that pairs are spread for.
+/// Integer types of propagated pairs.
 const INTEGERS: [DataType; 4] = [
     DataType::Uint8,
     DataType::Int8,
@@ -29,7 +30,7 @@ const INTEGERS: [DataType; 4] = [
     DataType::Int16,
 ];
 
-/// One scale and zero point, by their names.
+/// Names of the scale and zero point of a pair.
 #[derive(Clone, Debug)]
 struct Pair {
     scale: String,
@@ -37,7 +38,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// That of a QuantizeLinear or DequantizeLinear. (Without a zero point the type of the integers stands elsewhere.)
+    /// Parameters of a QuantizeLinear or DequantizeLinear with explicit zero point. Without one,
+    /// another node fixes the integer type.
     fn of(graph: &Graph, node: &NodeProto) -> Option<Pair> {
         let one = |slot: usize, types: &[DataType]| {
             let name = node.input_at(slot)?;
@@ -52,7 +54,7 @@ impl Pair {
         .filter(|_| node.int("block_size").unwrap_or(0) == 0)
     }
 
-    /// Whether both mean the same.
+    /// True if both have the same values.
     fn is_like(&self, other: &Pair, graph: &Graph) -> bool {
         let content = |name: &str| {
             let tensor = graph.initializers.get(name)?;
@@ -78,13 +80,15 @@ impl Pair {
     }
 }
 
-/// What keeps its first input's numbers as they are, all or some: what is rounded before it or behind it is the same.
+/// True for nodes that keep all or some values of their first input. Rounding before or behind them
+/// is the same.
 fn moves(node: &NodeProto) -> bool {
     let others = ["DepthToSpace", "SpaceToDepth", "Slice"];
     weights::moves(node) || others.iter().any(|operator| node.is(operator))
 }
 
-/// The nodes around each Softmax of rows that is one over several axes with them (`pattern/softmax.rs`): they need no pairs.
+/// Nodes around each row Softmax that together form one over several axes (`pattern/softmax.rs`).
+/// They need no pairs.
 fn around_softmax(graph: &Graph) -> HashSet<usize> {
     let uses = graph.uses();
     let mut around = HashSet::new();
@@ -101,7 +105,7 @@ fn around_softmax(graph: &Graph) -> HashSet<usize> {
     around
 }
 
-/// Whether it gives the greatest of some numbers, or the least, and not also where they stand: rounding keeps order.
+/// True for nodes that return a maximum or minimum, but not its index. Rounding is monotonic.
 fn picks_extreme(node: &NodeProto) -> bool {
     ["GlobalMaxPool", "ReduceMax", "ReduceMin"]
         .iter()

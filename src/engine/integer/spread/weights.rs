@@ -1,4 +1,4 @@
-//! Weights that are moved after they were dequantized: constants that lie as they are wanted.
+//! Weights that are moved after their DequantizeLinear become constants in the final layout.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::graph::Graph;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::prepare::{infer, position};
 
-/// What a constant can be moved by: it keeps all numbers, in their order or in that of other axes.
+/// Operators that a constant can pass: they keep all values and may permute axes.
 const MOVING: [&str; 6] = [
     "Reshape",
     "Flatten",
@@ -23,7 +23,7 @@ pub(super) fn moves(node: &NodeProto) -> bool {
     MOVING.iter().any(|operator| node.is(operator))
 }
 
-/// Gives every such node a constant, and a DequantizeLinear of it in the node's place.
+/// Replaces every such node by a DequantizeLinear of a new constant.
 pub(super) fn moved(graph: &mut Graph) {
     let nodes = graph.nodes.iter().enumerate();
     let mut makers: HashMap<String, usize> = nodes
@@ -76,7 +76,7 @@ pub(super) fn moved(graph: &mut Graph) {
     }
 }
 
-/// The constant that stands behind what a node moves into this shape, moved, and the axis its scales are along if they are several.
+/// The moved constant in the node's shape, with the axis of its per-channel scales.
 fn placed(
     node: &NodeProto,
     maker: &NodeProto,
@@ -104,7 +104,7 @@ fn placed(
         axis.and_then(|axis| order.iter().position(|&at| at == axis))
     } else {
         match axis {
-            // As many numbers before it, and as many along it.
+            // The matching axis has the same size and as many elements before it.
             Some(axis) => {
                 let before = |shape: &[usize], axis: usize| shape[..axis].iter().product::<usize>();
                 let same =

@@ -1,14 +1,14 @@
-//! AffineGrid, where each pixel of a picture comes from, and Det.
+//! AffineGrid, which maps output pixels to input positions, and Det.
 
 use tract_onnx::tract_hir::internal::*;
 
 use super::Call;
 use crate::prepare::count;
 
-/// Every place of a picture that goes from -1 to 1, moved as theta says.
+/// Transforms each position of a grid from -1 to 1 by theta.
 pub(super) fn affine(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let theta = call.floats(0)?;
-    // Planes where there are any, rows, columns.
+    // Planes if there are any, rows, columns.
     let sizes = &call.made[1..call.made.len() - 1];
     let axes = sizes.len();
     let wanted = [call.made[0], axes, axes + 1];
@@ -26,7 +26,7 @@ pub(super) fn affine(call: &Call, made: &mut [f32]) -> TractResult<()> {
     for (place, made) in made.chunks_exact_mut(axes).enumerate() {
         let theta = &theta[place / pixels * axes * (axes + 1)..];
         let mut rest = place % pixels;
-        // The columns come first in theta.
+        // Theta has the column coordinate first.
         let mut at = [0.0; 3];
         for (axis, &size) in sizes.iter().rev().enumerate() {
             at[axis] = middle(rest % size, size);
@@ -40,7 +40,7 @@ pub(super) fn affine(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// The determinants of matrices, by elimination.
+/// Determinants of matrices, by elimination.
 pub(super) fn determinant(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let shape = call.tensor(0)?.shape();
     let size = shape[shape.len() - 1];

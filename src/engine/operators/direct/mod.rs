@@ -1,6 +1,8 @@
-//! Operators that tract doesn't know, or that end it, each a function of ours from values to values.
+//! Native operators: those that tract lacks, or that make it panic, as functions from inputs to an
+//! output.
 //!
-//! What shape comes out is what `prepare` says of the operator: there is one rule for both. The attributes were checked before (`checks`).
+//! The output shape comes from the shape rules of `prepare`, so there is one rule for both. The
+//! attributes have been validated before.
 
 mod grid;
 mod moves;
@@ -21,17 +23,17 @@ use crate::graph::Dim;
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{Known, Types, made_by};
 
-/// What computes an operator.
+/// The implementation of an operator.
 #[derive(Clone, Copy)]
 enum Function {
-    /// Of 32-bit floats; the rest of its inputs may be integers.
+    /// Computes 32-bit floats; further inputs may be integers.
     Floats(fn(&Call, &mut [f32]) -> TractResult<()>),
-    /// Of elements of any type, as their bytes.
+    /// Moves elements of any type as bytes.
     Bytes(fn(&Call, &mut [u8]) -> TractResult<()>),
 }
 use Function::{Bytes, Floats};
 
-/// Each operator with the inputs whose values tell the shape of what it makes.
+/// The operators, with the input slots whose values determine the output shape.
 const FUNCTIONS: [(&str, Function, &[usize]); 11] = [
     ("AffineGrid", Floats(grid::affine), &[1]),
     ("CenterCropPad", Bytes(moves::centre), &[1]),
@@ -64,7 +66,7 @@ fn build(context: &ParsingContext, node: &pb::NodeProto) -> Built {
     Ok((Box::new(direct), vec![]))
 }
 
-/// One node. What it says is put in when the model was read.
+/// One node; its attributes are added after parsing.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct Direct {
     place: usize,
@@ -80,18 +82,18 @@ impl PartialEq for Direct {
 
 impl Eq for Direct {}
 
-/// What is known of an input.
+/// The known facts of an input.
 struct Given {
     element: DatumType,
     shape: TVec<TDim>,
     value: Option<Arc<Tensor>>,
 }
 
-/// Lists longer than this tell no shape.
+/// A longer list doesn't determine a shape.
 const LISTED: usize = 64;
 
 impl Direct {
-    /// The elements and the shape of what is made of these inputs.
+    /// The element type and the shape of the output.
     fn makes(&self, given: &[Given]) -> TractResult<(DatumType, TVec<TDim>)> {
         let (operator, function, _) = FUNCTIONS[self.place];
         let of_floats = given
@@ -140,17 +142,17 @@ impl Direct {
     }
 }
 
-/// What a function is asked for.
+/// Arguments of a native operator.
 struct Call<'a> {
     node: &'a NodeProto,
     opset: i64,
     inputs: &'a [TValue],
-    /// The shape of what it makes.
+    /// The shape of the output.
     made: &'a [usize],
 }
 
 impl<'a> Call<'a> {
-    /// An input, if it isn't left out.
+    /// An input, unless it is omitted.
     fn input(&self, slot: usize) -> Option<&'a Tensor> {
         self.node.input_at(slot)?;
         let before = self.node.input[..slot].iter();
@@ -167,7 +169,7 @@ impl<'a> Call<'a> {
         self.tensor(slot)?.try_as_plain_ram()?.as_slice()
     }
 
-    /// The sizes of an input of so many axes.
+    /// The shape of an input with `RANK` axes.
     fn sizes<const RANK: usize>(&self, slot: usize) -> TractResult<[usize; RANK]> {
         let shape = self.tensor(slot)?.shape();
         let sizes = shape.try_into().ok();
@@ -261,7 +263,7 @@ impl InferenceRulesOp for Direct {
                                 value: is_told.then(|| values.remove(0)),
                             });
                         }
-                        // What is only known later, the plan is told again.
+                        // The rule runs again when more is known.
                         match self.makes(&given) {
                             Ok((element, shape)) => {
                                 solver.equals(&outputs[0].datum_type, element)?;

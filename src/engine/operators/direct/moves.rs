@@ -1,4 +1,4 @@
-//! Operators that only move elements, of whichever type: ReverseSequence, CenterCropPad and OneHot.
+//! Operators that only move elements of any type: ReverseSequence, CenterCropPad and OneHot.
 
 use tract_onnx::tract_hir::internal::*;
 
@@ -6,7 +6,7 @@ use super::super::{axis_of, integers};
 use super::Call;
 use crate::prepare::count;
 
-/// Of each sequence the first elements, as many as it is long, come the other way round.
+/// Reverses the first elements of each sequence, as many as its length.
 pub(super) fn reverse(call: &Call, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let shape = input.shape();
@@ -17,7 +17,8 @@ pub(super) fn reverse(call: &Call, made: &mut [u8]) -> TractResult<()> {
         "its time axis {time} and its batch axis {batch} are not 0 and 1 of {shape:?}"
     );
     let (steps, sequences) = (shape[time], shape[batch]);
-    // Without lengths, of a recurrent operator that runs backwards, all of each.
+    // Without lengths (from a recurrent operator that runs backwards), each sequence is reversed as
+    // a whole.
     let lengths = match call.input(1) {
         Some(lengths) => integers(lengths)?,
         None => vec![steps as i64; sequences],
@@ -48,7 +49,7 @@ pub(super) fn reverse(call: &Call, made: &mut [u8]) -> TractResult<()> {
     Ok(())
 }
 
-/// The middle of each axis stays in the middle: what is too long is cut off, what is too short has nothing around it.
+/// Centers each axis: crops a longer one and pads a shorter one with zeros.
 pub(super) fn centre(call: &Call, made: &mut [u8]) -> TractResult<()> {
     let input = call.tensor(0)?;
     let (shape, each) = (input.shape(), input.datum_type().size_of());
@@ -69,9 +70,10 @@ pub(super) fn centre(call: &Call, made: &mut [u8]) -> TractResult<()> {
     Ok(())
 }
 
-/// One of two values for each of so many places: the second at the place that an index says, if there is one.
+/// Fills an axis of the given depth with the off value, and sets the on value at each index inside
+/// it.
 pub(super) fn one_hot(call: &Call, made: &mut [u8]) -> TractResult<()> {
-    // Half a place is none.
+    // An index that is not an integer marks nothing.
     let indices = call.tensor(0)?.cast_to::<f64>()?;
     let indices = indices.try_as_plain_ram()?.as_slice::<f64>()?;
     let values = call.tensor(2)?;

@@ -1,19 +1,20 @@
-//! Regions of a picture, each brought to one size: RoiAlign and MaxRoiPool.
+//! Region pooling: RoiAlign and MaxRoiPool.
 
 use tract_onnx::tract_hir::internal::*;
 
 use super::Call;
 
-/// One region is seen at no more places: a region is data, and may be of any size.
+/// Maximum number of sampled positions of a region; regions are data and may have any size.
 const PLACES: f32 = (1 << 24) as f32;
 
-/// Four pixels around a place, each with its share.
+/// Four pixels around a position, with their interpolation weights.
 type Around = [(usize, f32); 4];
 
-/// From the opset on in which pixels have their middle at one half, unless it is said otherwise.
+/// From this opset on, RoiAlign uses half-pixel centers by default.
 const OPSET_WITH_HALVES: i64 = 16;
 
-/// The means, or the largest, of values between the pixels, at a grid of places in each part of a region.
+/// RoiAlign: the mean or maximum of interpolated values on a grid of positions in each cell of a
+/// region.
 pub(super) fn align(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
@@ -78,7 +79,8 @@ pub(super) fn align(call: &Call, made: &mut [f32]) -> TractResult<()> {
                 let places = &places[part * seen..][..seen];
                 let share = |&(pixel, share): &(usize, f32)| share * pixels[pixel];
                 *made = match largest {
-                    // Of the shares by themselves, as ONNX Runtime has it.
+                    // The maximum of the weighted pixels, not of their sums, as ONNX Runtime
+                    // computes it.
                     true => {
                         let shares = places.iter().flatten().map(share);
                         shares.reduce(f32::max).unwrap_or(0.0)
@@ -96,13 +98,13 @@ pub(super) fn align(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// The pixels around a place; nothing further than one pixel outside.
+/// The pixels around a position; zero weights beyond one pixel outside.
 fn around(y: f32, x: f32, height: usize, width: usize) -> Around {
     let inside = |at: f32, size: usize| at >= -1.0 && at <= size as f32 && size > 0;
     if !inside(y, height) || !inside(x, width) {
         return [(0, 0.0); 4];
     }
-    // The pixel before, the one behind, and how far it is from the first.
+    // The pixels before and behind, and the distance from the first.
     let along = |at: f32, size: usize| {
         let at = at.max(0.0);
         let low = at as usize;
@@ -121,7 +123,7 @@ fn around(y: f32, x: f32, height: usize, width: usize) -> Around {
     ]
 }
 
-/// The largest pixel in each part of a region.
+/// MaxRoiPool: the maximum in each cell of a region.
 pub(super) fn pool(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [pictures, channels, height, width] = call.sizes(0)?;
     ensure!(
@@ -140,7 +142,7 @@ pub(super) fn pool(call: &Call, made: &mut [f32]) -> TractResult<()> {
             (0..pictures as i64).contains(&picture),
             "its region {region} is of picture {picture}: there are {pictures}"
         );
-        // From which pixel up to which, of the part of an axis.
+        // The pixel range of a cell along an axis.
         let along = |from: f32, to: f32, part: usize, parts: usize, size: usize| {
             let [from, to] = [from, to].map(|end| (end * scale).round());
             let step = (to - from + 1.0).max(1.0) / parts as f32;

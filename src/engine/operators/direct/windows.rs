@@ -1,4 +1,4 @@
-//! Operators that slide a window: LpPool, MaxUnpool, Col2Im and DeformConv.
+//! Operators with a sliding window: LpPool, MaxUnpool, Col2Im and DeformConv.
 
 use tract_onnx::tract_hir::internal::*;
 
@@ -6,11 +6,11 @@ use super::Call;
 use crate::graph::Slide;
 use crate::prepare::count;
 
-/// Windows over the values of all axes.
+/// Windows over all spatial axes.
 struct Windows {
     kernel: Vec<usize>,
     slides: Vec<Slide>,
-    /// How many values there are, what lies before them, and at how many places the window is.
+    /// Input size, padding before, and number of output positions of each axis.
     extent: Vec<usize>,
     before: Vec<i64>,
     places: Vec<usize>,
@@ -36,7 +36,7 @@ impl Windows {
         })
     }
 
-    /// The value that a tap meets at a place, all counted row by row; none outside.
+    /// Linear index of the input element under a tap at an output position; `None` in the padding.
     fn met(&self, mut place: usize, mut tap: usize, places: &[usize]) -> Option<usize> {
         let (mut found, mut step) = (0, 1);
         for axis in (0..self.kernel.len()).rev() {
@@ -52,14 +52,14 @@ impl Windows {
     }
 }
 
-/// The sizes that a list says.
+/// Converts a list to sizes.
 fn sizes(list: &[i64]) -> TractResult<Vec<usize>> {
     let sizes = list.iter().map(|&size| usize::try_from(size).ok());
     let sizes: Option<Vec<usize>> = sizes.collect();
     sizes.with_context(|| format!("{list:?} are no sizes"))
 }
 
-/// LpPool: the root of the sum of the powers of what a window meets.
+/// LpPool: the p-norm of each window.
 pub(super) fn norm(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let (values, shape) = (call.floats(0)?, call.tensor(0)?.shape());
     let kernel = call.node.ints("kernel_shape").unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) fn norm(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// MaxUnpool: each value goes where MaxPool took it from; the rest is nothing.
+/// MaxUnpool: writes each value to the index that MaxPool returned; all others are 0.
 pub(super) fn unpool(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let (values, places) = (call.floats(0)?, call.integers(1)?);
     ensure!(
@@ -94,7 +94,7 @@ pub(super) fn unpool(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// Col2Im: columns are put back where windows took them from, and added where these meet.
+/// Col2Im: writes columns back to the positions of their windows and adds where windows overlap.
 pub(super) fn join(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [batch, rows, columns] = call.sizes(0)?;
     let (values, extent) = (call.floats(0)?, sizes(&call.integers(1)?)?);
@@ -120,7 +120,7 @@ pub(super) fn join(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// DeformConv: a convolution whose taps are moved, each at each place, by an input.
+/// DeformConv: a convolution with an offset for each tap at each position.
 pub(super) fn deform(call: &Call, made: &mut [f32]) -> TractResult<()> {
     let [images, channels, height, width] = call.sizes(0)?;
     let [filters, within, tall, wide] = call.sizes(1)?;
@@ -182,7 +182,7 @@ pub(super) fn deform(call: &Call, made: &mut [f32]) -> TractResult<()> {
     Ok(())
 }
 
-/// Four pixels around a place, each with its share; those outside have none.
+/// Four pixels around a position, with their interpolation weights; those outside have weight 0.
 fn around(y: f32, x: f32, height: usize, width: usize) -> [(usize, f32); 4] {
     let (top, left) = (y.floor(), x.floor());
     [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)].map(|(down, across)| {
