@@ -18,9 +18,9 @@ export interface Apart {
 }
 
 /**
- * What becomes of a sample that can't be read or run.
- * - "skip": It is left out, with its reason, and the run goes on.
- * - "stop": It ends the run.
+ * Treatment of a sample that cannot be read or run.
+ * - "skip": The sample is left out with its reason, and the run continues.
+ * - "stop": The sample ends the run.
  */
 export type BadSamples = 'skip' | 'stop';
 
@@ -83,69 +83,69 @@ export interface BoxMatches {
   found: number;
 }
 
-/** What a calibration saw. */
+/** Result of a calibration. */
 export interface CalibrationSummary {
-  /** What `prepare` changed, a sentence each. */
+  /** Changes that preparation made to the model, a sentence each. */
   prepared: string[];
-  /** How many samples were run. */
+  /** Number of samples that ran. */
   samples: number;
-  /** The samples that were fed and left out, each with its reason. */
+  /** Samples that were fed and skipped, each with its reason. */
   skipped: Skipped[];
-  /** How many values have a range. */
+  /** Number of values that have a range. */
   values: number;
 }
 
-/** A model's identity and contents. */
+/** Identity and contents of a model. */
 export interface Card {
-  /** Whether the model holds quantized operators already. */
+  /** True if the model contains quantized operators. */
   alreadyQuantized: boolean;
-  /** Its size. */
+  /** Size of the file in bytes. */
   bytes: number;
-  /** The files beside it that hold its weights, once they are here. */
+  /** Attached files of external data. */
   dataFiles: DataFile[];
-  /** Operators that stay float, with the reason. */
+  /** Operators that stay float, each with its reason. */
   float: FloatOperator[];
-  /** What is fed. */
+  /** Inputs that a sample must provide. */
   inputs: Port[];
   /** Version of the file format. */
   irVersion: number;
-  /** The file's name. */
+  /** Name of the file. */
   name: string;
-  /** How many nodes of each operator, the most first. */
+  /** Number of nodes of each operator, the most frequent first. */
   operators: [string, number][];
   /** Version of the default operator set. */
   opset: number;
-  /** What comes out. */
+  /** Outputs of the graph. */
   outputs: Port[];
-  /** Elements of all constants together: initializers, Constant nodes, and those of the graphs that nodes hold. */
+  /** Number of elements in all constants: initializers, Constant nodes and those in subgraphs. */
   parameters: number;
-  /** How pictures are probably to be read for it, where they can be its samples. */
+  /** Proposed preprocessing of images, where images can be the model's samples. */
   pictures: Proposal | null;
-  /** The tool that wrote it, with its version. */
+  /** Tool that wrote the file, with its version. */
   producer: string;
-  /** How many nodes have an operator that can be int8. */
+  /** Number of nodes whose operator can be quantized. */
   quantizable: number;
-  /** Its checksum, in hexadecimal. */
+  /** SHA-256 of the file in hexadecimal. */
   sha256: string;
-  /** What a person should know before going on. */
+  /** Warnings to show before calibration. */
   warnings: string[];
 }
 
 /**
- * How sure a part of a proposal is.
- * - "sure": The file says it, or nothing else would run.
- * - "likely": Models like this one mostly have it.
- * - "guess": It is common, no more.
+ * Certainty of a part of a proposal.
+ * - "sure": The file states it, or nothing else would run.
+ * - "likely": Models like this one usually have it.
+ * - "guess": It is common; there is no other hint.
  */
 export type Certainty = 'sure' | 'likely' | 'guess';
 
-/** The least and the greatest value of each channel of a weight. */
+/** Minimum and maximum of each channel of a weight. */
 export interface Channels {
-  /** The axis along which the channels lie. */
+  /** The channel axis. */
   axis: number;
-  /** The greatest, by channel. */
+  /** Maximum of each channel. */
   max: number[];
-  /** The least value, by channel. */
+  /** Minimum of each channel. */
   min: number[];
 }
 
@@ -169,11 +169,11 @@ export interface Comparison {
   worst: string[];
 }
 
-/** A file beside the model that holds weights. */
+/** A file of external data. */
 export interface DataFile {
-  /** Its size. */
+  /** Size in bytes. */
   bytes: number;
-  /** Where the model says that it is. */
+  /** Path that the model states, relative to its own. */
   name: string;
 }
 
@@ -185,73 +185,73 @@ export interface DetectionErrors {
   scores: number;
 }
 
-/** What calibration saw of a value. */
+/** Distribution of a value's elements in calibration. */
 export interface Distribution {
-  /** How many values were seen; of these, zeros and what is no number. */
+  /** Number of elements, zeros and non-finite ones included. */
   count: number;
-  /** The bars. */
+  /** Count of each bar. */
   counts: number[];
-  /** The least and the greatest finite value. */
+  /** Minimum and maximum of the finite elements. */
   ends: [number, number];
-  /** Where the first bar begins. */
+  /** Lower edge of the first bar. */
   low: number;
-  /** How many were NaN or infinite. */
+  /** Number of elements that are NaN or infinite. */
   odd: number;
-  /** The range each method would choose. */
+  /** Range that each method chooses. */
   ranges: [string, [number, number]][];
-  /** How wide a bar is. */
+  /** Width of a bar. */
   width: number;
-  /** How many were zero. */
+  /** Number of zeros. */
   zeros: number;
 }
 
 /**
- * A kind of file.
- * - "csv": The table of layers.
+ * Format of an exported file.
+ * - "csv": The layer table as CSV.
  * - "trace": Chrome trace events, for Perfetto.
- * - "speedscope": speedscope's own.
+ * - "speedscope": Profile for speedscope.
  * - "modelExplorer": Node data for Model Explorer.
- * - "html": A page that stands by itself.
+ * - "html": Self-contained HTML report.
  */
 export type Export = 'csv' | 'trace' | 'speedscope' | 'modelExplorer' | 'html';
 
 /** Nodes of one operator that stay float. */
 export interface FloatOperator {
-  /** How many nodes. */
+  /** Number of its nodes. */
   count: number;
-  /** The operator. */
+  /** Name of the operator. */
   operator: string;
-  /** Why they stay float. */
+  /** Reason why they stay float. */
   reason: string;
 }
 
-/** What will be taken. */
+/** Forecast of a job. */
 export interface Forecast {
-  /** What can be allocated here at most, where that is known. */
+  /** Memory limit of this platform, if known. */
   limitBytes: number | null;
-  /** Of the peak: activations of the samples that run at once. */
+  /** Part of the peak: activations of the samples that run at once. */
   liveBytes: number;
-  /** Multiplications with an addition in one run. */
+  /** Multiply-accumulate operations of one run. */
   macs: number;
-  /** The time until the quantized model is there, in milliseconds. */
+  /** Time until the quantized model is ready, in milliseconds. */
   ms: number;
-  /** The size of the quantized model. */
+  /** Size of the quantized model. */
   outputBytes: number;
-  /** The most that will be allocated at once. */
+  /** Peak of live memory. */
   peakBytes: number;
-  /** The stage in which that is, as in the report. */
+  /** Stage in which the peak occurs, named as in the report. */
   peakStage: string;
-  /** Of the peak: what is remembered of every tensor. */
+  /** Part of the peak: statistics of all observed tensors. */
   rangeBytes: number;
-  /** Why it can't be done here, and a way that can. */
+  /** Reason why the memory does not suffice, and a way out. */
   refusal: string | null;
-  /** Of it for each sample, on one thread. */
+  /** Time of one sample on one thread, in milliseconds. */
   sampleMs: number;
-  /** How many samples it is told for. */
+  /** Number of samples that it assumes. */
   samples: number;
-  /** How many run at once. */
+  /** Number of samples that run at once. */
   threads: number;
-  /** Of the peak: the file, and what the engine makes of its weights. */
+  /** Part of the peak: the file, and the engine's copies of its weights. */
   weightBytes: number;
 }
 
@@ -263,15 +263,15 @@ export interface Forecast {
  */
 export type Format = 'qdq' | 'qoperator' | 'simulated';
 
-/** The nodes of a model in order and the values between them. */
+/** Nodes of a model in order, and the values between them. */
 export interface GraphView {
-  /** Values that are fed. */
+  /** Inputs of the graph, without initializers. */
   inputs: string[];
-  /** Each after those whose values it uses. */
+  /** Nodes in topological order. */
   nodes: NodeView[];
-  /** Values that come out. */
+  /** Outputs of the graph. */
   outputs: string[];
-  /** Of every value whose type is known. */
+  /** Every value whose type is known. */
   values: Record<string, ValueView>;
 }
 
@@ -291,14 +291,14 @@ export interface GuardSettings {
   weights?: boolean;
 }
 
-/** What a person says of how pictures are read, over what is proposed for the model. */
+/** Changes by the user to the settings proposed for the model. */
 export interface ImageChanges {
   height?: number;
   layout?: Layout;
   mean?: [number, number, number];
   order?: Order;
   pad?: number;
-  /** The preset whose values are taken; what stands beside it counts over it. */
+  /** Preset that sets the values first. Other fields override it. */
   preset?: string;
   resize?: Resize;
   scale?: number;
@@ -307,77 +307,69 @@ export interface ImageChanges {
   width?: number;
 }
 
-/** How a picture becomes a tensor. The default is what ImageNet classifiers are trained with. */
+/** Preprocessing of images. The default is that of ImageNet classifiers. */
 export interface ImageSettings {
-  /** The height where the model leaves it open. */
+  /** Height, where the model leaves it open. */
   height?: number;
-  /** The order of axes; by default told from the input's shape. */
+  /** Order of the axes; by default inferred from the input's shape. */
   layout?: Layout;
-  /** What is then taken off, by channel in the order of the tensor. */
+  /** Value that is subtracted next, by channel in the order of the tensor. */
   mean?: [number, number, number];
-  /** The order of colours. */
+  /** Order of the colour channels. */
   order?: Order;
-  /** The grey, 0 to 255, that [`Resize::Letterbox`] puts around a picture. */
+  /** Grey value, 0 to 255, of the border that [`Resize::Letterbox`] adds. */
   pad?: number;
-  /** How the picture gets the input's height and width. */
+  /** Way to bring the image to the input's height and width. */
   resize?: Resize;
-  /** What a pixel (0 to 255) is multiplied with first. */
+  /** Factor for a pixel (0 to 255); applied first. */
   scale?: number;
   /**
-   * With [`Resize::Shorter`], what the shorter side becomes before the crop; by default 8/7 of
-   * the input's, which is 256 for 224.
+   * With [`Resize::Shorter`], the length of the shorter side before the crop. The default is 8/7
+   * of the input's shorter side, which is 256 for 224.
    */
   shorterSide?: number;
-  /** What is then divided by. */
+  /** Divisor that is applied last, by channel. */
   std?: [number, number, number];
-  /** The width where the model leaves it open. */
+  /** Width, where the model leaves it open. */
   width?: number;
 }
 
-/**
- * What a quantized tensor is in the model.
- * - "activation": Made while the model runs.
- * - "weight": A constant with as many scales as it has channels, or one.
- * - "bias": A 32-bit constant that is added to products.
- */
-export type Kind = 'activation' | 'weight' | 'bias';
-
-/** One layer of a run: a node of the model with what was fused into it, or a conversion. */
+/** One layer of a run: a node of the model with the nodes fused into it, or a conversion. */
 export interface Layer {
-  /** How many steps of the engine it took in one run. */
+  /** Number of engine steps in one run. */
   calls: number;
-  /** Where it only changes the form of numbers (integers to floats and back): what makes that necessary. */
+  /** For conversions between number formats: the reason for it. */
   conversion: string | null;
   /**
-   * Billions of multiplications with an addition in a second, from the median; `None` where it does none, or where
-   * the time is below what the clock can tell.
+   * 10⁹ multiply-accumulate operations per second, from the median. `None` without such
+   * operations, or for a time below the clock's resolution.
    */
   gmacs: number | null;
-  /** Where it runs in float in a model of integers: why. */
+  /** For float layers of a quantized model: the reason for float. */
   inFloat: string | null;
-  /** What it reads, without constants. */
+  /** Inputs, without constants. */
   inputs: LayerTensor[];
-  /** The engine's code for it: what ran, in order, each once. */
+  /** Kernels that ran, in order and without duplicates. */
   kernel: string;
-  /** Bytes live after it, beyond what was there before the run. */
+  /** Live memory after it, beyond the memory before the run. */
   liveBytes: number;
-  /** Multiplications with an addition. */
+  /** Multiply-accumulate operations. */
   macs: number;
-  /** Its own time in milliseconds, over the runs. */
+  /** Own time in milliseconds over all runs. */
   ms: TimingSummary;
-  /** The name of the node that does the work. */
+  /** Name of the main node. */
   name: string;
-  /** All nodes of the model that it stands for, in their order. */
+  /** All nodes of the model that the layer executes, in their order. */
   nodes: string[];
-  /** Its operator. */
+  /** Operator of the main node. */
   operator: string;
-  /** What it makes for others. */
+  /** Outputs that other layers read. */
   outputs: LayerTensor[];
-  /** Bytes of what it makes. */
+  /** Bytes of its outputs. */
   ownBytes: number;
-  /** The most bytes live while it ran, beyond what was there before the run. */
+  /** Peak of live memory while it ran, beyond the memory before the run. */
   peakBytes: number;
-  /** Its share of the time of all layers, from their means. */
+  /** Share of the time of all layers, from the means. */
   share: number;
 }
 
@@ -438,45 +430,45 @@ export interface LayerSettings {
   weights?: TensorSettings;
 }
 
-/** All layers of a run, in the order they first run. */
+/** All layers of a run, in the order in which they first run. */
 export interface LayerTable {
-  /** Nodes of the model that did not run: computed before, or without effect. */
+  /** Nodes of the model that did not run: folded before, or without effect. */
   before: string[];
   /** The rows. */
   layers: Layer[];
-  /** Multiplications with an addition, of all layers. */
+  /** Multiply-accumulate operations of all layers. */
   macs: number;
-  /** Milliseconds of a run spent outside all layers, from the means: handing values on, and measuring. */
+  /** Milliseconds of a run outside all layers, from the means: passing values on, and measuring. */
   outsideMs: number;
-  /** The most bytes live at once beyond those. */
+  /** Peak of live memory beyond those. */
   peakBytes: number;
-  /** The layer where that was. */
+  /** Layer at which the peak occurs. */
   peakLayer: string;
-  /** Bytes allocated before the run, which stay: the file, the weights, the plan. */
+  /** Bytes allocated before the run that stay: file, weights and plan. */
   residentBytes: number;
-  /** The smallest step of the clock, in milliseconds. */
+  /** Resolution of the clock in milliseconds. */
   resolutionMs: number;
-  /** How many runs were measured. */
+  /** Number of measured runs. */
   runs: number;
-  /** What all layers make, together: what it would take to keep everything. */
+  /** Bytes of the outputs of all layers: the memory it would take to keep everything. */
   sumBytes: number;
-  /** The time of a whole run in milliseconds. */
+  /** Time of a whole run in milliseconds. */
   total: TimingSummary;
-  /** How many ran before, unmeasured. */
+  /** Number of warm-up runs before them. */
   warmUp: number;
 }
 
-/** A tensor at the edge of a layer. */
+/** A tensor that enters or leaves a layer. */
 export interface LayerTensor {
-  /** Its element type. */
+  /** Element type. */
   element: string;
-  /** The value's name in the model. */
+  /** Name of the value. */
   name: string;
-  /** Its shape; sizes that depend on the values fed are 0. */
+  /** Shape. Dimensions that depend on the input values are 0. */
   shape: number[];
 }
 
-/** The order of a picture's axes. */
+/** Order of an image's axes. */
 export type Layout = 'nchw' | 'nhwc';
 
 /** Wasm memory as the page shows it, in bytes. */
@@ -492,41 +484,41 @@ export interface Memory {
 /** A calibration method. `ort-entropy` needs at least as many bins as levels, which the pattern does not check. */
 export type Method = string;
 
-/** A sample that can't be used as samples are read now. */
+/** A sample that cannot be used with the current preprocessing. */
 export interface Misfit {
-  /** Whether another size or way of resizing may mend it. */
+  /** True if another image size or way of resizing may solve it. */
   asksForSize: boolean;
-  /** What is wrong with it, and what to do. */
+  /** The problem and its remedy, as a sentence. */
   reason: string;
-  /** Its name. */
+  /** Name of the sample. */
   sample: string;
 }
 
-/** What became of a node. */
+/** The decision about a node. */
 export interface NodeChoice {
-  /** Its name. */
+  /** The name of the node. */
   node: string;
-  /** Its operator. */
+  /** The operator of the node. */
   operator: string;
-  /** Whether it works on integers now. */
+  /** True if the node is quantized. */
   quantized: boolean;
-  /** Where it does not: why. */
+  /** The reason why the node stays float. */
   reason: string | null;
 }
 
 /** A node of a [`GraphView`]. */
 export interface NodeView {
-  /** The values it uses, those its subgraphs use after its own. */
+  /** Input values, followed by the values that its subgraphs capture. */
   inputs: string[];
-  /** What a person knows it by; the same as in a summary. */
+  /** Name that is shown to people, as in a [`super::Summary`]. */
   name: string;
-  /** Its operator. */
+  /** Operator. */
   operator: string;
-  /** The values it makes. */
+  /** Output values. */
   outputs: string[];
 }
 
-/** The order of a picture's colours. */
+/** Order of an image's colour channels. */
 export type Order = 'rgb' | 'bgr';
 
 /** What quantizing did to an output. */
@@ -569,95 +561,95 @@ export type OutputKind = 'classes' | 'steps' | 'embedding' | 'boxes' | 'scores' 
 /** A part of a proposal. */
 export type Part = 'size' | 'resize' | 'values' | 'layout';
 
-/** An input or output. */
+/** A graph input or output. */
 export interface Port {
-  /** Its element type. */
+  /** Element type. */
   element: string;
-  /** Its name. */
+  /** Name of the value. */
   name: string;
-  /** Its shape, such as `1×3×224×224`; named and unknown sizes stand as in the file. */
+  /** Shape, such as `1×3×224×224`. Named dimensions show their name, unknown ones `?`. */
   shape: string;
 }
 
-/** A tensor in a few numbers. */
+/** Statistics of a tensor. */
 export interface Preview {
-  /** The element type, as numpy names it. */
+  /** Element type, as numpy names it. */
   element: string;
-  /** The model's input it is for. */
+  /** Name of the model's input. */
   input: string;
-  /** The largest value. */
+  /** Maximum. */
   max: number | null;
-  /** The mean. */
+  /** Mean. */
   mean: number | null;
-  /** The smallest value; `None` where there is no value, as for the next three. */
+  /** Minimum; `None` for an empty tensor, like the next three. */
   min: number | null;
-  /** What was converted on the way, in sentences. */
+  /** Notes on conversions, as sentences. */
   notes: string[];
-  /** The size of each axis. */
+  /** Size of each axis. */
   shape: number[];
-  /** The standard deviation, of the values as a whole. */
+  /** Standard deviation over all elements. */
   std: number | null;
 }
 
-/** How pictures are probably to be read for a model, and why. */
+/** Proposed preprocessing of images for a model, with reasons. */
 export interface Proposal {
   /** The settings. */
   image: ImageSettings;
-  /** Height and width must be multiples of this; 1 where any size is taken. */
+  /** Height and width must be multiples of this number; 1 for any size. */
   multiple: number;
-  /** Whether the model leaves height or width open. */
+  /** True if the model leaves height or width open. */
   open: boolean;
-  /** The preset whose values they have. */
+  /** Preset that their values come from. */
   preset: string;
-  /** What speaks for each part. */
+  /** Reasons for each part. */
   reasons: Reason[];
 }
 
-/** A tensor that is quantized and how. */
+/** A quantized tensor and its parameters, as the report lists it. */
 export interface QuantizedTensor {
-  /** How many neighbours share a scale, where it has one for each block. */
+  /** The number of consecutive weights that share a scale, for block-wise quantization. */
   block?: number;
-  /**
-   * Of a weight whose errors were made to make up for one another: by how many decibels the error of what it adds to is
-   * expected to be less.
-   */
+  /** The expected gain in dB of the layer's output error by GPTQ; `None` for other tensors. */
   compensated?: number;
-  /** Of a bias that was corrected for what rounding the weights adds: the most that any channel was changed by. */
+  /**
+   * The largest change of a channel by bias correction; `None` for a bias that was not
+   * corrected.
+   */
   corrected?: number;
-  /** Its integer type. */
+  /** The integer type. */
   element: string;
-  /** What it is. */
-  kind: Kind;
-  /** The largest real number it can hold. */
+  /** The role of the tensor. */
+  kind: TensorKind;
+  /** The largest real that the integers represent. */
   max: number;
-  /** The smallest real number it can hold. */
+  /** The smallest real that the integers represent. */
   min: number;
-  /** Its name in the float model. */
+  /** The name in the float model. */
   name: string;
-  /** The scale, or the largest of them. */
+  /** The scale; the largest where there are several. */
   scale: number;
-  /** How many scales it has: 1, or one a channel. */
+  /** The number of scales: 1, or one for each channel. */
   scales: number;
-  /** The zero point. */
+  /** The zero point; the first where there are several. */
   zeroPoint: number;
 }
 
-/** What speaks for a part of a proposal. */
+/** Reason for a part of a proposal. */
 export interface Reason {
-  /** How sure it is. */
+  /** Certainty of the part. */
   certainty: Certainty;
   /** The part. */
   of: Part;
-  /** The clue, as the end of a sentence. */
+  /** The hint, as the end of a sentence. */
   why: string;
 }
 
 /**
- * How a picture gets the height and width of the input.
- * - "shorter": The shorter side to a given length, then a crop from the centre.
- * - "exact": To exactly the input's size, whatever that does to the proportions.
- * - "letterbox": As large as fits, the rest filled with grey on both sides.
- * - "none": Not at all: the picture must have the size.
+ * Way to bring an image to the height and width of the input.
+ * - "shorter": Resizes the shorter side to a given length, then crops the centre.
+ * - "exact": Resizes to exactly the input's size; proportions may change.
+ * - "letterbox": Fits the image into the input's size and fills the borders with grey.
+ * - "none": Keeps the image as it is: it must have the input's size.
  */
 export type Resize = 'shorter' | 'exact' | 'letterbox' | 'none';
 
@@ -668,23 +660,23 @@ export type Resize = 'shorter' | 'exact' | 'letterbox' | 'none';
  */
 export type Rounding = 'nearest' | 'gptq';
 
-/** One sample: its name and the paths of its files. */
+/** A sample: its name and the paths of its files. */
 export interface SampleRef {
-  /** The path of its one file, or of the folder that is the sample. */
+  /** Path of its only file, or of the folder that forms the sample. */
   name: string;
-  /** The given paths that belong to it, in order. */
+  /** Paths of its files, in order. */
   parts: string[];
 }
 
-/** How samples are to be read. */
+/** Settings for reading samples. */
 export interface SampleSettings {
-  /** What becomes of a sample that can't be read or run. */
+  /** Treatment of samples that cannot be read or run. */
   badSamples?: BadSamples;
-  /** Whether the samples are random demo data; then the report says so. */
+  /** True for random demo data; the report then says so. */
   demo?: boolean;
-  /** How a picture becomes a tensor. */
+  /** Preprocessing of images. */
   image?: ImageSettings;
-  /** Samples that are left out before a run, for the report. */
+  /** Samples that were left out before the run, for the report. */
   skipped?: Skipped[];
 }
 
@@ -760,35 +752,46 @@ export interface Settings {
   weights?: TensorSettings;
 }
 
-/** A sample that is left out, and why. */
+/** A sample that was left out, and the reason. */
 export interface Skipped {
-  /** What is wrong with it, or who wanted it. */
+  /** The problem, or a note that the user excluded it. */
   reason: string;
-  /** Its name. */
+  /** Name of the sample. */
   sample: string;
 }
 
-/** What was done to the model. */
+/** Summary of a quantization. */
 export interface Summary {
-  /** What should be chosen otherwise, as the result is larger than it need be: a sentence each. */
+  /** Advice on a result that is larger than necessary, a sentence each. */
   advice: string[];
-  /** Size of the quantized file. */
+  /** Size of the quantized file in bytes. */
   bytesAfter: number;
-  /** Size of the float file, with the files beside it. */
+  /** Size of the float model in bytes, external data included. */
   bytesBefore: number;
-  /** The name that the file should have. */
+  /** Proposed name for the file. */
   fileName: string;
-  /** So many of the notes, the first, tell of a tensor that the guard kept from being ruined. */
+  /** Number of leading notes that come from mixed precision. */
   guarded: number;
-  /** Each node and whether it is quantized; where not, why. */
+  /** All nodes, each with its choice and, if it stays float, the reason. */
   nodes: NodeChoice[];
-  /** What a person should know of it: a sentence each. */
+  /** Notes for people, a sentence each. */
   notes: string[];
-  /** What became integers, or halves where it is `float16`: what `quantized` means of a node. */
+  /**
+   * The scheme. A `quantized` node holds integers, or half-precision floats with scheme
+   * `float16`.
+   */
   scheme: Scheme;
-  /** Each tensor that is quantized, with its scale, zero point and range. */
+  /** All quantized tensors with their scales, zero points and ranges. */
   tensors: QuantizedTensor[];
 }
+
+/**
+ * The role of a quantized tensor in the model.
+ * - "activation": A value computed at inference.
+ * - "weight": A constant with one scale, or one for each channel.
+ * - "bias": An int32 constant that is added to the accumulators.
+ */
+export type TensorKind = 'activation' | 'weight' | 'bias';
 
 /** The integer representation of tensors. A key that is absent keeps the value of the wider scope. */
 export interface TensorSettings {
@@ -825,28 +828,28 @@ export interface TensorSettings {
   zero_point?: number;
 }
 
-/** How repeated measurements of one thing are spread. */
+/** Median, percentiles and mean of repeated measurements. */
 export interface TimingSummary {
   /**
-   * Their mean. Means of parts add up to the mean of the whole, medians don't; and where the clock is coarse, the
+   * Mean. Means of parts add up to the mean of the whole; medians don't. With a coarse clock the
    * mean of many short times is still right, while their median is a whole number of ticks.
    */
   mean: number;
-  /** Half of them are below. */
+  /** Median. */
   median: number;
-  /** A tenth of them is below. */
+  /** 10th percentile. */
   p10: number;
-  /** Nine tenths are below. */
+  /** 90th percentile. */
   p90: number;
 }
 
 /** A value of a [`GraphView`]. */
 export interface ValueView {
-  /** Whether it is a constant. */
+  /** True for constants. */
   constant: boolean;
-  /** Its element type. */
+  /** Element type. */
   element: string;
-  /** Its shape, such as `1×3×224×224`. */
+  /** Shape, such as `1×3×224×224`. */
   shape: string;
 }
 

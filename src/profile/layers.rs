@@ -11,7 +11,7 @@ use crate::engine::{Step, Steps};
 use crate::onnx::schema::NodeProto;
 
 /// A tensor that enters or leaves a layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LayerTensor")]
 pub struct Port {
@@ -24,7 +24,7 @@ pub struct Port {
 }
 
 /// One layer of a run: a node of the model with the nodes fused into it, or a conversion.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Layer {
     /// Name of the main node.
@@ -66,7 +66,7 @@ pub struct Layer {
 }
 
 /// All layers of a run, in the order in which they first run.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTable {
     /// The rows.

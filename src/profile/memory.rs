@@ -162,6 +162,17 @@ pub struct Usage {
     pub disk_write: Option<u64>,
 }
 
+/// Wasm memory as the page shows it, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Memory {
+    /// The size of the wasm memory. It never shrinks.
+    pub pages: usize,
+    /// Allocated and not freed.
+    pub live: usize,
+    /// The largest `live` so far.
+    pub peak: usize,
+}
+
 /// Memory limit, live bytes included, if known: the address space in wasm, the available memory of
 /// the system natively.
 pub fn limit() -> Option<u64> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Median, percentiles and mean of repeated measurements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TimingSummary")]
 pub struct Spread {

@@ -146,7 +146,7 @@ pub enum QuantizeError {
 }
 
 /// The role of a quantized tensor in the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TensorKind {
     /// A value computed at inference.
@@ -158,7 +158,7 @@ pub enum TensorKind {
 }
 
 /// A quantized tensor and its parameters, as the report lists it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuantizedTensor {
     /// The name in the float model.
@@ -219,7 +219,7 @@ impl QuantizedTensor {
 }
 
 /// The decision about a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeChoice {
     /// The name of the node.

@@ -34,7 +34,7 @@ pub struct Glimpse {
 }
 
 /// A sample that was left out, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Skipped {
     /// Name of the sample.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::error::SampleError;
 
 /// A sample: its name and the paths of its files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SampleRef {
     /// Path of its only file, or of the folder that forms the sample.
     pub name: String,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Preprocessing of images. The default is that of ImageNet classifiers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ImageSettings {
     /// Way to bring the image to the input's height and width.
@@ -31,7 +31,7 @@ pub struct ImageSettings {
 }
 
 /// Way to bring an image to the height and width of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Resize {
     /// Resizes the shorter side to a given length, then crops the centre.
@@ -45,7 +45,7 @@ pub enum Resize {
 }
 
 /// Order of an image's axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Layout {
@@ -54,7 +54,7 @@ pub enum Layout {
 }
 
 /// Order of an image's colour channels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
 pub enum Order {
@@ -128,7 +128,7 @@ impl ImageSettings {
 }
 
 /// Changes by the user to the settings proposed for the model.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs)] // as in `ImageSettings`
 pub struct ImageChanges {

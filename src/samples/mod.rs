@@ -66,7 +66,7 @@ pub struct InputSpec {
 }
 
 /// Settings for reading samples.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "SampleSettings")]
 pub struct Settings {
@@ -83,7 +83,9 @@ pub struct Settings {
 }
 
 /// Treatment of a sample that cannot be read or run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BadSamples {
     /// The sample is left out with its reason, and the run continues.

@@ -6,7 +6,7 @@ use super::error::type_name;
 use crate::tensor::{Tensor, Values};
 
 /// Statistics of a tensor.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Preview {
     /// Name of the model's input.
     pub input: String,

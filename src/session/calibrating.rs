@@ -14,7 +14,7 @@ use crate::quantize;
 use crate::samples::{self, Encoded, Refusal, Skipped};
 
 /// Result of a calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CalibrationSummary {
     /// Number of samples that ran.

@@ -12,7 +12,7 @@ use crate::quantize;
 use crate::samples::{InputSpec, Proposal};
 
 /// Identity and contents of a model.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Card {
     /// Name of the file.
@@ -50,7 +50,7 @@ pub struct Card {
 }
 
 /// A file of external data.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DataFile {
     /// Path that the model states, relative to its own.
@@ -60,7 +60,7 @@ pub struct DataFile {
 }
 
 /// A graph input or output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
     /// Name of the value.

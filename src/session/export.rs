@@ -9,7 +9,7 @@ use crate::profile::text;
 use crate::profile::trace::{self, Traced};
 
 /// Format of an exported file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Export {
     /// The layer table as CSV.

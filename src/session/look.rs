@@ -15,20 +15,8 @@ use crate::quantize::{self, ElementType, Plan, Settings, target_of};
 /// Maximum number of bars in a histogram that is shown.
 const BARS: usize = 192;
 
-/// Methods whose ranges are shown side by side. Methods of two passes are left out.
-const METHODS: [&str; 8] = [
-    "minmax",
-    "moving-average",
-    "percentile:99.999",
-    "percentile:99.99",
-    "percentile:99.9",
-    "entropy",
-    "mse",
-    "auto",
-];
-
 /// Nodes of a model in order, and the values between them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GraphView {
     /// Nodes in topological order.
     pub nodes: Vec<NodeView>,
@@ -124,7 +112,7 @@ impl GraphView {
 }
 
 /// Distribution of a value's elements in calibration.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Distribution {
     /// Minimum and maximum of the finite elements.
     pub ends: Range,
@@ -193,7 +181,7 @@ fn bars(histogram: &Histogram) -> (f64, f64, Vec<u64>) {
 }
 
 /// Minimum and maximum of each channel of a weight.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Channels {
     /// The channel axis.
     pub axis: usize,

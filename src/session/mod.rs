@@ -115,7 +115,7 @@ pub struct Outcome {
 }
 
 /// Summary of a quantization.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// The scheme. A `quantized` node holds integers, or half-precision floats with scheme

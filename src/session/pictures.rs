@@ -10,7 +10,7 @@ use crate::onnx::schema::ModelProto;
 use crate::samples::{self, Glimpse, InputSpec, Preview, Problem, Refusal, SampleError};
 
 /// A sample that cannot be used with the current preprocessing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Misfit {
     /// Name of the sample.

@@ -1,4 +1,4 @@
-//! Names of the methods, identical in settings, on the command line, in JavaScript and in reports.
+//! Methods as text, in settings, on the command line, in JavaScript and in reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,11 +23,7 @@ pub(super) const EXAMPLES: [&str; 12] = [
     "ort-entropy:2048/128",
 ];
 
-/// The names as listed in error messages.
-const NAMES: &str = "minmax, moving-average, percentile, entropy, mse, mse-power-of-two, layerwise-percentile, \
-                     auto, ort-percentile or ort-entropy";
-
-/// A text that does not name a method.
+/// A text that is not a method.
 #[derive(Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum MethodError {
@@ -36,8 +32,8 @@ pub enum MethodError {
     #[error("the calibration method \"{given}\" is not valid; write it as {form}")]
     Parameter { given: String, form: &'static str },
     #[error(
-        "the calibration method \"{given}\" has {bins} bins and {levels} levels, but a level has at least one bin: \
-         use at least as many bins as levels, bins first, as in ort-entropy:2048/128"
+        "the calibration method \"{given}\" has {bins} bins and {levels} levels; give at least as many bins as levels, bins first, \
+         as in ort-entropy:2048/128"
     )]
     FewBins {
         given: String,
@@ -46,8 +42,14 @@ pub enum MethodError {
     },
 }
 
-/// Default percentage, as in ONNX Runtime.
-const PERCENT: f64 = 99.999;
+/// The names of all methods, as a list in words.
+fn names() -> String {
+    let names: Vec<&str> = METHODS.iter().map(|entry| entry.name).collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
 
 impl FromStr for Method {
     type Err = MethodError;
@@ -73,32 +75,6 @@ impl FromStr for Method {
             _ => Ok(method),
         }
     }
-}
-
-/// Returns true if the text has only these characters. Numbers such as `+5` and `1e1` are not
-/// allowed here, nor in the settings' schema.
-fn is_of(signs: &str, text: &str) -> bool {
-    text.chars().all(|sign| signs.contains(sign))
-}
-
-fn percent(parameter: Option<&str>) -> Option<f64> {
-    let percent = match parameter {
-        None => PERCENT,
-        Some(number) if is_of("0123456789.", number) => number.parse().ok()?,
-        Some(_) => return None,
-    };
-    (percent > 0.0 && percent <= 100.0).then_some(percent)
-}
-
-fn bins_and_levels(parameter: Option<&str>) -> Option<(usize, usize)> {
-    let Some(pair) = parameter else {
-        return Some((128, 128));
-    };
-    let (bins, levels) = pair
-        .split_once('/')
-        .filter(|_| is_of("0123456789/", pair))?;
-    let number = |text: &str| text.parse().ok().filter(|n| (2..=65536).contains(n));
-    Some((number(bins)?, number(levels)?))
 }
 
 impl fmt::Display for Method {

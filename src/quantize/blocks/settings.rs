@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::quantize::QuantizeError;
 
 /// How the file holds weights in blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockForm {
     /// ONNX Runtime's operator com.microsoft::MatMulNBits.
@@ -17,7 +19,9 @@ pub enum BlockForm {
 }
 
 /// How a block's scale and zero point are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockMethod {
     /// From the smallest and largest number: ONNX Runtime's integers, bit for bit.

@@ -21,7 +21,7 @@ use clues::Clues;
 use families::{Kind, Known};
 
 /// Proposed preprocessing of images for a model, with reasons.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Proposal {
     /// The settings.
@@ -37,7 +37,7 @@ pub struct Proposal {
 }
 
 /// Reason for a part of a proposal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Reason {
     /// The part.
     pub of: Part,
@@ -59,7 +59,7 @@ pub enum Part {
 }
 
 /// Certainty of a part of a proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The file states it, or nothing else would run.

@@ -55,7 +55,7 @@ pub struct Job<'a> {
 }
 
 /// Forecast of a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     /// Number of samples that it assumes.
