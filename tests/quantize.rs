@@ -6,13 +6,13 @@
 mod all_formats;
 #[path = "quantize/any_settings.rs"]
 mod any_settings;
-#[path = "quantize/chains.rs"]
-mod chains;
 #[path = "quantize/concat_scales.rs"]
 mod concat_scales;
 mod graphs;
 #[path = "quantize/ignored_settings.rs"]
 mod ignored_settings;
+#[path = "quantize/operator_patterns.rs"]
+mod operator_patterns;
 #[path = "quantize/ranges.rs"]
 mod ranges;
 #[path = "quantize/refusals.rs"]

@@ -32,8 +32,8 @@ pub(super) struct Planner<'a> {
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Operator patterns, and the pattern of each node that belongs to one.
-    chains: Vec<Composed>,
-    inside: HashMap<usize, usize>,
+    patterns: Vec<Composed>,
+    pattern_of: HashMap<usize, usize>,
 }
 
 impl<'a> Planner<'a> {
@@ -41,17 +41,17 @@ impl<'a> Planner<'a> {
         model: &'a Model,
         settings: &'a Settings,
         layers: &'a Layers<'a>,
-        chains: Vec<Composed>,
+        patterns: Vec<Composed>,
     ) -> Planner<'a> {
         let graph = &model.graph;
         let uses = graph.uses();
-        let of = |(which, chain): (usize, &Composed)| {
-            let nodes = chain.nodes.clone();
+        let of = |(which, pattern): (usize, &Composed)| {
+            let nodes = pattern.nodes.clone();
             nodes.into_iter().map(move |node| (node, which))
         };
-        let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
-        let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
-            Some(&chain) => chains[chain].operator.to_string(),
+        let pattern_of: HashMap<usize, usize> = patterns.iter().enumerate().flat_map(of).collect();
+        let operator_of = |(index, node): (usize, &NodeProto)| match pattern_of.get(&index) {
+            Some(&pattern) => patterns[pattern].operator.to_string(),
             None => node.operator(),
         };
         let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
@@ -73,8 +73,8 @@ impl<'a> Planner<'a> {
             renamed: HashMap::new(),
             quantized: HashSet::new(),
             choices: Vec::new(),
-            chains,
-            inside,
+            patterns,
+            pattern_of,
         }
     }
 
@@ -108,8 +108,8 @@ impl<'a> Planner<'a> {
 
     /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
     pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
-        if let Some(&chain) = self.inside.get(&index) {
-            return self.visit_chain(index, chain);
+        if let Some(&pattern) = self.pattern_of.get(&index) {
+            return self.visit_pattern(index, pattern);
         }
         if let Some(reason) = self.excluded(index) {
             return Err(reason);
@@ -238,20 +238,20 @@ impl<'a> Planner<'a> {
 
     /// Visits a node of an operator pattern. Only the input and output of the pattern become
     /// integers.
-    fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
-        let chain = self.chains[chain].clone();
-        if chain.nodes.iter().any(|&node| self.nodes[node].float) {
+    fn visit_pattern(&mut self, index: usize, pattern: usize) -> Result<(), &'static str> {
+        let pattern = self.patterns[pattern].clone();
+        if pattern.nodes.iter().any(|&node| self.nodes[node].float) {
             return Err("the settings keep it float");
         }
-        let last = chain.last();
+        let last = pattern.last();
         let output = self.model.graph.nodes[last].output.first();
         let output = output.map_or("", String::as_str);
-        if !self.is_float(&chain.input) || !self.is_float(output) {
+        if !self.is_float(&pattern.input) || !self.is_float(output) {
             return Err(NOT_FLOAT);
         }
-        self.activation(&chain.input);
+        self.activation(&pattern.input);
         if index != last {
-            return Err(chain.reason());
+            return Err(pattern.reason());
         }
         self.output(last, output);
         self.quantized.insert(index);
