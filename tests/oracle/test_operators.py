@@ -111,4 +111,4 @@ def test_onnx_runtime_loads_a_pool_beside_four_bits(opset, activations, program,
     literal, fused = judge.run(target, given, optimize=False), judge.run(target, given)
     assert min(judge.sqnr(a["y"], b["y"]) for a, b in zip(literal, fused)) > 40
     assert any(node.op_type == "QuantizeLinear" for node in onnx.load(target).graph.node)
-    assert "stays float: ONNX Runtime would let the MaxPool" in report.read_text()
+    assert "stays float: ONNX Runtime would run the MaxPool" in report.read_text()
