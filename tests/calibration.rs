@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use octet::calibrate::run::{Calibration, FeedError, Further, Watched};
+use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError, WatchedValue};
 use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::Dim;
@@ -25,28 +25,28 @@ fn input() -> InputSpec {
     }
 }
 
-fn calibration() -> Calibration {
+fn calibration() -> CalibrationRun {
     reading(BadSamples::Skip)
 }
 
-fn reading(bad_samples: BadSamples) -> Calibration {
+fn reading(bad_samples: BadSamples) -> CalibrationRun {
     let nodes = vec![graphs::node("Sigmoid", &["x"], "y")];
     let watched = ["x", "y"].map(String::from).to_vec();
     let model = graphs::model(nodes, vec![], &["y"]);
     let engine = Arc::new(Engine::new(model, watched.clone()));
     // Includes channel means, channel variances and greatest magnitudes per channel of `x`.
     let watched = watched.into_iter().zip([Some(1), None]);
-    let watched = watched.map(|(name, axis)| Watched {
+    let watched = watched.map(|(name, axis)| WatchedValue {
         name,
-        means: axis,
-        reach: axis,
-        spread: axis,
+        channel_means: axis,
+        channel_abs_max: axis,
+        channel_variance: axis,
     });
     let settings = samples::Settings {
         bad_samples,
         ..samples::Settings::default()
     };
-    Calibration::new(
+    CalibrationRun::new(
         engine,
         watched.collect(),
         vec![input()],
@@ -71,7 +71,7 @@ fn fed() -> Observations {
 
 /// Starts each sample in a pool of `threads` threads, waits for all, and returns the number
 /// started.
-fn begin_all(calibration: &mut Calibration, samples: Vec<Encoded>, threads: usize) -> usize {
+fn begin_all(calibration: &mut CalibrationRun, samples: Vec<Encoded>, threads: usize) -> usize {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
@@ -164,7 +164,7 @@ fn bad_samples_are_left_out_by_name_and_the_others_give_what_they_give_alone() {
 #[test]
 fn a_further_pass_passes_over_what_the_first_left_out() {
     let mut calibration = calibration();
-    let feed = |calibration: &mut Calibration| {
+    let feed = |calibration: &mut CalibrationRun| {
         let (first, second) = (with_bad_ones(), with_bad_ones().split_off(3));
         let first = first.into_iter().take(3).collect();
         calibration.feed(first, |_, _| {}, || false).unwrap();
@@ -172,7 +172,7 @@ fn a_further_pass_passes_over_what_the_first_left_out() {
     };
     feed(&mut calibration);
     let layout = "ort-percentile".parse::<Method>().unwrap().second_pass();
-    let further = Further::Histograms(layout.expect("it counts"));
+    let further = ExtraPass::Histograms(layout.expect("it counts"));
     calibration.begin_pass(further).unwrap();
     feed(&mut calibration);
     assert_eq!(calibration.skipped().len(), 2);
@@ -187,7 +187,7 @@ fn where_no_sample_could_be_run_the_first_says_why() {
         .filter(|sample| sample.name.starts_with("bad"))
         .collect();
     calibration.feed(bad, |_, _| {}, || false).unwrap();
-    let why = calibration.nothing().expect("something was bad");
+    let why = calibration.first_error().expect("something was bad");
     assert!(why.to_string().contains("bad 2"), "{why}");
 }
 

@@ -132,7 +132,7 @@ fn a_file_that_is_no_model_is_refused_by_what_it_is() {
     assert!(
         matches!(
             error,
-            ReadError::Scan(ScanError::Truncated { given: 200, .. })
+            ReadError::Scan(ScanError::Truncated { bytes: 200, .. })
         ),
         "{error}"
     );
@@ -146,7 +146,7 @@ fn a_model_of_a_later_version_is_refused() {
     assert_eq!(
         error,
         ReadError::TooNew {
-            given: NEWEST_IR_VERSION + 1
+            version: NEWEST_IR_VERSION + 1
         }
     );
 }

@@ -4,7 +4,7 @@
  * with an `AbortError` within a fraction of a second of being stopped.
  */
 
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
 /** @import { Failure, Progress, Shared } from './types.js' */
 /** @import { Answer, Arguments, Call, Reply, Request } from './calls.js' */

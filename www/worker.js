@@ -5,7 +5,7 @@
  */
 
 import { absent } from './capabilities.js';
-import { slot } from './slot.js';
+import { slot } from './shared-memory.js';
 
 /** @import { NamedFile, Progress, SampleRef, Shared } from './types.js' */
 /** @import { Handlers, Request } from './calls.js' */
@@ -118,7 +118,7 @@ const calls = {
     open.beginCalibration(samples, equalize ?? false);
     const seen = await feed(open, all, 'Calibrating', report, enough);
     // What looks once more looks at the same samples, all of them.
-    while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Counting', report, async () => false);
+    while (open.beginFurtherPass(method, rounding === 'gptq')) await feed(open, all.slice(0, seen), 'Extra pass', report, async () => false);
     return { ...open.finishCalibration(method), given: all.length };
   },
 

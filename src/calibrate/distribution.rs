@@ -20,7 +20,7 @@ pub(super) struct Bin {
 
 /// The finite values of one tensor, or their magnitudes.
 #[derive(Clone, Debug)]
-pub(super) struct Distribution {
+pub(super) struct ValueDistribution {
     /// Non-empty bins in ascending order.
     pub(super) bins: Vec<Bin>,
     /// Number of values.
@@ -29,31 +29,31 @@ pub(super) struct Distribution {
     pub(super) width: f64,
 }
 
-impl Distribution {
+impl ValueDistribution {
     /// The distribution of the observed values, or `None` if there are none.
-    pub(super) fn of(seen: &Observation) -> Option<Distribution> {
-        let ends = (f64::from(seen.min()?), f64::from(seen.max()?));
-        let width = seen.histogram().width();
-        let counts = seen
+    pub(super) fn from_statistics(stats: &Observation) -> Option<ValueDistribution> {
+        let ends = (f64::from(stats.min()?), f64::from(stats.max()?));
+        let width = stats.histogram().width();
+        let counts = stats
             .histogram()
             .bins()
             .map(|(lower, _, count)| ((lower / width) as i32, count));
-        Some(Distribution::new(counts, width, seen.zeros(), ends))
+        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
     }
 
     /// The distribution of the magnitudes, or `None` if there are no values. Bin -1-i mirrors bin
     /// i.
-    pub(super) fn of_magnitudes(seen: &Observation) -> Option<Distribution> {
-        let greatest = f64::from(seen.max()?.abs()).max(f64::from(seen.min()?.abs()));
-        let ends = (f64::from(seen.least_magnitude()?), greatest);
-        let width = seen.histogram().width();
+    pub(super) fn from_magnitudes(stats: &Observation) -> Option<ValueDistribution> {
+        let greatest = f64::from(stats.max()?.abs()).max(f64::from(stats.min()?.abs()));
+        let ends = (f64::from(stats.least_magnitude()?), greatest);
+        let width = stats.histogram().width();
         let mut folded = vec![0; HALF];
-        for (lower, _, count) in seen.histogram().bins() {
+        for (lower, _, count) in stats.histogram().bins() {
             let index = (lower / width) as i32;
             folded[if index < 0 { -1 - index } else { index } as usize] += count;
         }
         let counts = (0..).zip(folded).filter(|&(_, count)| count > 0);
-        Some(Distribution::new(counts, width, seen.zeros(), ends))
+        Some(ValueDistribution::new(counts, width, stats.zeros(), ends))
     }
 
     fn new(
@@ -61,7 +61,7 @@ impl Distribution {
         width: f64,
         zeros: u64,
         (min, max): (f64, f64),
-    ) -> Distribution {
+    ) -> ValueDistribution {
         let mut bins = Vec::new();
         let mut total = 0.0;
         let mut push = |index, lower, upper, count: u64| {
@@ -89,12 +89,12 @@ impl Distribution {
                 );
             }
         }
-        Distribution { bins, total, width }
+        ValueDistribution { bins, total, width }
     }
 
     /// Merges every `factor` bins into one, which is less exact and faster to evaluate. Point
     /// masses stay.
-    pub(super) fn coarser(&self, factor: i32) -> Distribution {
+    pub(super) fn coarser(&self, factor: i32) -> ValueDistribution {
         let mut bins: Vec<Bin> = Vec::with_capacity(self.bins.len() / factor as usize + 3);
         for bin in &self.bins {
             match bins.last_mut() {
@@ -109,7 +109,7 @@ impl Distribution {
                 _ => bins.push(*bin),
             }
         }
-        Distribution {
+        ValueDistribution {
             bins,
             total: self.total,
             width: self.width * f64::from(factor),
@@ -162,7 +162,7 @@ impl Distribution {
 impl Observation {
     /// Variance of the finite values according to the histogram, or `None` if there are none.
     pub(crate) fn variance(&self) -> Option<f64> {
-        Distribution::of(self).map(|values| values.variance())
+        ValueDistribution::from_statistics(self).map(|values| values.variance())
     }
 }
 
@@ -173,18 +173,21 @@ mod tests {
     #[test]
     fn the_variance_is_that_of_the_values() {
         let even = Vec::from_iter((0..10_000).map(|i| 7.0 + i as f32 / 10_000.0));
-        let found = Observation::of(&even).variance().unwrap();
+        let found = Observation::from_values(&even).variance().unwrap();
         assert!((found * 12.0 - 1.0).abs() < 1e-3, "{found}");
         // Two points at the ends of the range: the variance is a quarter of their squared distance.
-        let found = Observation::of(&[0.0, 0.0, 6.0, 6.0]).variance();
+        let found = Observation::from_values(&[0.0, 0.0, 6.0, 6.0]).variance();
         assert_eq!(found, Some(9.0));
-        assert_eq!(Observation::of(&[f32::NAN]).variance(), None);
+        assert_eq!(Observation::from_values(&[f32::NAN]).variance(), None);
     }
 
     #[test]
     fn zeros_and_the_greatest_value_on_an_edge_are_points() {
         // Bins are 1/256 wide for values from 4 up to 8, so 6 begins a bin.
-        let found = Distribution::of(&Observation::of(&[0.0, -0.0, 0.001, 6.0, 6.0])).unwrap();
+        let found = ValueDistribution::from_statistics(&Observation::from_values(&[
+            0.0, -0.0, 0.001, 6.0, 6.0,
+        ]))
+        .unwrap();
         let ends: Vec<_> = found
             .bins
             .iter()
@@ -195,13 +198,17 @@ mod tests {
             [(0.0, 0.0, 2.0), (0.0, 1.0 / 256.0, 1.0), (6.0, 6.0, 2.0)]
         );
         assert_eq!(found.total, 5.0);
-        assert!(Distribution::of(&Observation::of(&[f32::NAN])).is_none());
+        assert!(
+            ValueDistribution::from_statistics(&Observation::from_values(&[f32::NAN])).is_none()
+        );
     }
 
     #[test]
     fn magnitudes_fold_both_sides_into_one() {
-        let found =
-            Distribution::of_magnitudes(&Observation::of(&[-3.0, 3.0, -0.5, 1.0, 0.0])).unwrap();
+        let found = ValueDistribution::from_magnitudes(&Observation::from_values(&[
+            -3.0, 3.0, -0.5, 1.0, 0.0,
+        ]))
+        .unwrap();
         assert_eq!(found.total, 5.0);
         assert_eq!(found.bins.last().map(|b| b.upper), Some(3.0));
         assert_eq!(found.cut_above(0.0), 3.0);
@@ -211,8 +218,8 @@ mod tests {
     #[test]
     fn a_cut_falls_evenly_inside_a_bin() {
         // Two values share one bin of width 1/1024, which is clipped to the maximum.
-        let seen = Observation::of(&[1.0, 1.0 + 1.0 / 2048.0]);
-        let found = Distribution::of(&seen).unwrap();
+        let stats = Observation::from_values(&[1.0, 1.0 + 1.0 / 2048.0]);
+        let found = ValueDistribution::from_statistics(&stats).unwrap();
         assert_eq!(found.cut_above(0.0), 1.0 + 1.0 / 2048.0);
         assert_eq!(found.cut_above(1.0), 1.0 + 1.0 / 4096.0);
         assert_eq!(found.cut_below(0.0), 1.0);

@@ -11,9 +11,9 @@
 
 use octet_kernels::Steps;
 
-use super::distribution::Distribution;
-use super::target::Grid;
-use super::{Observation, Range, Target};
+use super::distribution::ValueDistribution;
+use super::integer_range::QuantizationGrid;
+use super::{IntegerRange, Observation, Range};
 
 /// Power of the error to average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) struct ExpectedError {
 
 impl ExpectedError {
     /// Prepares the edges and point masses of a distribution.
-    pub(super) fn of(values: &Distribution) -> ExpectedError {
+    pub(super) fn new(values: &ValueDistribution) -> ExpectedError {
         let mut error = ExpectedError {
             edges: Vec::with_capacity(values.bins.len() + 1),
             falls: Vec::with_capacity(values.bins.len() + 1),
@@ -64,9 +64,9 @@ impl ExpectedError {
     }
 
     /// The mean of the error's power over all values. Without a grid every value becomes zero.
-    pub(super) fn mean(&self, grid: Option<Grid>, power: Power) -> f64 {
+    pub(super) fn mean(&self, grid: Option<QuantizationGrid>, power: Power) -> f64 {
         // A grid whose only point is zero; its step can be any number.
-        let grid = grid.unwrap_or(Grid {
+        let grid = grid.unwrap_or(QuantizationGrid {
             scale: 1.0,
             lowest: 0.0,
             highest: 0.0,
@@ -87,7 +87,7 @@ impl ExpectedError {
         }
     }
 
-    fn over_points(&self, grid: Grid, cost: impl Fn(f64) -> f64) -> f64 {
+    fn over_points(&self, grid: QuantizationGrid, cost: impl Fn(f64) -> f64) -> f64 {
         let term = |&(value, share): &(f64, f64)| {
             let place = value / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -100,9 +100,9 @@ impl ExpectedError {
 impl Observation {
     /// The expected mean squared error of rounding to the integers of `target` over this range.
     /// Returns `None` if there are no finite values.
-    pub(crate) fn squared_error(&self, range: Range, target: &Target) -> Option<f64> {
-        let values = Distribution::of(self)?;
-        Some(ExpectedError::of(&values).mean(target.grid(range), Power::Squared))
+    pub(crate) fn squared_error(&self, range: Range, target: &IntegerRange) -> Option<f64> {
+        let values = ValueDistribution::from_statistics(self)?;
+        Some(ExpectedError::new(&values).mean(target.grid(range), Power::Squared))
     }
 }
 
@@ -110,13 +110,13 @@ impl Observation {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> ExpectedError {
-        let seen = Observation::of(values);
-        ExpectedError::of(&Distribution::of(&seen).unwrap())
+    fn observed(values: &[f32]) -> ExpectedError {
+        let stats = Observation::from_values(values);
+        ExpectedError::new(&ValueDistribution::from_statistics(&stats).unwrap())
     }
 
     /// The measured error of rounding these values.
-    fn measured(values: &[f32], grid: Grid, power: Power) -> f64 {
+    fn measured(values: &[f32], grid: QuantizationGrid, power: Power) -> f64 {
         let cost = |&value: &f32| {
             let place = f64::from(value) / grid.scale;
             let n = place.max(grid.lowest).min(grid.highest).round_ties_even();
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn points_cost_what_they_are_off_by() {
         // The grid is 0, 1, …, 4: the error of 6 is 2, the error of 0 is 0.
-        let grid = Target::new(0, 4, false).grid(Range::new(0.0, 4.0));
-        let error = of(&[0.0, 6.0]);
+        let grid = IntegerRange::new(0, 4, false).grid(Range::new(0.0, 4.0));
+        let error = observed(&[0.0, 6.0]);
         assert_eq!(error.mean(grid, Power::Absolute), 1.0);
         assert_eq!(error.mean(grid, Power::Squared), 2.0);
         // Without a grid every value becomes zero.
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn even_values_cost_a_twelfth_of_a_squared_step() {
         let values: Vec<f32> = (0..1 << 16).map(|i| i as f32 / 65536.0).collect();
-        let grid = Target::new(0, 16, false).grid(Range::new(0.0, 1.0));
-        let (found, step) = (of(&values).mean(grid, Power::Squared), 1.0 / 16.0);
+        let grid = IntegerRange::new(0, 16, false).grid(Range::new(0.0, 1.0));
+        let (found, step) = (observed(&values).mean(grid, Power::Squared), 1.0 / 16.0);
         assert!((found / (step * step / 12.0) - 1.0).abs() < 1e-3, "{found}");
     }
 
@@ -154,11 +154,11 @@ mod tests {
         let values: Vec<f32> = (-40_000..40_000)
             .map(|i| (i as f32 / 40_000.0).powi(3) * 5.0)
             .collect();
-        let error = of(&values);
+        let error = observed(&values);
         for target in [
-            Target::default(),
-            Target::new(-127, 127, true),
-            Target::new(-8, 7, false),
+            IntegerRange::default(),
+            IntegerRange::new(-127, 127, true),
+            IntegerRange::new(-8, 7, false),
         ] {
             for range in [
                 Range::new(-5.0, 5.0),

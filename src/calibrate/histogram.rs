@@ -246,7 +246,7 @@ fn halved(bin: i64, times: i32) -> i64 {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32]) -> Histogram {
+    fn observed(values: &[f32]) -> Histogram {
         let finite = || values.iter().copied().filter(|v| v.is_finite());
         let mut histogram = Histogram::default();
         if finite().next().is_some() {
@@ -275,7 +275,7 @@ mod tests {
             -8.0,
         ];
         for value in values {
-            let histogram = of(&[value]);
+            let histogram = observed(&[value]);
             let bins: Vec<_> = histogram.bins().collect();
             assert_eq!(bins.len(), 1, "{value}");
             let (lower, upper, count) = bins[0];
@@ -285,7 +285,7 @@ mod tests {
                 "{value} in {lower}..{upper}"
             );
         }
-        let all = of(&values);
+        let all = observed(&values);
         assert_eq!(all.bins().map(|b| b.2).sum::<u64>(), values.len() as u64);
     }
 
@@ -297,14 +297,14 @@ mod tests {
             (&[-1.0][..], 1.0 / 2048.0),
             (&[-1.001, 0.5][..], 1.0 / 1024.0),
         ] {
-            let (lower, upper, _) = of(values).bins().next().unwrap();
+            let (lower, upper, _) = observed(values).bins().next().unwrap();
             assert_eq!(upper - lower, width, "{values:?}");
         }
     }
 
     #[test]
     fn counts_go_on_beyond_32_bits() {
-        let mut many = of(&[1.0, 1.0, 0.25]);
+        let mut many = observed(&[1.0, 1.0, 0.25]);
         for _ in 0..31 {
             many.merge(&many.clone());
         }
@@ -312,10 +312,10 @@ mod tests {
         assert_eq!(counts(&many), [1 << 31, 1 << 32]);
         // Counts, merges and widens from this state on.
         many.observe(&[0.25, 1.0, 1.0], 0.25, 1.0, true);
-        many.merge(&of(&[-5000.0, 1.0]));
+        many.merge(&observed(&[-5000.0, 1.0]));
         assert_eq!(counts(&many), [1, (1 << 31) + (1 << 32) + 4]);
-        let mut other = of(&[-5000.0, 0.25, 1.0, 1.0, 1.0]);
-        let mut first = of(&[1.0, 1.0, 0.25]);
+        let mut other = observed(&[-5000.0, 0.25, 1.0, 1.0, 1.0]);
+        let mut first = observed(&[1.0, 1.0, 0.25]);
         for _ in 0..31 {
             first.merge(&first.clone());
         }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_is_not_finite_is_passed_over() {
-        let odd = of(&[
+        let odd = observed(&[
             f32::NAN,
             1.0,
             f32::INFINITY,
@@ -333,7 +333,7 @@ mod tests {
             f32::NEG_INFINITY,
             f32::NAN,
         ]);
-        assert_eq!(odd, of(&[1.0, -2.0]));
-        assert_eq!(of(&[f32::NAN]), Histogram::default());
+        assert_eq!(odd, observed(&[1.0, -2.0]));
+        assert_eq!(observed(&[f32::NAN]), Histogram::default());
     }
 }

@@ -10,7 +10,7 @@ use super::Observation;
 
 /// Domain and number of bins of a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Layout {
+pub struct HistogramLayout {
     /// Number of bins.
     pub bins: usize,
     /// If true, magnitudes from the least to the greatest. Otherwise values from minus to plus the
@@ -21,7 +21,7 @@ pub struct Layout {
 /// Counts between evenly spaced edges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NumpyHistogram {
-    layout: Layout,
+    layout: HistogramLayout,
     first: f32,
     last: f32,
     counts: Vec<u64>,
@@ -31,11 +31,11 @@ pub struct NumpyHistogram {
 
 impl NumpyHistogram {
     /// An empty histogram with edges from the statistics of the first pass.
-    pub fn new(layout: Layout, seen: &Observation) -> NumpyHistogram {
-        let (min, max) = (seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+    pub fn new(layout: HistogramLayout, stats: &Observation) -> NumpyHistogram {
+        let (min, max) = (stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
         let greatest = min.abs().max(max.abs());
         let (mut first, mut last) = match layout.magnitudes {
-            true => (seen.least_magnitude().unwrap_or(0.0), greatest),
+            true => (stats.least_magnitude().unwrap_or(0.0), greatest),
             false => (-greatest, greatest),
         };
         if first == last {
@@ -96,7 +96,7 @@ impl NumpyHistogram {
     }
 
     /// Domain and number of bins.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> HistogramLayout {
         self.layout
     }
 
@@ -142,9 +142,9 @@ fn edges(first: f32, last: f32, bins: usize) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    fn of(values: &[f32], layout: Layout) -> NumpyHistogram {
-        let seen = Observation::of(values);
-        let mut histogram = NumpyHistogram::new(layout, &seen);
+    fn observed(values: &[f32], layout: HistogramLayout) -> NumpyHistogram {
+        let stats = Observation::from_values(values);
+        let mut histogram = NumpyHistogram::new(layout, &stats);
         histogram.count(values);
         histogram
     }
@@ -154,18 +154,18 @@ mod tests {
         // Expected: numpy.histogram(abs(a), bins=4) and numpy.histogram(a, 4, range=(-2, 2)), numpy
         // 2.4.
         let values = [-2.0, -1.0, 0.0, 0.5, 1.0, 1.5];
-        let magnitudes = of(
+        let magnitudes = observed(
             &values,
-            Layout {
+            HistogramLayout {
                 bins: 4,
                 magnitudes: true,
             },
         );
         assert_eq!(magnitudes.edges(), [0.0, 0.5, 1.0, 1.5, 2.0]);
         assert_eq!(magnitudes.counts(), [1, 1, 2, 2]);
-        let both = of(
+        let both = observed(
             &values,
-            Layout {
+            HistogramLayout {
                 bins: 4,
                 magnitudes: false,
             },
@@ -173,9 +173,9 @@ mod tests {
         assert_eq!(both.edges(), [-2.0, -1.0, 0.0, 1.0, 2.0]);
         assert_eq!(both.counts(), [1, 1, 2, 2]);
         // A range of zero width is widened by 0.5 on each side.
-        let one = of(
+        let one = observed(
             &[3.0, 3.0],
-            Layout {
+            HistogramLayout {
                 bins: 2,
                 magnitudes: true,
             },
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_range_with_no_room_for_the_bins_counts_nothing() {
-        let narrow = of(
+        let narrow = observed(
             &[1e8, 1e8 + 8.0],
-            Layout {
+            HistogramLayout {
                 bins: 2048,
                 magnitudes: true,
             },
@@ -202,11 +202,11 @@ mod tests {
     #[test]
     fn parts_merge_to_the_whole() {
         let values: Vec<f32> = (0..1000).map(|i| ((i * 37 % 1000) as f32).sin()).collect();
-        let layout = Layout {
+        let layout = HistogramLayout {
             bins: 128,
             magnitudes: false,
         };
-        let whole = of(&values, layout);
+        let whole = observed(&values, layout);
         let mut merged = whole.emptied();
         for part in values.chunks(77).rev() {
             let mut counted = whole.emptied();

@@ -1,8 +1,8 @@
 //! The calibration run: samples run in parallel, one per thread, and their statistics are merged.
 //!
 //! Merging is exact and commutative. The result is therefore identical to the bit for any number of
-//! threads and any order of the samples. Samples come in batches ([`Calibration::feed`]) or one by
-//! one ([`Calibration::begin`]); with the latter no thread waits for the slowest sample of a batch.
+//! threads and any order of the samples. Samples come in batches ([`CalibrationRun::feed`]) or one by
+//! one ([`CalibrationRun::begin`]); with the latter no thread waits for the slowest sample of a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use super::aside::Aside;
-pub use super::aside::Explain;
-use super::further::Counted;
-pub use super::further::Further;
-use super::pass::{Found, Pass, Task};
-use super::{Layout, Observation, Observations, Range, Reach};
+pub use super::extra_pass::ExtraPass;
+use super::extra_pass::ExtraStatistics;
+use super::pass::{Pass, PassState, Task};
+pub use super::skipped::ExplainShapes;
+use super::skipped::SkippedSamples;
+use super::{ChannelAbsMax, HistogramLayout, Observation, Observations, Range};
 use crate::engine::{Engine, EngineError};
 use crate::samples::{self, BadSamples, Encoded, InputSpec, SampleError, Skipped};
 
@@ -56,23 +56,23 @@ impl FeedError {
 
 /// Callback for a sample's name and the index of a watched value, after that value was observed. It
 /// is called from any thread.
-pub type Looked = Box<dyn Fn(&str, usize) + Send + Sync>;
+pub type ValueCallback = Box<dyn Fn(&str, usize) + Send + Sync>;
 
 /// A value whose statistics are collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedValue {
     /// Name of the value.
     pub name: String,
     /// Channel axis, if channel means are requested.
-    pub means: Option<usize>,
+    pub channel_means: Option<usize>,
     /// Channel axis, if the greatest magnitude per channel is requested.
-    pub reach: Option<usize>,
+    pub channel_abs_max: Option<usize>,
     /// Channel axis, if the variance per channel is requested.
-    pub spread: Option<usize>,
+    pub channel_variance: Option<usize>,
 }
 
 /// A calibration in progress.
-pub struct Calibration {
+pub struct CalibrationRun {
     watched: Vec<String>,
     pass: Arc<Pass>,
     /// Number of samples begun in this pass.
@@ -80,44 +80,44 @@ pub struct Calibration {
     /// Number of samples of the first pass, set when another pass begins.
     first: Option<usize>,
     /// Histogram that an extra pass counts or counted.
-    layout: Option<Layout>,
-    moments: bool,
+    layout: Option<HistogramLayout>,
+    input_grams: bool,
 }
 
-impl Calibration {
-    /// Begins a calibration. `engine` runs the model and observes the values of `watched`. `looked`
+impl CalibrationRun {
+    /// Begins a calibration. `engine` runs the model and observes the values of `watched`. `on_value`
     /// is called after each observed value.
     pub fn new(
         engine: Arc<Engine>,
-        watched: Vec<Watched>,
+        watched: Vec<WatchedValue>,
         inputs: Vec<InputSpec>,
         settings: samples::Settings,
-        looked: Looked,
-    ) -> Calibration {
+        on_value: ValueCallback,
+    ) -> CalibrationRun {
         let names = watched.iter().map(|one| one.name.clone()).collect();
-        let skips = settings.bad_samples == BadSamples::Skip;
+        let skip_bad = settings.bad_samples == BadSamples::Skip;
         let task = Task {
             inputs,
             settings,
-            looked,
+            on_value,
             watched,
-            aside: Aside::default(),
+            skipped: SkippedSamples::default(),
         };
         let pass = Pass::new(engine, Arc::new(task));
-        pass.skips.store(skips, Ordering::Relaxed);
-        Calibration {
+        pass.skip_bad.store(skip_bad, Ordering::Relaxed);
+        CalibrationRun {
             watched: names,
             pass: Arc::new(pass),
             begun: 0,
             first: None,
             layout: None,
-            moments: false,
+            input_grams: false,
         }
     }
 
     /// Sets the function that explains why a sample cannot run.
-    pub fn explaining(self, explain: Explain) -> Calibration {
-        self.pass.task.aside.explain(explain);
+    pub fn with_explanation(self, explain: ExplainShapes) -> CalibrationRun {
+        self.pass.task.skipped.explain(explain);
         self
     }
 
@@ -128,84 +128,84 @@ impl Calibration {
 
     /// The skipped samples in the order of feeding, each with its reason.
     pub fn skipped(&self) -> Vec<Skipped> {
-        self.pass.task.aside.list()
+        self.pass.task.skipped.list()
     }
 
     /// The error of the first skipped sample, for a calibration without any completed sample.
-    pub fn nothing(&self) -> Option<FeedError> {
-        self.pass.task.aside.first()
+    pub fn first_error(&self) -> Option<FeedError> {
+        self.pass.task.skipped.take_first()
     }
 
     /// Minimum and maximum of each watched value over the completed samples.
     pub fn so_far(&self) -> Vec<(&str, Option<Range>)> {
-        let found = self.pass.found();
-        let range = |seen: &Observation| Some(Range::new(seen.min()?, seen.max()?));
+        let state = self.pass.state();
+        let range = |stats: &Observation| Some(Range::new(stats.min()?, stats.max()?));
         let names = self.watched.iter().map(String::as_str);
-        names.zip(found.seen.iter().map(range)).collect()
+        names.zip(state.stats.iter().map(range)).collect()
     }
 
     /// Histogram that a pass counts or counted.
-    pub fn layout(&self) -> Option<Layout> {
+    pub fn layout(&self) -> Option<HistogramLayout> {
         self.layout
     }
 
     /// Returns true if a pass collects or collected Gram matrices.
-    pub fn has_moments(&self) -> bool {
-        self.moments
+    pub fn has_input_grams(&self) -> bool {
+        self.input_grams
     }
 
     /// Begins an extra pass. The same samples must be fed again.
-    pub fn begin_pass(&mut self, further: Further) -> Result<(), FeedError> {
+    pub fn begin_pass(&mut self, further: ExtraPass) -> Result<(), FeedError> {
         self.settle()?;
         self.end_pass()?;
         self.first.get_or_insert(self.done());
-        let mut found = self.pass.found();
+        let mut state = self.pass.state();
         match further {
-            Further::Histograms(layout) => self.layout = Some(layout),
-            Further::Moments(_) => self.moments = true,
+            ExtraPass::Histograms(layout) => self.layout = Some(layout),
+            ExtraPass::InputGrams(_) => self.input_grams = true,
         }
-        found.counted = Counted::nothing(further, &self.watched, &found.seen);
-        drop(found);
+        state.counted = ExtraStatistics::new(further, &self.watched, &state.stats);
+        drop(state);
         self.pass.done.store(0, Ordering::Relaxed);
-        self.pass.skips.store(false, Ordering::Relaxed);
+        self.pass.skip_bad.store(false, Ordering::Relaxed);
         self.begun = 0;
         Ok(())
     }
 
     /// Greatest magnitudes per channel so far, for the values that request them.
-    pub fn reaches(&self) -> BTreeMap<String, Reach> {
-        let found = self.pass.found();
-        let reach = |(name, seen): (&String, &Observation)| {
-            Some((name.clone(), seen.reach_by_channel()?.clone()))
+    pub fn channel_abs_max(&self) -> BTreeMap<String, ChannelAbsMax> {
+        let state = self.pass.state();
+        let abs_max = |(name, stats): (&String, &Observation)| {
+            Some((name.clone(), stats.channel_abs_max()?.clone()))
         };
         self.watched
             .iter()
-            .zip(&found.seen)
-            .filter_map(reach)
+            .zip(&state.stats)
+            .filter_map(abs_max)
             .collect()
     }
 
     /// Restarts with a model that was changed according to the statistics so far, and drops these.
     /// The same samples must be fed again.
-    pub fn begin_anew(&mut self, engine: Arc<Engine>) -> Result<(), FeedError> {
+    pub fn restart(&mut self, engine: Arc<Engine>) -> Result<(), FeedError> {
         self.settle()?;
         self.first.get_or_insert(self.done());
         let task = Arc::clone(&self.pass.task);
         self.pass = Arc::new(Pass::new(engine, task));
-        (self.begun, self.layout, self.moments) = (0, None, false);
+        (self.begun, self.layout, self.input_grams) = (0, None, false);
         Ok(())
     }
 
     /// Adds the results of an extra pass to the statistics. Returns an error if its samples differ
     /// from those of the first.
     fn end_pass(&mut self) -> Result<(), FeedError> {
-        let (again, spoilt) = (self.done(), self.pass.spoilt.load(Ordering::Relaxed));
-        if let Some(first) = self.first.filter(|&first| first != again || spoilt) {
+        let (again, incomplete) = (self.done(), self.pass.incomplete.load(Ordering::Relaxed));
+        if let Some(first) = self.first.filter(|&first| first != again || incomplete) {
             return Err(FeedError::OtherCount { first, again });
         }
-        let mut found = self.pass.found();
-        let Found { seen, counted } = &mut *found;
-        std::mem::take(counted).end(&self.watched, seen)
+        let mut state = self.pass.state();
+        let PassState { stats, counted } = &mut *state;
+        std::mem::take(counted).end(&self.watched, stats)
     }
 
     /// Decodes and runs a batch of samples, and waits for them. Each file is freed once it is
@@ -223,17 +223,17 @@ impl Calibration {
     ) -> Result<(), FeedError> {
         let begun = self.begun;
         self.begun += encoded.len();
-        let run = |(at, sample)| self.pass.take(begun + at, sample, &finished, &stop);
+        let run = |(at, sample)| self.pass.run_or_skip(begun + at, sample, &finished, &stop);
         let samples = encoded.into_par_iter().enumerate();
         let results: Vec<Result<(), FeedError>> = samples.map(run).collect();
         results.into_iter().collect()
     }
 
-    /// Starts a sample, and returns at once if there are threads for it. [`Calibration::settle`]
+    /// Starts a sample, and returns at once if there are threads for it. [`CalibrationRun::settle`]
     /// returns the results. Once a sample has failed and was not skipped, this starts no other and
     /// returns false.
     ///
-    /// `finished` is called as in [`Calibration::feed`]. `ended` is called when the sample no
+    /// `finished` is called as in [`CalibrationRun::feed`]. `ended` is called when the sample no
     /// longer runs, after success or failure.
     pub fn begin(
         &mut self,
@@ -250,7 +250,7 @@ impl Calibration {
         let pass = Arc::clone(&self.pass);
         pass.under_way.fetch_add(1, Ordering::AcqRel);
         let run = move || {
-            if let Err(cause) = pass.take(place, sample, finished, stop) {
+            if let Err(cause) = pass.run_or_skip(place, sample, finished, stop) {
                 let mut failed = pass.failed();
                 if failed.as_ref().is_none_or(|&(first, _)| place < first) {
                     *failed = Some((place, cause));
@@ -290,7 +290,7 @@ impl Calibration {
     pub fn finish(mut self) -> Result<Observations, FeedError> {
         self.settle()?;
         self.end_pass()?;
-        let seen = std::mem::take(&mut self.pass.found().seen);
-        Ok(self.watched.into_iter().zip(seen).collect())
+        let stats = std::mem::take(&mut self.pass.state().stats);
+        Ok(self.watched.into_iter().zip(stats).collect())
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::steps::Step;
+use super::steps::PlanStep;
 use crate::graph::{Graph, Uses};
 
 /// Operators whose work is a matrix product; their step is named a product.
@@ -28,7 +28,7 @@ const WEIGHTED: [&str; 12] = [
 
 /// Returns for each node the node of its layer: itself if it has steps, another node if it was
 /// fused, `None` if it was computed before the run.
-pub(super) fn layers_of(graph: &Graph, steps: &[Step]) -> Vec<Option<usize>> {
+pub(super) fn layers_of(graph: &Graph, steps: &[PlanStep]) -> Vec<Option<usize>> {
     let uses = graph.uses();
     let count = graph.nodes.len();
     let constant = constants(graph);
@@ -168,7 +168,7 @@ fn is_random(node: &crate::onnx::schema::NodeProto) -> bool {
 }
 
 /// Assigns each step to the node of its layer.
-pub(super) fn in_layers(layers: &[Option<usize>], steps: &mut [Step]) {
+pub(super) fn in_layers(layers: &[Option<usize>], steps: &mut [PlanStep]) {
     let moved: HashMap<usize, usize> = layers
         .iter()
         .enumerate()
@@ -208,8 +208,8 @@ mod tests {
         Model::from_proto(header).unwrap().graph
     }
 
-    fn step(node: usize, product: bool) -> Step {
-        Step {
+    fn step(node: usize, product: bool) -> PlanStep {
+        PlanStep {
             node: Some(node),
             kernel: String::new(),
             product,

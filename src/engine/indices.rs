@@ -17,7 +17,7 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
         let divisors = divisors.try_as_plain_ram()?;
         ensure!(
             !divisors.as_slice::<i64>()?.contains(&0),
-            "node `{}` divides whole numbers by 0: give samples for which it doesn't",
+            "node `{}` divides integers by 0; use samples without such a division",
             node.name
         );
         return Ok(());
@@ -34,12 +34,12 @@ pub(super) fn check(node: &TypedNode, inputs: &[TValue]) -> TractResult<()> {
         let fits = |other: usize| other == axis || indices.get(other) <= data.get(other);
         ensure!(
             indices.len() == data.len() && (0..data.len()).all(fits),
-            "it looks up places of the shape {indices:?} in values of {data:?}"
+            "its indices of shape {indices:?} don't fit its data of shape {data:?}"
         );
         if let (Some(updates), Some(_)) = (inputs.get(2).map(|updates| updates.shape()), scatters) {
             ensure!(
                 updates == indices,
-                "it puts values of the shape {updates:?} at places of {indices:?}"
+                "its updates of shape {updates:?} don't fit its indices of shape {indices:?}"
             );
         }
         return from_both_ends(axis);
@@ -77,7 +77,7 @@ fn one(index: i64, size: usize, from_the_end: bool) -> TractResult<()> {
     let least = if from_the_end { -size } else { 0 };
     ensure!(
         (least..size).contains(&index),
-        "it looks up place {index} of {size}: give samples whose indices are from {least} to {}",
+        "index {index} is outside an axis of size {size}; use samples whose indices are from {least} to {}",
         size - 1
     );
     Ok(())
@@ -129,9 +129,8 @@ mod tests {
             assert!(run(operator, &[3], &[1, 1]).is_ok(), "{operator}");
             for &index in bad {
                 let error = run(operator, &[index], &[1, 1]).unwrap_err().to_string();
-                let place = format!("place {index} of 4");
+                let place = format!("index {index} is outside an axis of size 4");
                 assert!(error.contains(&place), "{operator}: {error}");
-                assert!(error.contains("look"), "{operator}: {error}");
             }
         }
         for operator in ["GatherElements", "ScatterElements"] {
@@ -165,7 +164,7 @@ mod tests {
             let by = |divisors| engine.run(&[of([7, 8]), of(divisors)], |_, _| {}, || false);
             assert!(by([2, -3]).is_ok(), "{operator}");
             let error = by([2, 0]).unwrap_err().to_string();
-            let found = error.contains("part") && error.contains("whole numbers by 0");
+            let found = error.contains("part") && error.contains("integers by 0");
             assert!(found, "{operator}: {error}");
         }
     }

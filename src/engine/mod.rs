@@ -5,38 +5,38 @@
 //! activation after its last use. [`infer_types`] infers types and shapes without a run and without
 //! a copy of the weights.
 
-mod analysis;
 mod attribution;
-mod checks;
 mod control;
+mod cost_estimate;
+mod dedup_im2col;
 mod execute;
 mod float;
 mod indices;
+mod inference;
 mod integer;
-mod light;
 mod load;
 mod observe;
 mod operators;
-mod outline;
 mod panics;
-mod parts;
-mod pixels;
+mod partition;
 mod plan;
+mod resize_geometry;
 mod run;
-mod share;
 mod steps;
+mod tract_graph;
 mod typed;
 mod types;
+mod validate;
 mod values;
 mod weights;
 
-pub use checks::check_unrun;
+pub use cost_estimate::CostEstimate;
 pub use float::FloatKernels;
 pub use integer::FusedNode;
-pub use outline::Outline;
 pub use run::{Engine, Probe, StepClock};
-pub use steps::{Step, StepValue, Steps, Timing};
+pub use steps::{PlanStep, PlanSteps, StepValue, Timing};
 pub use types::{infer_types, infer_types_of};
+pub use validate::validate_unrun;
 
 /// A value that a run reports to the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl From<String> for Watched {
 pub enum EngineError {
     /// Operators that the engine doesn't implement.
     #[error(
-        "the engine has no operator {operators}; the model can't be run here, and so not calibrated: \
-         export it with standard ONNX operators (out of ONNX Runtime's optimizer, with its level extended at most)"
+        "the engine has no operator {operators}, so the model can't be run or calibrated here; \
+         export it with standard ONNX operators (from ONNX Runtime's optimizer, with level `extended` at most)"
     )]
     UnknownOperators {
         /// `Operator (node name)` of the first few.
@@ -78,7 +78,7 @@ pub enum EngineError {
     },
     /// A node with an invalid attribute, input or shape.
     #[error(
-        "{operator} (node `{node}`): {what} is {found} and must be {wanted}; correct the model, or export it again"
+        "{operator} (node `{node}`): {what} is {actual} and must be {expected}; correct the model, or export it again"
     )]
     Node {
         /// The operator of the node.
@@ -88,14 +88,14 @@ pub enum EngineError {
         /// The attribute, input or shape that is invalid.
         what: String,
         /// The actual value.
-        found: String,
+        actual: String,
         /// The values that are allowed.
-        wanted: String,
+        expected: String,
     },
     /// Loops that ran up to the limit of iterations.
     #[error(
-        "{operator} (node `{node}`): all loops of the model have made {turns} turns in one run, and it is not at its end; check its \
-         condition and its trip count, and that the samples are what the model is made for"
+        "{operator} (node `{node}`): the loops of the model ran {iterations} iterations in one inference without an end; check its \
+         condition and its trip count, and that the samples fit the model"
     )]
     Endless {
         /// The operator of the node.
@@ -103,7 +103,7 @@ pub enum EngineError {
         /// The name of the node as people see it.
         node: String,
         /// The limit.
-        turns: usize,
+        iterations: usize,
     },
     /// Shapes or types that contradict each other, or a use of an operator that tract doesn't
     /// support.
@@ -125,7 +125,7 @@ pub enum EngineError {
     },
     /// A panic inside the engine.
     #[error(
-        "the engine broke off at this model: {detail}; check that the model runs in ONNX Runtime, and if it \
+        "the engine failed at this model: {detail}; check that the model runs in ONNX Runtime, and if it \
          does, report it with the model's graph"
     )]
     Panicked {

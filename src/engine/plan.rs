@@ -6,27 +6,27 @@ use std::sync::{Arc, PoisonError};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::plan::SimplePlan;
 
-use super::analysis::Unfit;
-use super::integer::{self, Beside, FusedNode, Scope};
-use super::load::{Weights, load};
-use super::outline::{self, Outline};
+use super::cost_estimate::{self, CostEstimate};
+use super::inference::SizeMismatch;
+use super::integer::{self, GraphData, FusedNode, Scope};
+use super::load::{WeightMode, load};
 use super::panics::caught;
 use super::run::Engine;
-use super::steps::{self, Regions};
-use super::{EngineError, chain, float, share, typed, weights};
+use super::steps::{self, RegionSteps};
+use super::{EngineError, chain, dedup_im2col, float, typed, weights};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::tensor::Tensor;
 
 /// A plan for some shapes, and for a quantized model the list of its nodes.
-pub(super) struct Plan {
+pub(super) struct ExecutionPlan {
     pub(super) run: Arc<TypedSimplePlan>,
     pub(super) fused: Vec<FusedNode>,
     /// For each integer region, the indices of its steps in `fused`.
     pub(super) steps: Vec<Vec<usize>>,
 }
 
-impl Plan {
+impl ExecutionPlan {
     /// Number of steps in a run.
     pub(super) fn steps(&self) -> usize {
         let regions = self.regions();
@@ -38,8 +38,8 @@ impl Plan {
         counted.sum()
     }
 
-    pub(super) fn regions(&self) -> Regions<'_> {
-        Regions {
+    pub(super) fn regions(&self) -> RegionSteps<'_> {
+        RegionSteps {
             fused: &self.fused,
             steps: &self.steps,
         }
@@ -48,25 +48,25 @@ impl Plan {
 
 /// The plans that samples of certain shapes run by: one for a whole model, or one for each part. A
 /// part maps its watched values to those of the model.
-pub struct Route(pub(super) Vec<(Arc<Plan>, Option<Vec<usize>>)>);
+pub struct RunPlan(pub(super) Vec<(Arc<ExecutionPlan>, Option<Vec<usize>>)>);
 
-impl Route {
+impl RunPlan {
     /// Memory and work of a run. `remembered` returns how many bytes the caller keeps of each
     /// watched value.
-    pub fn outline(&self, remembered: impl Fn(usize) -> u64) -> Outline {
+    pub fn cost_estimate(&self, remembered: impl Fn(usize) -> u64) -> CostEstimate {
         let plans = self.0.iter().map(|(plan, slots)| {
             let place = |slot: usize| slots.as_ref().map_or(slot, |slots| slots[slot]);
-            outline::of_plan(&plan.run, |slot| remembered(place(slot)))
+            cost_estimate::from_plan(&plan.run, |slot| remembered(place(slot)))
         });
-        plans.reduce(Outline::then).unwrap_or_default()
+        plans.reduce(CostEstimate::then).unwrap_or_default()
     }
 }
 
 /// Number of plans that are kept; a new one replaces the oldest.
-const PLANS: usize = 4;
+const MAX_PLANS: usize = 4;
 
 impl Engine {
-    pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>, EngineError> {
+    pub(super) fn plan(&self, inputs: &[Tensor]) -> Result<Arc<ExecutionPlan>, EngineError> {
         let shapes: Vec<Vec<usize>> = inputs.iter().map(|t| t.shape().to_vec()).collect();
         // A plan is pushed only when it is complete, so a poisoned lock still guards complete
         // plans.
@@ -74,7 +74,7 @@ impl Engine {
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == shapes) {
             return Ok(plan.clone());
         }
-        if plans.len() == PLANS {
+        if plans.len() == MAX_PLANS {
             plans.remove(0);
         }
         let plan = Arc::new(caught(|| self.make_plan(inputs))?);
@@ -82,7 +82,7 @@ impl Engine {
         Ok(plan)
     }
 
-    fn make_plan(&self, inputs: &[Tensor]) -> Result<Plan, EngineError> {
+    fn make_plan(&self, inputs: &[Tensor]) -> Result<ExecutionPlan, EngineError> {
         let names = self
             .watched
             .iter()
@@ -94,26 +94,26 @@ impl Engine {
                 self.make_run(&model, inputs, &beside)
             }
             false => self.make_run(
-                &integer::written_out(&self.model),
+                &integer::decomposed(&self.model),
                 inputs,
-                &Beside::default(),
+                &GraphData::default(),
             ),
         };
         let scope = match self.integers {
             true => Scope::Integers,
             false => Scope::Defined,
         };
-        if !self.integers && !integer::has_defined(&self.model) {
+        if !self.integers && !integer::has_integer_operators(&self.model) {
             let run = in_float()?;
-            return Ok(Plan {
+            return Ok(ExecutionPlan {
                 run,
                 fused: Vec::new(),
                 steps: Vec::new(),
             });
         }
         let fused = integer::fuse(&self.model, inputs, &watched, scope).and_then(|fused| {
-            let run = self.make_run(&fused.model, inputs, &fused.beside)?;
-            Ok(Plan {
+            let run = self.make_run(&fused.model, inputs, &fused.data)?;
+            Ok(ExecutionPlan {
                 run,
                 fused: fused.nodes,
                 steps: fused.steps,
@@ -122,9 +122,9 @@ impl Engine {
         // A model that can't be planned on integers may run in float; the list gives the reason.
         fused.or_else(|error| {
             let run = in_float()?;
-            Ok(Plan {
+            Ok(ExecutionPlan {
                 run,
-                fused: integer::unfused(&self.model, &error.to_string()),
+                fused: integer::all_float(&self.model, &error.to_string()),
                 steps: Vec::new(),
             })
         })
@@ -134,9 +134,9 @@ impl Engine {
         &self,
         model: &Model,
         inputs: &[Tensor],
-        beside: &Beside,
+        beside: &GraphData,
     ) -> Result<Arc<TypedSimplePlan>, EngineError> {
-        let values = Weights::Values {
+        let values = WeightMode::Values {
             kernels: self.kernels,
         };
         let loaded = load(model, &self.watched, values, beside, Some(inputs))?;
@@ -146,7 +146,7 @@ impl Engine {
                 typed = float::with_kernels(&typed)?;
             }
             let mut typed = weights::optimized(typed)?;
-            share::share(&mut typed);
+            dedup_im2col::dedup(&mut typed);
             SimplePlan::new(typed)
         };
         made().map_err(|error| refused(model, &error))
@@ -156,7 +156,7 @@ impl Engine {
 /// The reason why tract can't plan a model: the operator whose shapes don't fit, or tract's own
 /// chain of errors.
 fn refused(model: &Model, error: &TractError) -> EngineError {
-    let Some(Unfit { node, found }) = error.root_cause().downcast_ref() else {
+    let Some(SizeMismatch { node, input_shapes }) = error.root_cause().downcast_ref() else {
         return EngineError::Plan {
             detail: chain(error),
         };
@@ -168,7 +168,7 @@ fn refused(model: &Model, error: &TractError) -> EngineError {
         operator: known.map_or_else(|| "an operator".to_owned(), NodeProto::operator),
         node: known.map_or(node.as_str(), NodeProto::title).to_owned(),
         what: "the shape of its inputs".to_owned(),
-        found: found.clone(),
-        wanted: "such as fit each other and follow from the shapes of the samples".to_owned(),
+        actual: input_shapes.clone(),
+        expected: "compatible and determined by the shapes of the samples".to_owned(),
     }
 }

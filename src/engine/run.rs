@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use super::control::{self, Form};
-use super::execute::Run;
+use super::control::{self, ExecutionMode};
+use super::execute::RunContext;
 use super::integer::{self, FusedNode};
-use super::parts::{self, Parts};
-use super::plan::{Plan, Route};
-use super::steps::{self, Steps, Timing};
+use super::partition::{self, Partition};
+use super::plan::{ExecutionPlan, RunPlan};
+use super::steps::{self, PlanSteps, Timing};
 use super::{EngineError, Watched};
 use crate::graph::Model;
 use crate::tensor::Tensor;
@@ -32,7 +32,7 @@ pub struct Engine {
     pub(super) model: Model,
     pub(super) watched: Vec<Watched>,
     /// Watched values that are inputs of the model: (slot, index of the input).
-    pub(super) fed: Vec<(usize, usize)>,
+    pub(super) watched_inputs: Vec<(usize, usize)>,
     /// Our float kernels run the convolutions.
     pub(super) kernels: bool,
     /// Quantized nodes run on integers.
@@ -40,8 +40,8 @@ pub struct Engine {
     /// Number of graphs that enclose this model.
     depth: usize,
     /// The partition of a model with control flow, or with shapes that depend on values.
-    parts: OnceLock<Option<Parts>>,
-    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Plan>)>>,
+    partition: OnceLock<Option<Partition>>,
+    pub(super) plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<ExecutionPlan>)>>,
 }
 
 impl Engine {
@@ -67,7 +67,7 @@ impl Engine {
                 .iter()
                 .position(|i| i.name.as_ref() == Some(name))
         };
-        let fed = watched
+        let watched_inputs = watched
             .iter()
             .enumerate()
             .filter(|(_, watched)| watched.beside.is_empty())
@@ -76,47 +76,47 @@ impl Engine {
         Engine {
             model,
             watched,
-            fed,
+            watched_inputs,
             // Native builds use tract's kernels, which are tuned for each processor.
             kernels: cfg!(target_family = "wasm"),
             integers: false,
             depth: 0,
-            parts: OnceLock::new(),
+            partition: OnceLock::new(),
             plans: Mutex::default(),
         }
     }
 
     /// Takes over the execution mode of another engine.
-    pub(super) fn in_form(self, form: Form) -> Engine {
+    pub(super) fn with_mode(self, mode: ExecutionMode) -> Engine {
         Engine {
-            kernels: form.kernels,
-            integers: form.integers,
-            depth: form.depth,
+            kernels: mode.kernels,
+            integers: mode.integers,
+            depth: mode.depth,
             ..self
         }
     }
 
     /// Marks the model as one that needs no partition.
-    pub(super) fn whole(self) -> Engine {
+    pub(super) fn unpartitioned(self) -> Engine {
         Engine {
-            parts: OnceLock::from(None),
+            partition: OnceLock::from(None),
             ..self
         }
     }
 
     /// The partition of a model with control flow, or with shapes that depend on values; computed
     /// once.
-    pub(super) fn parts(&self) -> Result<Option<&Parts>, EngineError> {
-        if let Some(parts) = self.parts.get() {
-            return Ok(parts.as_ref());
+    pub(super) fn partition(&self) -> Result<Option<&Partition>, EngineError> {
+        if let Some(partition) = self.partition.get() {
+            return Ok(partition.as_ref());
         }
-        let form = Form {
+        let mode = ExecutionMode {
             kernels: self.kernels,
             integers: self.integers,
             depth: self.depth,
         };
-        let made = parts::cut(&self.model, &self.watched, form)?;
-        Ok(self.parts.get_or_init(|| made).as_ref())
+        let made = partition::partition(&self.model, &self.watched, mode)?;
+        Ok(self.partition.get_or_init(|| made).as_ref())
     }
 
     /// Chooses our float kernels or tract's for convolutions, instead of the default of the
@@ -159,11 +159,11 @@ impl Engine {
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<FusedNode>, EngineError> {
-        let Some(parts) = self.parts()? else {
+        let Some(partition) = self.partition()? else {
             return Ok(self.plan(inputs)?.fused.clone());
         };
         let mut all: Vec<FusedNode> = Vec::new();
-        self.look(parts, inputs, stop, |part| {
+        self.visit(partition, inputs, stop, |part| {
             let regions = all.iter().filter_map(|node| node.region);
             let regions = regions.max().map_or(0, |last| last + 1);
             all.extend(part.fused(regions)?);
@@ -195,18 +195,22 @@ impl Engine {
 
     /// The steps of a run for inputs of these shapes, in order. A model with control flow is run to
     /// learn its shapes; `stop` can end that run.
-    pub fn steps(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Steps, EngineError> {
+    pub fn steps(
+        &self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<PlanSteps, EngineError> {
         let graph = &self.model.graph;
-        let Some(parts) = self.parts()? else {
+        let Some(partition) = self.partition()? else {
             let plan = self.plan(inputs)?;
-            return Ok(steps::of_plan(&plan.run, graph, plan.regions()));
+            return Ok(steps::from_plan(&plan.run, graph, plan.regions()));
         };
-        let mut all = Steps {
+        let mut all = PlanSteps {
             steps: Vec::new(),
             layers: vec![None; graph.nodes.len()],
             reasons: vec![None; graph.nodes.len()],
         };
-        self.look(parts, inputs, stop, |part| part.add_steps(&mut all))?;
+        self.visit(partition, inputs, stop, |part| part.add_steps(&mut all))?;
         Ok(all)
     }
 
@@ -230,30 +234,34 @@ impl Engine {
 
     /// The plans that samples of these shapes run by; builds those that don't exist yet. A model
     /// with control flow is run to learn its shapes; `stop` can end that run.
-    pub fn route(&self, inputs: &[Tensor], stop: &dyn Fn() -> bool) -> Result<Route, EngineError> {
-        let Some(parts) = self.parts()? else {
-            return Ok(Route(vec![(self.plan(inputs)?, None)]));
+    pub fn run_plan(
+        &self,
+        inputs: &[Tensor],
+        stop: &dyn Fn() -> bool,
+    ) -> Result<RunPlan, EngineError> {
+        let Some(partition) = self.partition()? else {
+            return Ok(RunPlan(vec![(self.plan(inputs)?, None)]));
         };
         let mut plans = Vec::new();
-        self.look(parts, inputs, stop, |part| {
+        self.visit(partition, inputs, stop, |part| {
             plans.extend(part.plan()?);
             Ok(())
         })?;
-        Ok(Route(plans))
+        Ok(RunPlan(plans))
     }
 
     /// Measures the speed: runs one sample for about `budget_ms` at most, or to its end. `now_ms`
     /// is a clock. `stop` ends the run without a result.
     pub fn probe<'a>(
         &self,
-        route: &Route,
+        run_plan: &RunPlan,
         inputs: impl Into<Cow<'a, [Tensor]>>,
         budget_ms: f64,
         now_ms: impl Fn() -> f64,
         see: impl FnMut(usize, &[f32]),
         stop: &dyn Fn() -> bool,
     ) -> Result<Probe, EngineError> {
-        let work = route.outline(|_| 0).work;
+        let work = run_plan.cost_estimate(|_| 0).work;
         let began = now_ms();
         // Called before every operator: counts the operators that started.
         let begun = Cell::new(0);
@@ -278,21 +286,21 @@ impl Engine {
 
     /// Visits the parts of a model. It runs each part that a later one needs inputs from; `stop`
     /// can end that run.
-    fn look(
+    fn visit(
         &self,
-        parts: &Parts,
+        partition: &Partition,
         inputs: &[Tensor],
         stop: &dyn Fn() -> bool,
-        look: impl FnMut(&parts::Next) -> Result<(), EngineError>,
+        visit: impl FnMut(&partition::PendingPart) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
-        let run = Run {
+        let run = RunContext {
             see: &mut |_, _, _| {},
             stop,
             timing: None,
             clock: None,
-            turns: &Cell::new(control::TURNS),
+            iterations: &Cell::new(control::MAX_ITERATIONS),
         };
-        parts.each(inputs, run, look)
+        partition.visit(inputs, run, visit)
     }
 
     fn begin(
@@ -303,9 +311,9 @@ impl Engine {
         timing: Option<&mut dyn Timing>,
         clock: Option<StepClock>,
     ) -> Result<Vec<Tensor>, EngineError> {
-        let turns = Cell::new(control::TURNS);
+        let iterations = Cell::new(control::MAX_ITERATIONS);
         // Borrowed anew for the lifetime of the iteration counter.
-        let run = Run {
+        let run = RunContext {
             see,
             stop,
             timing: match timing {
@@ -316,7 +324,7 @@ impl Engine {
                 Some(clock) => Some(&mut *clock),
                 None => None,
             },
-            turns: &turns,
+            iterations: &iterations,
         };
         self.execute(inputs, run)
     }

@@ -7,12 +7,12 @@ use tract_onnx::prelude::{TypedFact, TypedNode, TypedSimplePlan};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::attribution;
-use super::float::Convolution;
+use super::float::FloatConvolution;
 use super::integer::FusedNode;
-use super::integer::operator::Integers;
+use super::integer::operator::RegionOperator;
 use super::observe::Observe;
 use super::types::element_type;
-use super::weights::Weight;
+use super::weights::SharedWeight;
 use crate::graph::Graph;
 use crate::onnx::schema::TensorProto;
 
@@ -29,7 +29,7 @@ pub struct StepValue {
 
 /// One operator of a plan.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlanStep {
     /// Index of the node whose layer the step belongs to; `None` if its name doesn't tell.
     pub node: Option<usize>,
     /// The code that runs.
@@ -44,9 +44,9 @@ pub struct Step {
     pub outputs: Vec<StepValue>,
 }
 
-impl Step {
+impl PlanStep {
     /// Describes a step of an integer region.
-    fn of_integers(fused: &FusedNode, known: &HashMap<&str, usize>) -> Step {
+    fn from_fused(fused: &FusedNode, known: &HashMap<&str, usize>) -> PlanStep {
         let value = |element: &String, shape: &Vec<usize>| {
             let elements: u64 = shape.iter().map(|&size| size as u64).product();
             let width = if element.ends_with("int8") { 1 } else { 4 };
@@ -58,7 +58,7 @@ impl Step {
         };
         let inputs = fused.inputs.iter().zip(&fused.input_shapes);
         let kernel = fused.kernel.as_deref().unwrap_or_default();
-        Step {
+        PlanStep {
             node: known.get(fused.node.as_str()).copied(),
             kernel: format!("{} {kernel}", fused.operation)
                 .trim_end()
@@ -122,9 +122,9 @@ pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
 
 /// The steps of a plan in execution order.
 #[derive(Default)]
-pub struct Steps {
+pub struct PlanSteps {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// For each node of the graph, the node of its layer; `None` if it was computed before the run.
     pub layers: Vec<Option<usize>>,
     /// For each node of a quantized model, the reason why it runs in float; `None` if it runs on
@@ -134,29 +134,29 @@ pub struct Steps {
 
 /// The integer regions of a plan.
 #[derive(Clone, Copy)]
-pub(super) struct Regions<'a> {
+pub(super) struct RegionSteps<'a> {
     pub(super) fused: &'a [FusedNode],
     /// For each region, the indices of its steps in `fused`.
     pub(super) steps: &'a [Vec<usize>],
 }
 
-impl Regions<'_> {
+impl RegionSteps<'_> {
     /// The steps of a region, if the node is one.
     pub(super) fn of(&self, node: &TypedNode) -> Option<&[usize]> {
-        let region = node.op_as::<Integers>()?;
+        let region = node.op_as::<RegionOperator>()?;
         self.steps.get(region.place).map(Vec::as_slice)
     }
 }
 
 /// The index of the first step of each tract node. A region has several steps, any other node one.
 /// Sources only pass inputs on, and observers belong to calibration, so both have none.
-pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<usize, usize> {
+pub(super) fn places(plan: &TypedSimplePlan, regions: RegionSteps<'_>) -> HashMap<usize, usize> {
     let model = plan.model();
     let mut places = HashMap::new();
     let mut next = 0;
     for &id in plan.order_without_consts() {
         let node = &model.nodes[id];
-        if node.op_is::<TypedSource>() || node.op_is::<Observe>() || node.op_is::<Weight>() {
+        if node.op_is::<TypedSource>() || node.op_is::<Observe>() || node.op_is::<SharedWeight>() {
             continue;
         }
         places.insert(id, next);
@@ -166,7 +166,11 @@ pub(super) fn places(plan: &TypedSimplePlan, regions: Regions<'_>) -> HashMap<us
 }
 
 /// Describes the steps of a plan and assigns the nodes of the graph to them.
-pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_>) -> Steps {
+pub(super) fn from_plan(
+    plan: &TypedSimplePlan,
+    graph: &Graph,
+    regions: RegionSteps<'_>,
+) -> PlanSteps {
     let names = unique_names(graph);
     let known: HashMap<&str, usize> = names
         .iter()
@@ -181,14 +185,14 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_
         let node = &model.nodes[id];
         if let Some(inside) = regions.of(node) {
             let fused = inside.iter().map(|&at| &regions.fused[at]);
-            steps.extend(fused.map(|fused| Step::of_integers(fused, &known)));
+            steps.extend(fused.map(|fused| PlanStep::from_fused(fused, &known)));
             continue;
         }
         let inputs = node.inputs.iter().filter_map(|&outlet| {
             let fact = model.outlet_fact(outlet).ok()?;
             fact.konst.is_none().then(|| value(fact))
         });
-        steps.push(Step {
+        steps.push(PlanStep {
             node: node_of(&node.name, &known),
             kernel: kernel(node),
             product: is_product(node),
@@ -213,7 +217,7 @@ pub(super) fn of_plan(plan: &TypedSimplePlan, graph: &Graph, regions: Regions<'_
             reasons[node] = Some(reason.clone());
         }
     }
-    Steps {
+    PlanSteps {
         steps,
         layers,
         reasons,
@@ -234,7 +238,7 @@ fn node_of(name: &str, known: &HashMap<&str, usize>) -> Option<usize> {
 /// Packing for a product doesn't count as a product.
 fn is_product(node: &TypedNode) -> bool {
     let name = node.op.name();
-    node.op_is::<Convolution>() || (name.contains("MatMul") && !name.contains("Pack"))
+    node.op_is::<FloatConvolution>() || (name.contains("MatMul") && !name.contains("Pack"))
 }
 
 fn kernel(node: &TypedNode) -> String {

@@ -10,11 +10,11 @@ use tract_onnx::tract_core::model::translator::Translate;
 use tract_onnx::tract_hir::infer::{InferenceFact, InferenceOp};
 use tract_onnx::tract_hir::internal::*;
 
-use super::analysis;
+use super::inference;
 
 /// Infers all types of a model whose inputs have types, and translates it.
 pub(super) fn typed(mut model: InferenceModel) -> TractResult<TypedModel> {
-    analysis::whole(&mut model)?;
+    inference::infer_all(&mut model)?;
     Typing.translate_model(&model)
 }
 
@@ -36,7 +36,7 @@ impl Translate<InferenceFact, Box<dyn InferenceOp>, TypedFact, Box<dyn TypedOp>>
             && node.op.state(&EvalContext::out_of_plan())?.is_none();
         let Some(values) = values.filter(|_| computed) else {
             let made = node.op.to_typed(source, node, target, mapping)?;
-            analysis::ensure_numbers(source, node, target, &made)?;
+            inference::ensure_numeric(source, node, target, &made)?;
             return Ok(made);
         };
         let constants = values.into_iter().enumerate().map(|(slot, value)| {

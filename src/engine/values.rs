@@ -9,7 +9,7 @@ use tract_onnx::tract_hir::internal as tract;
 use crate::tensor::{Tensor, Values};
 
 /// Converts a sample. An owned tensor is freed as soon as it is converted.
-pub(super) fn fed(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
+pub(super) fn inputs_to_tract(sample: Cow<'_, [Tensor]>) -> TractResult<tract::TVec<TValue>> {
     let one = |tensor: &Tensor| Ok(tract::IntoTValue::into_tvalue(to_tract(tensor)?));
     match sample {
         Cow::Borrowed(tensors) => tensors.iter().map(one).collect(),
@@ -72,11 +72,11 @@ pub(super) fn from_tract(value: TValue) -> TractResult<Tensor> {
         DatumType::U32 => Values::U32(numbers(tensor)?),
         DatumType::U64 => Values::U64(numbers(tensor)?),
         DatumType::Bool => Values::Bool(numbers(tensor)?),
-        other => bail!("an output of type {other:?} has no form outside the engine"),
+        other => bail!("an output of type {other:?} is not supported"),
     };
     match Tensor::new(shape, values) {
         Some(tensor) => Ok(tensor),
-        None => bail!("an output whose shape and number of elements disagree"),
+        None => bail!("an output has more or fewer elements than its shape"),
     }
 }
 

@@ -49,7 +49,7 @@ impl<T: FftNum> FftPlanner<T> {
 
     /// Creates the transform of `length` values.
     pub fn plan_fft(&mut self, length: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
-        Arc::new(Transform::new(length, direction))
+        Arc::new(Dft::new(length, direction))
     }
 
     /// Creates the forward transform of `length` values.
@@ -63,16 +63,16 @@ impl<T: FftNum> FftPlanner<T> {
     }
 }
 
-impl<T: FftNum> Fft<T> for Transform {
+impl<T: FftNum> Fft<T> for Dft {
     fn process(&self, buffer: &mut [Complex<T>]) {
-        let of = |value: T| value.to_f64().unwrap_or(f64::NAN);
+        let widen = |value: T| value.to_f64().unwrap_or(f64::NAN);
         let into = |value: f64| T::from_f64(value).expect("a float takes any f64");
-        for stretch in buffer.chunks_exact_mut(self.length.max(1)) {
-            let values: Vec<_> = stretch
+        for block in buffer.chunks_exact_mut(self.length.max(1)) {
+            let values: Vec<_> = block
                 .iter()
-                .map(|value| Complex::new(of(value.re), of(value.im)))
+                .map(|value| Complex::new(widen(value.re), widen(value.im)))
                 .collect();
-            for (place, value) in stretch.iter_mut().zip(self.of(&values)) {
+            for (place, value) in block.iter_mut().zip(self.transform(&values)) {
                 *place = Complex::new(into(value.re), into(value.im));
             }
         }
@@ -84,13 +84,13 @@ impl<T: FftNum> Fft<T> for Transform {
 const LARGEST_FACTOR: usize = 31;
 
 #[derive(Debug)]
-struct Transform {
+struct Dft {
     length: usize,
-    way: Way,
+    algorithm: DftAlgorithm,
 }
 
 #[derive(Debug)]
-enum Way {
+enum DftAlgorithm {
     /// Mixed radix: the prime factors of the length, and the roots of unity of the whole length.
     Factors {
         factors: Vec<usize>,
@@ -100,78 +100,78 @@ enum Way {
     Chirp {
         chirp: Vec<Complex<f64>>,
         spectrum: Vec<Complex<f64>>,
-        longer: Box<Transform>,
+        longer: Box<Dft>,
     },
 }
 
-impl Transform {
+impl Dft {
     fn new(length: usize, direction: FftDirection) -> Self {
         let sign = match direction {
             FftDirection::Forward => -1.0,
             FftDirection::Inverse => 1.0,
         };
         let factors = factors(length);
-        let way = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
+        let algorithm = if factors.iter().all(|&factor| factor <= LARGEST_FACTOR) {
             let roots = (0..length)
                 .map(|k| Complex::cis(sign * 2.0 * PI * k as f64 / length as f64))
                 .collect();
-            Way::Factors { factors, roots }
+            DftAlgorithm::Factors { factors, roots }
         } else {
             // k² modulo 2n keeps the angle small and therefore exact.
             let angle = |k: usize| {
                 (k as u128 * k as u128 % (2 * length as u128)) as f64 * PI / length as f64
             };
             let chirp: Vec<_> = (0..length).map(|k| Complex::cis(sign * angle(k))).collect();
-            let longer = Box::new(Transform::new(
+            let longer = Box::new(Dft::new(
                 (2 * length - 1).next_power_of_two(),
                 FftDirection::Forward,
             ));
-            let mut around = vec![Complex::new(0.0, 0.0); longer.length];
-            for (k, turn) in chirp.iter().enumerate() {
-                around[k] = turn.conj();
-                around[(longer.length - k) % longer.length] = turn.conj();
+            let mut kernel = vec![Complex::new(0.0, 0.0); longer.length];
+            for (k, factor) in chirp.iter().enumerate() {
+                kernel[k] = factor.conj();
+                kernel[(longer.length - k) % longer.length] = factor.conj();
             }
-            Way::Chirp {
-                spectrum: longer.of(&around),
+            DftAlgorithm::Chirp {
+                spectrum: longer.transform(&kernel),
                 chirp,
                 longer,
             }
         };
-        Self { length, way }
+        Self { length, algorithm }
     }
 
-    fn of(&self, values: &[Complex<f64>]) -> Vec<Complex<f64>> {
-        match &self.way {
-            Way::Factors { factors, roots } => {
+    fn transform(&self, values: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        match &self.algorithm {
+            DftAlgorithm::Factors { factors, roots } => {
                 let mut out = vec![Complex::new(0.0, 0.0); self.length];
-                by_factors(values, 1, &mut out, factors, roots);
+                mixed_radix(values, 1, &mut out, factors, roots);
                 out
             }
-            Way::Chirp {
+            DftAlgorithm::Chirp {
                 chirp,
                 spectrum,
                 longer,
             } => {
-                let mut turned: Vec<_> = values
+                let mut modulated: Vec<_> = values
                     .iter()
                     .zip(chirp)
-                    .map(|(value, turn)| value * turn)
+                    .map(|(value, factor)| value * factor)
                     .collect();
-                turned.resize(longer.length, Complex::new(0.0, 0.0));
+                modulated.resize(longer.length, Complex::new(0.0, 0.0));
                 // The inverse of the longer transform is its forward transform between two
                 // conjugations.
                 let product: Vec<_> = longer
-                    .of(&turned)
+                    .transform(&modulated)
                     .iter()
                     .zip(spectrum)
                     .map(|(a, b)| (a * b).conj())
                     .collect();
                 let scale = 1.0 / longer.length as f64;
                 longer
-                    .of(&product)
+                    .transform(&product)
                     .iter()
                     .zip(chirp)
-                    .map(|(value, turn)| value.conj() * turn * scale)
+                    .map(|(value, factor)| value.conj() * factor * scale)
                     .collect()
             }
         }
@@ -180,7 +180,7 @@ impl Transform {
 
 /// Transforms every `step`-th of `values`, as many as `out` holds. It makes one transform per
 /// remainder modulo the first factor, then combines them. `roots` are those of the whole length.
-fn by_factors(
+fn mixed_radix(
     values: &[Complex<f64>],
     step: usize,
     out: &mut [Complex<f64>],
@@ -195,7 +195,7 @@ fn by_factors(
     };
     let part = out.len() / factor;
     for (remainder, out) in out.chunks_exact_mut(part).enumerate() {
-        by_factors(
+        mixed_radix(
             &values[remainder * step..],
             step * factor,
             out,

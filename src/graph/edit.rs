@@ -125,12 +125,12 @@ impl Graph {
     }
 
     /// Removes unused nodes, constants and value types. Returns the number of removed nodes.
-    pub fn sweep(&mut self) -> usize {
-        self.sweep_around(&[])
+    pub fn remove_unused(&mut self) -> usize {
+        self.remove_unused_except(&[])
     }
 
     /// Removes unused nodes, constants and value types, but keeps the nodes that compute `watched`.
-    pub fn sweep_around(&mut self, watched: &[String]) -> usize {
+    pub fn remove_unused_except(&mut self, watched: &[String]) -> usize {
         let uses = self.uses();
         let mut wanted = vec![false; self.nodes.len()];
         let outputs = self.outputs.iter();
@@ -305,7 +305,7 @@ impl NodeProto {
 }
 
 impl AttributeProto {
-    fn of(name: &str, kind: AttributeType) -> AttributeProto {
+    fn new(name: &str, kind: AttributeType) -> AttributeProto {
         AttributeProto {
             name: Some(name.to_owned()),
             r#type: Some(kind as i32),
@@ -317,7 +317,7 @@ impl AttributeProto {
     pub fn int(name: &str, value: i64) -> AttributeProto {
         AttributeProto {
             i: Some(value),
-            ..AttributeProto::of(name, AttributeType::Int)
+            ..AttributeProto::new(name, AttributeType::Int)
         }
     }
 
@@ -325,7 +325,7 @@ impl AttributeProto {
     pub fn float(name: &str, value: f32) -> AttributeProto {
         AttributeProto {
             f: Some(value),
-            ..AttributeProto::of(name, AttributeType::Float)
+            ..AttributeProto::new(name, AttributeType::Float)
         }
     }
 
@@ -333,7 +333,7 @@ impl AttributeProto {
     pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
         AttributeProto {
             ints: values.to_vec(),
-            ..AttributeProto::of(name, AttributeType::Ints)
+            ..AttributeProto::new(name, AttributeType::Ints)
         }
     }
 
@@ -341,7 +341,7 @@ impl AttributeProto {
     pub fn text(name: &str, value: &str) -> AttributeProto {
         AttributeProto {
             s: Some(value.as_bytes().to_vec().into()),
-            ..AttributeProto::of(name, AttributeType::String)
+            ..AttributeProto::new(name, AttributeType::String)
         }
     }
 
@@ -349,7 +349,7 @@ impl AttributeProto {
     pub fn tensor(name: &str, value: TensorProto) -> AttributeProto {
         AttributeProto {
             t: Some(value),
-            ..AttributeProto::of(name, AttributeType::Tensor)
+            ..AttributeProto::new(name, AttributeType::Tensor)
         }
     }
 }

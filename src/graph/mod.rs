@@ -1,18 +1,18 @@
 //! The model's graph: nodes in topological order, values by name, producers and consumers.
 
 mod edit;
-mod joins;
 mod node;
+mod node_builder;
 mod order;
-mod settled;
-mod slide;
-mod steps;
+mod shape_determined;
+mod sliding_window;
+mod weight_layout;
 
 pub use edit::Names;
-pub use joins::Joins;
 pub(crate) use node::MICROSOFT;
-pub use slide::{Around, Slide};
-pub(crate) use steps::Steps;
+pub(crate) use node_builder::Steps;
+pub use sliding_window::{Around, Slide};
+pub use weight_layout::Joins;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -31,11 +31,11 @@ pub enum GraphError {
     #[error("a constant of the model has no name, so nothing can use it: export the model again")]
     NamelessConstant,
     #[error("two constants are both named {value}: export the model again")]
-    TwoConstants { value: String },
+    DuplicateConstant { value: String },
     #[error("node {node} has no operator type: the file is damaged; export the model again")]
     NoOperator { node: String },
     #[error("node {node} produces the value {value}, which already exists: export the model again")]
-    MadeTwice { value: String, node: String },
+    ProducedTwice { value: String, node: String },
     #[error(
         "node {node} uses the value {value}, which nothing produces: the file is damaged or was extracted wrongly from a larger model; export it again"
     )]
@@ -373,8 +373,8 @@ impl Graph {
             .chain(&self.outputs)
             .filter_map(|value| value.name.as_deref())
             .collect();
-        let mut made = self.nodes.iter().flat_map(|node| &node.output);
-        made.all(|name| name.is_empty() || known.contains(name.as_str()))
+        let mut outputs = self.nodes.iter().flat_map(|node| &node.output);
+        outputs.all(|name| name.is_empty() || known.contains(name.as_str()))
     }
 }
 

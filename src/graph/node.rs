@@ -99,28 +99,28 @@ impl NodeProto {
 
     /// The values of the outer graph that the subgraphs use.
     pub fn captured(&self) -> Vec<String> {
-        let mut found = Vec::new();
+        let mut names = Vec::new();
         for graph in self.subgraphs() {
-            capture(graph, &HashSet::new(), &mut found);
+            capture(graph, &HashSet::new(), &mut names);
         }
-        found.sort();
-        found.dedup();
-        found
+        names.sort();
+        names.dedup();
+        names
     }
 }
 
 impl GraphProto {
     /// The values of the outer graph that this graph uses.
     pub fn captured(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        capture(self, &HashSet::new(), &mut found);
-        found.sort();
-        found.dedup();
-        found
+        let mut names = Vec::new();
+        capture(self, &HashSet::new(), &mut names);
+        names.sort();
+        names.dedup();
+        names
     }
 }
 
-fn capture(graph: &GraphProto, outer: &HashSet<String>, found: &mut Vec<String>) {
+fn capture(graph: &GraphProto, outer: &HashSet<String>, names: &mut Vec<String>) {
     let mut known = outer.clone();
     known.extend(graph.input.iter().filter_map(|v| v.name.clone()));
     known.extend(graph.initializer.iter().filter_map(|t| t.name.clone()));
@@ -128,10 +128,10 @@ fn capture(graph: &GraphProto, outer: &HashSet<String>, found: &mut Vec<String>)
     let outputs = graph.output.iter().filter_map(|v| v.name.as_ref());
     for name in graph.node.iter().flat_map(|n| &n.input).chain(outputs) {
         if !name.is_empty() && !known.contains(name) {
-            found.push(name.clone());
+            names.push(name.clone());
         }
     }
     for inner in graph.node.iter().flat_map(NodeProto::subgraphs) {
-        capture(inner, &known, found);
+        capture(inner, &known, names);
     }
 }

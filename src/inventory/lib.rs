@@ -11,71 +11,71 @@ use std::ops::Deref;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The crate whose registries are filled.
-const KEPT: &str = "tract_linalg";
+const ACTIVE: &str = "tract_linalg";
 
 /// A type that has a registry, implemented by [`collect!`].
 pub trait Collect: Any + Sync {
     /// True if the registry is filled.
-    const KEPT: bool;
+    const ACTIVE: bool;
     /// The registry of this type.
-    fn list() -> &'static List;
+    fn registry() -> &'static Registry;
 }
 
 /// Last entry of a registry; each entry links to the previous one.
 #[derive(Default)]
-pub struct List(Mutex<Option<&'static Entry>>);
+pub struct Registry(Mutex<Option<&'static Entry>>);
 
-impl List {
+impl Registry {
     /// An empty registry.
-    pub const fn new() -> List {
-        List(Mutex::new(None))
+    pub const fn new() -> Registry {
+        Registry(Mutex::new(None))
     }
 }
 
 /// An entry of a registry.
 pub struct Entry {
     /// The registered value.
-    pub value: &'static dyn Listed,
+    pub value: &'static dyn Registered,
     /// The previous entry, set on registration.
-    pub before: OnceLock<Option<&'static Entry>>,
+    pub previous: OnceLock<Option<&'static Entry>>,
 }
 
 impl Entry {
     /// Registers the entry. Program start may call this repeatedly (in wasm, once per thread); only
     /// the first call counts.
-    pub fn enter(&'static self) {
+    pub fn register(&'static self) {
         let mut last = self
             .value
-            .list_of()
+            .registry_of()
             .0
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if self.before.set(*last).is_ok() {
+        if self.previous.set(*last).is_ok() {
             *last = Some(self);
         }
     }
 }
 
 /// A value of any type that has a registry.
-pub trait Listed: Any + Sync {
+pub trait Registered: Any + Sync {
     /// The registry of the value's type.
-    fn list_of(&self) -> &'static List;
+    fn registry_of(&self) -> &'static Registry;
 }
 
-impl<T: Collect> Listed for T {
-    fn list_of(&self) -> &'static List {
-        T::list()
+impl<T: Collect> Registered for T {
+    fn registry_of(&self) -> &'static Registry {
+        T::registry()
     }
 }
 
 /// Returns true if the registry of this value is filled.
-pub const fn is_kept<T: Collect>(_: &T) -> bool {
-    T::KEPT
+pub const fn is_active<T: Collect>(_: &T) -> bool {
+    T::ACTIVE
 }
 
 /// Returns true if registries of this module are filled.
-pub const fn is_of_kept(module: &str) -> bool {
-    matches!(module.as_bytes().split_at_checked(KEPT.len()), Some((name, _)) if same(name, KEPT.as_bytes()))
+pub const fn is_active_module(module: &str) -> bool {
+    matches!(module.as_bytes().split_at_checked(ACTIVE.len()), Some((name, _)) if same(name, ACTIVE.as_bytes()))
 }
 
 /// Returns true if two strings of equal length are equal.
@@ -122,13 +122,16 @@ impl<T: Collect> Deref for iter<T> {
 /// Iterates from the last entry to the first.
 pub struct Iter<T> {
     next: Option<&'static Entry>,
-    of: std::marker::PhantomData<fn() -> T>,
+    marker: std::marker::PhantomData<fn() -> T>,
 }
 
 fn all<T: Collect>() -> Iter<T> {
     Iter {
-        next: *T::list().0.lock().unwrap_or_else(PoisonError::into_inner),
-        of: std::marker::PhantomData,
+        next: *T::registry()
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+        marker: std::marker::PhantomData,
     }
 }
 
@@ -137,7 +140,7 @@ impl<T: Collect> Iterator for Iter<T> {
 
     fn next(&mut self) -> Option<&'static T> {
         let entry = self.next?;
-        self.next = entry.before.get().copied().flatten();
+        self.next = entry.previous.get().copied().flatten();
         let value: &'static dyn Any = entry.value;
         value.downcast_ref()
     }
@@ -148,11 +151,11 @@ impl<T: Collect> Iterator for Iter<T> {
 macro_rules! collect {
     ($of:ty) => {
         impl $crate::Collect for $of {
-            const KEPT: bool = $crate::is_of_kept(module_path!());
+            const ACTIVE: bool = $crate::is_active_module(module_path!());
 
-            fn list() -> &'static $crate::List {
-                static LIST: $crate::List = $crate::List::new();
-                &LIST
+            fn registry() -> &'static $crate::Registry {
+                static REGISTRY: $crate::Registry = $crate::Registry::new();
+                &REGISTRY
             }
         }
     };
@@ -165,21 +168,21 @@ macro_rules! submit {
         const _: () = {
             static ENTRY: $crate::Entry = $crate::Entry {
                 value: &{ $($value)* },
-                before: ::std::sync::OnceLock::new(),
+                previous: ::std::sync::OnceLock::new(),
             };
 
-            extern "C" fn enter() {
-                ENTRY.enter();
+            extern "C" fn register() {
+                ENTRY.register();
             }
 
-            extern "C" fn pass() {}
+            extern "C" fn skip() {}
 
             // The linker removes statics without references.
             #[used]
             #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs"))]
             #[cfg_attr(windows, unsafe(link_section = ".CRT$XCU"))]
             #[cfg_attr(not(any(target_vendor = "apple", windows)), unsafe(link_section = ".init_array"))]
-            static AT_THE_START: extern "C" fn() = if $crate::is_kept(&{ $($value)* }) { enter } else { pass };
+            static AT_THE_START: extern "C" fn() = if $crate::is_active(&{ $($value)* }) { register } else { skip };
         };
     };
 }
@@ -188,32 +191,32 @@ macro_rules! submit {
 mod tests {
     use super::*;
 
-    struct Kernel(u32);
+    struct TestKernel(u32);
 
-    impl Collect for Kernel {
-        const KEPT: bool = is_of_kept("tract_linalg::routines");
+    impl Collect for TestKernel {
+        const ACTIVE: bool = is_active_module("tract_linalg::routines");
 
-        fn list() -> &'static List {
-            static LIST: List = List::new();
-            &LIST
+        fn registry() -> &'static Registry {
+            static REGISTRY: Registry = Registry::new();
+            &REGISTRY
         }
     }
 
-    struct Transform(#[expect(dead_code)] u32);
+    struct TestTransform(#[expect(dead_code)] u32);
 
-    collect!(Transform);
+    collect!(TestTransform);
 
-    submit! { Kernel(1) }
-    submit! { Kernel(2) }
-    submit! { Transform(3) }
+    submit! { TestKernel(1) }
+    submit! { TestKernel(2) }
+    submit! { TestTransform(3) }
 
     #[test]
     fn kernels_are_listed_before_the_program_begins_and_nothing_else_is() {
-        let mut found: Vec<u32> = iter::<Kernel>().map(|kernel| kernel.0).collect();
+        let mut found: Vec<u32> = iter::<TestKernel>().map(|kernel| kernel.0).collect();
         found.sort_unstable();
         assert_eq!(found, [1, 2]);
-        assert_eq!(iter::<Kernel>.into_iter().count(), 2);
-        assert_eq!(iter::<Transform>().count(), 0);
+        assert_eq!(iter::<TestKernel>.into_iter().count(), 2);
+        assert_eq!(iter::<TestTransform>().count(), 0);
     }
 
     #[test]
@@ -221,27 +224,31 @@ mod tests {
         struct Once(u32);
 
         impl Collect for Once {
-            const KEPT: bool = true;
+            const ACTIVE: bool = true;
 
-            fn list() -> &'static List {
-                static LIST: List = List::new();
-                &LIST
+            fn registry() -> &'static Registry {
+                static REGISTRY: Registry = Registry::new();
+                &REGISTRY
             }
         }
 
         static ENTRY: Entry = Entry {
             value: &Once(7),
-            before: OnceLock::new(),
+            previous: OnceLock::new(),
         };
-        ENTRY.enter();
-        ENTRY.enter();
+        ENTRY.register();
+        ENTRY.register();
         let found: Vec<u32> = iter::<Once>().map(|once| once.0).collect();
         assert_eq!(found, [7]);
     }
 
     #[test]
     fn a_crate_is_known_by_its_modules() {
-        assert!(is_of_kept("tract_linalg") && is_of_kept("tract_linalg::routines"));
-        assert!(!is_of_kept("tract_nnef::transform") && !is_of_kept("tract") && !is_of_kept(""));
+        assert!(is_active_module("tract_linalg") && is_active_module("tract_linalg::routines"));
+        assert!(
+            !is_active_module("tract_nnef::transform")
+                && !is_active_module("tract")
+                && !is_active_module("")
+        );
     }
 }

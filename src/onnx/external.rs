@@ -32,14 +32,14 @@ pub enum ExternalError {
         value: String,
     },
     #[error(
-        "tensor {tensor} is stored in bytes {start} to {end} of {file}, which has only {given}: the file is cut short or belongs to another model"
+        "tensor {tensor} is stored in bytes {start} to {end} of {file}, which has only {actual}: the file is cut short or belongs to another model"
     )]
     TooShort {
         tensor: String,
         file: String,
         start: u64,
         end: u64,
-        given: usize,
+        actual: usize,
     },
     #[error(transparent)]
     Tensor(#[from] TensorError),
@@ -47,26 +47,26 @@ pub enum ExternalError {
 
 /// The external data files that the model refers to, sorted and without duplicates.
 pub fn files(model: &ModelProto) -> Vec<String> {
-    let mut found = BTreeSet::new();
+    let mut locations = BTreeSet::new();
     let Ok(()) = tensors::each::<Infallible>(model, &mut |tensor| {
         if tensor.is_external() {
-            found.extend(entry(tensor, "location").map(str::to_owned));
+            locations.extend(entry(tensor, "location").map(str::to_owned));
         }
         Ok(())
     });
-    found.into_iter().collect()
+    locations.into_iter().collect()
 }
 
-/// Attaches external data: each external tensor becomes a slice of a file in `given`. Files are
-/// found by location or by its last component, since a page only knows file names. All files must
-/// be present.
+/// Attaches external data: each external tensor becomes a slice of a file in `files_by_name`.
+/// Files are found by location or by its last component, since a page only knows file names. All
+/// files must be present.
 pub fn attach(
     model: &mut ModelProto,
-    given: &BTreeMap<String, Bytes>,
+    files_by_name: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
     let missing: Vec<_> = files(model)
         .into_iter()
-        .filter(|path| find(given, path).is_none())
+        .filter(|path| find(files_by_name, path).is_none())
         .collect();
     if let Some(path) = missing.iter().find(|path| !is_inside(path)) {
         let tensor = String::from("of the model");
@@ -80,7 +80,7 @@ pub fn attach(
     }
     tensors::each_mut(model, &mut |tensor| {
         if tensor.is_external() {
-            attach_one(tensor, given)
+            attach_one(tensor, files_by_name)
         } else {
             Ok(())
         }
@@ -89,7 +89,7 @@ pub fn attach(
 
 fn attach_one(
     tensor: &mut TensorProto,
-    given: &BTreeMap<String, Bytes>,
+    files_by_name: &BTreeMap<String, Bytes>,
 ) -> Result<(), ExternalError> {
     let name = tensor.title().to_owned();
     let path = entry(tensor, "location")
@@ -100,7 +100,7 @@ fn attach_one(
     if !is_inside(&path) {
         return Err(ExternalError::Path { tensor: name, path });
     }
-    let bytes = find(given, &path).ok_or_else(|| ExternalError::Missing {
+    let bytes = find(files_by_name, &path).ok_or_else(|| ExternalError::Missing {
         files: vec![path.clone()],
     })?;
     let start = number(tensor, "offset")?.unwrap_or(0);
@@ -110,13 +110,13 @@ fn attach_one(
     };
     let end = start.saturating_add(length);
     if end > bytes.len() as u64 {
-        let given = bytes.len();
+        let actual = bytes.len();
         return Err(ExternalError::TooShort {
             tensor: name,
             file: path,
             start,
             end,
-            given,
+            actual,
         });
     }
     tensor.raw_data = Some(bytes.slice(start as usize..end as usize));
@@ -126,13 +126,16 @@ fn attach_one(
 }
 
 /// Finds the file of a location.
-pub(crate) fn find<'a>(given: &'a BTreeMap<String, Bytes>, path: &str) -> Option<&'a Bytes> {
+pub(crate) fn find<'a>(
+    files_by_name: &'a BTreeMap<String, Bytes>,
+    path: &str,
+) -> Option<&'a Bytes> {
     let plain = path.trim_start_matches("./");
     let last = plain.rsplit('/').next().unwrap_or(plain);
-    given
+    files_by_name
         .get(path)
-        .or_else(|| given.get(plain))
-        .or_else(|| given.get(last))
+        .or_else(|| files_by_name.get(plain))
+        .or_else(|| files_by_name.get(last))
 }
 
 /// Returns true if a path stays inside the model's folder, on every operating system.

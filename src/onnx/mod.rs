@@ -4,7 +4,7 @@
 //! copied.
 
 pub mod external;
-mod format;
+mod file_format;
 pub(crate) mod half;
 mod numbers;
 mod read;

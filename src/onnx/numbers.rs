@@ -24,9 +24,9 @@ impl TensorProto {
                 Some(raw) => little(raw, |b| f64::from_le_bytes(b) as f32),
                 None => self.double_data.iter().map(|&v| v as f32).collect(),
             }),
-            given => match given.widen() {
+            actual => match actual.widen() {
                 Some(widen) => Ok(halves(widen)),
-                None => Err(self.unsupported(given, "floats")),
+                None => Err(self.unsupported(actual, "floats")),
             },
         }
     }
@@ -76,9 +76,9 @@ impl TensorProto {
     /// The values as `i64`, from any integer type or bool.
     pub fn to_i64(&self) -> Result<Vec<i64>, TensorError> {
         self.present()?;
-        let given = self.element()?;
+        let actual = self.element()?;
         use DataType::*;
-        Ok(match (given, &self.raw_data) {
+        Ok(match (actual, &self.raw_data) {
             (Int64, Some(raw)) => little(raw, i64::from_le_bytes),
             (Uint64, Some(raw)) => little(raw, |b| u64::from_le_bytes(b) as i64),
             (Int32, Some(raw)) => little(raw, |b| i32::from_le_bytes(b).into()),
@@ -87,16 +87,16 @@ impl TensorProto {
             (Uint16, Some(raw)) => little(raw, |b| u16::from_le_bytes(b).into()),
             (Int8, Some(raw)) => raw.iter().map(|&b| (b as i8).into()).collect(),
             (Uint8 | Bool, Some(raw)) => raw.iter().map(|&b| b.into()).collect(),
-            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), given)?,
+            (Int4 | Uint4, Some(raw)) => self.nibbles(raw.iter().copied(), actual)?,
             (Int4 | Uint4, None) => {
-                self.nibbles(self.int32_data.iter().map(|&v| v as u8), given)?
+                self.nibbles(self.int32_data.iter().map(|&v| v as u8), actual)?
             }
             (Int64, None) => self.int64_data.clone(),
             (Uint32 | Uint64, None) => self.uint64_data.iter().map(|&v| v as i64).collect(),
             (Int8 | Int16 | Int32 | Uint8 | Uint16 | Bool, None) => {
                 self.int32_data.iter().map(|&v| v.into()).collect()
             }
-            _ => return Err(self.unsupported(given, "integers")),
+            _ => return Err(self.unsupported(actual, "integers")),
         })
     }
 
@@ -124,11 +124,11 @@ impl TensorProto {
         self.check()
     }
 
-    fn unsupported(&self, given: DataType, wanted: &'static str) -> TensorError {
+    fn unsupported(&self, actual: DataType, expected: &'static str) -> TensorError {
         TensorError::Unsupported {
             tensor: self.title().to_owned(),
-            given,
-            wanted,
+            actual,
+            expected,
         }
     }
 
@@ -155,7 +155,7 @@ impl TensorProto {
             Uint16 => Values::U16(integers()?.into_iter().map(|v| v as u16).collect()),
             Uint8 => Values::U8(integers()?.into_iter().map(|v| v as u8).collect()),
             Bool => Values::Bool(integers()?.into_iter().map(|v| v != 0).collect()),
-            given => return Err(self.unsupported(given, "plain numbers")),
+            actual => return Err(self.unsupported(actual, "plain numbers")),
         };
         Tensor::new(self.shape()?, values).ok_or_else(|| self.impossible())
     }

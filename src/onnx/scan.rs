@@ -27,9 +27,9 @@ pub const LIMITS: Limits = Limits {
 #[allow(missing_docs)]
 pub enum ScanError {
     #[error(
-        "the file was cut short: at least {missing} bytes are missing after its {given} bytes; download or export it again"
+        "the file was cut short: at least {missing} bytes are missing after its {bytes} bytes; download or export it again"
     )]
-    Truncated { missing: usize, given: usize },
+    Truncated { missing: usize, bytes: usize },
     #[error(
         "byte {at} can't be part of an ONNX model: the file is damaged or of another format; download or export it again"
     )]
@@ -44,7 +44,7 @@ pub enum ScanError {
 
 /// Field types: messages that contain messages, as far as the scan follows them, and others.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum FieldKind {
     Model,
     Graph,
     Node,
@@ -70,10 +70,10 @@ enum Kind {
     Bytes,
 }
 
-impl Kind {
+impl FieldKind {
     /// The type of the length-delimited field `tag` of this message.
-    fn field(self, tag: u64) -> Kind {
-        use Kind::*;
+    fn field(self, tag: u64) -> FieldKind {
+        use FieldKind::*;
         match (self, tag) {
             (Model, 7) => Graph,
             (Model, 20) => Training,
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-struct Walk<'a> {
+struct Scanner<'a> {
     bytes: &'a [u8],
     limits: Limits,
     messages: usize,
@@ -110,18 +110,18 @@ struct Walk<'a> {
 
 /// Scans a whole model. The caller checks the file size.
 pub(super) fn scan(bytes: &[u8], limits: Limits) -> Result<(), ScanError> {
-    let mut walk = Walk {
+    let mut scanner = Scanner {
         bytes,
         limits,
         messages: 0,
     };
-    walk.message(Kind::Model, 0, bytes.len(), 0)
+    scanner.message(FieldKind::Model, 0, bytes.len(), 0)
 }
 
-impl Walk<'_> {
+impl Scanner<'_> {
     fn message(
         &mut self,
-        kind: Kind,
+        kind: FieldKind,
         start: usize,
         end: usize,
         depth: usize,
@@ -158,10 +158,10 @@ impl Walk<'_> {
             }
             if key & 7 == 2 {
                 let inner = kind.field(key >> 3);
-                if inner != Kind::Bytes {
+                if inner != FieldKind::Bytes {
                     self.count()?;
                 }
-                if !matches!(inner, Kind::Bytes | Kind::Text) {
+                if !matches!(inner, FieldKind::Bytes | FieldKind::Text) {
                     self.message(inner, at, at + length, depth + 1)?;
                 }
             }
@@ -182,11 +182,11 @@ impl Walk<'_> {
 
     /// The error for a field longer than the data. At the outermost level, in a field of a model,
     /// the file is truncated. Elsewhere the lengths contradict each other.
-    fn cut(&self, kind: Kind, over: usize, end: usize, field: usize) -> ScanError {
-        if kind == Kind::Model && end == self.bytes.len() && over < self.limits.bytes {
+    fn cut(&self, kind: FieldKind, over: usize, end: usize, field: usize) -> ScanError {
+        if kind == FieldKind::Model && end == self.bytes.len() && over < self.limits.bytes {
             ScanError::Truncated {
                 missing: over,
-                given: self.bytes.len(),
+                bytes: self.bytes.len(),
             }
         } else {
             ScanError::Malformed { at: field }
@@ -200,7 +200,7 @@ impl Walk<'_> {
                 return Err(if end == self.bytes.len() {
                     ScanError::Truncated {
                         missing: 1,
-                        given: end,
+                        bytes: end,
                     }
                 } else {
                     ScanError::Malformed { at: field }

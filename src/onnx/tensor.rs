@@ -11,30 +11,30 @@ use crate::tensor::{Tensor, Values};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum TensorError {
-    #[error("tensor {tensor} has the unknown element type {given}: export the model again")]
-    Element { tensor: String, given: i32 },
+    #[error("tensor {tensor} has the unknown element type {actual}: export the model again")]
+    Element { tensor: String, actual: i32 },
     #[error(
         "tensor {tensor} has the impossible shape {dims:?}: the file is damaged; export it again"
     )]
     Shape { tensor: String, dims: Vec<i64> },
     #[error(
-        "tensor {tensor} holds {given} {unit}, but its shape and type require {wanted}: the file is damaged; download or export it again"
+        "tensor {tensor} holds {actual} {unit}, but its shape and type require {expected}: the file is damaged; download or export it again"
     )]
     Length {
         tensor: String,
-        given: usize,
-        wanted: usize,
+        actual: usize,
+        expected: usize,
         unit: &'static str,
     },
     #[error(
         "tensor {tensor} is stored in another file, which is missing: add that file beside the model"
     )]
     External { tensor: String },
-    #[error("tensor {tensor} has type {given:?}, but {wanted} are required")]
+    #[error("tensor {tensor} has type {actual:?}, but {expected} are required")]
     Unsupported {
         tensor: String,
-        given: DataType,
-        wanted: &'static str,
+        actual: DataType,
+        expected: &'static str,
     },
     #[error(
         "tensor {tensor} is stored in segments, which no known tool writes: export the model again"
@@ -112,13 +112,13 @@ impl TensorProto {
 
     /// Element type.
     pub fn element(&self) -> Result<DataType, TensorError> {
-        let given = self.data_type.unwrap_or(0);
-        DataType::try_from(given)
+        let actual = self.data_type.unwrap_or(0);
+        DataType::try_from(actual)
             .ok()
             .filter(|&e| e != DataType::Undefined)
             .ok_or_else(|| TensorError::Element {
                 tensor: self.title().to_owned(),
-                given,
+                actual,
             })
     }
 
@@ -163,14 +163,14 @@ impl TensorProto {
                 tensor: self.title().to_owned(),
             });
         }
-        let length = |given, wanted, unit| {
-            if given == wanted {
+        let length = |actual, expected, unit| {
+            if actual == expected {
                 return Ok(());
             }
             Err(TensorError::Length {
                 tensor: self.title().to_owned(),
-                given,
-                wanted,
+                actual,
+                expected,
                 unit,
             })
         };
@@ -225,12 +225,12 @@ impl TensorProto {
             return Ok(None);
         };
         let values = self.to_f32()?;
-        let turned: Vec<f32> = (0..columns)
+        let transposed: Vec<f32> = (0..columns)
             .flat_map(|column| (0..rows).map(move |row| row * columns + column))
             .map(|index| values[index])
             .collect();
-        let turned = TensorProto::from_f32(self.title(), &[columns, rows], &turned);
-        Ok(Some(turned))
+        let transposed = TensorProto::from_f32(self.title(), &[columns, rows], &transposed);
+        Ok(Some(transposed))
     }
 
     /// A message of this name for bytes in ONNX's packing.

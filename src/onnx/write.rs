@@ -43,13 +43,13 @@ pub fn pieces(model: &ModelProto) -> Result<Pieces, WriteError> {
     if bytes > super::LIMITS.bytes {
         return Err(WriteError::TooLarge { bytes });
     }
-    let mut writer = Writer::default();
+    let mut writer = PieceWriter::default();
     // The writer grows as needed, so `encode` cannot fail.
     model
         .encode(&mut writer)
         .map_err(|_| WriteError::Memory { bytes })?;
     writer.end_piece();
-    Ok(Pieces(writer.done))
+    Ok(Pieces(writer.pieces))
 }
 
 /// Encodes the file in one buffer of its exact size.
@@ -66,25 +66,25 @@ pub fn write(model: &ModelProto) -> Result<Vec<u8>, WriteError> {
 }
 
 /// Shorter byte strings are copied, because a piece of their own takes as much memory.
-const SHARED: usize = 4096;
+const MIN_SHARED: usize = 4096;
 
 /// Receives encoded bytes, and keeps long byte strings without a copy.
 #[derive(Default)]
-struct Writer {
-    done: Vec<Bytes>,
+struct PieceWriter {
+    pieces: Vec<Bytes>,
     piece: Vec<u8>,
 }
 
-impl Writer {
+impl PieceWriter {
     fn end_piece(&mut self) {
         if !self.piece.is_empty() {
-            self.done.push(std::mem::take(&mut self.piece).into());
+            self.pieces.push(std::mem::take(&mut self.piece).into());
         }
     }
 }
 
 // SAFETY: `Vec<u8>` provides and counts the memory, and upholds the contract. `put` writes to none.
-unsafe impl BufMut for Writer {
+unsafe impl BufMut for PieceWriter {
     fn remaining_mut(&self) -> usize {
         self.piece.remaining_mut()
     }
@@ -100,12 +100,12 @@ unsafe impl BufMut for Writer {
 
     fn put<T: Buf>(&mut self, mut source: T) {
         let count = source.remaining();
-        if count < SHARED {
+        if count < MIN_SHARED {
             self.piece.put(source);
             return;
         }
         self.end_piece();
         // For `Bytes`, which holds the tensors, this shares memory.
-        self.done.push(source.copy_to_bytes(count));
+        self.pieces.push(source.copy_to_bytes(count));
     }
 }

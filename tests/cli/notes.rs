@@ -61,7 +61,7 @@ fn a_table_that_stays_float_in_blocks_is_named() {
     assert!(printed.starts_with("m_q4.onnx: "), "{printed}");
     assert!(
         said.contains(
-            "% of the bytes stay float32, most of them tables of embeddings (`table`, 65.5 kB)"
+            "% of the bytes stay float32, most of them embedding tables (`table`, 65.5 kB)"
         ) && said.contains("choose the scheme weights or dynamic"),
         "{said}"
     );
@@ -88,7 +88,7 @@ fn halves_are_not_told_as_integers() {
     );
     let (printed, _) = good(&folder, &QUANTIZE);
     assert!(
-        printed.contains("; 2 of 2 operators on integers"),
+        printed.contains("; 2 of 2 operators in integer arithmetic"),
         "{printed}"
     );
     let report = ["--report", "r.yaml"];

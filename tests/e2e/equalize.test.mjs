@@ -23,7 +23,7 @@ inBrowsers('channels made alike', (visit) => {
     await visit.quantize();
     assert.ok(remembers(await visit.downloaded('.onnx')));
     assert.match((await visit.downloaded('.yaml')).toString(), /the channels of what 1 layer makes/);
-    assert.match(await stages(), /Calibrating[^]*Counting/);
+    assert.match(await stages(), /Calibrating[^]*Extra pass/);
     await visit.takesNoSamples();
     await tab.click('#equalize');
     await visit.says('#changed', /the samples are run again/);
@@ -53,6 +53,6 @@ inBrowsers('channels made alike', (visit) => {
     assert.equal(found.wrong[0], 'settings');
     assert.match(found.wrong[1], /`equalize` must be true, false or a number from 0 to 1/);
     assert.match(found.unsaid[1], /the settings say no `equalize` and the calibration was with `equalize: 0.5`/);
-    assert.match(found.notes.at(-1) ?? '', /were made alike/);
+    assert.match(found.notes.at(-1) ?? '', /equalization scaled the output channels/);
   }));
 });

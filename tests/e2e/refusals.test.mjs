@@ -26,7 +26,7 @@ async function works(visit) {
   await emptied(visit);
   await visit.says('#run-why', /at least one sample/);
   await visit.drop({ 'good.npy': good });
-  await visit.says('#run-why', /Nothing is changed/);
+  await visit.says('#run-why', /Your file is not changed/);
   assert.equal(await visit.tab.$('.problem'), null);
   await visit.quantize();
 }
@@ -72,7 +72,7 @@ inBrowsers('what cannot be used', (visit) => {
     await then('an operator nobody knows', async () => {
       await visit.drop({ 'odd.onnx': unknownOperator(), 'good.npy': good });
       await visit.says('.file', /odd\.onnx/);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await visit.tab.click('#run');
       await visit.says('.problem h2', /The run stopped/);
       holds(await visit.text('.problem .said'), [/Frobnicate/, /frob\b/, /export it with standard/]);
@@ -101,12 +101,12 @@ inBrowsers('what cannot be used', (visit) => {
 
     /** @type {[string, Uint8Array, RegExp[]][]} */
     const badSamples = [
-      ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" wants \[1, 3, 4, 4\]/]],
+      ['a shape', npy(new Float32Array(60), [1, 3, 4, 5]), [/shape \[1, 3, 4, 5\]/, /"x" expects \[1, 3, 4, 4\]/]],
       ['a shape without its batch axis', npy(new Float32Array(48), [3, 4, 4]), [/shape \[3, 4, 4\]/, /batch axis/]],
-      ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" wants float32/]],
+      ['a type', npy(new BigInt64Array(48), shape), [/int64/, /"x" expects float32/]],
       ['a value that is not a number', withNaN, [/NaN .*at index \[0, 1, 0, 1\]/, /repair or leave out/]],
       ['no content', Buffer.from(''), [/empty|no \.npy file/]],
-      ['cut off content', good.subarray(0, 100), [/header announces|ends inside/, /again/]],
+      ['cut off content', good.subarray(0, 100), [/header states|ends inside/, /again/]],
     ];
     for (const [what, bytes, words] of badSamples) {
       await then(`a first sample with ${what} is refused before the run`, async () => {
@@ -123,7 +123,7 @@ inBrowsers('what cannot be used', (visit) => {
       await visit.drop({ 'good.onnx': convolution(), 'a.npy': good, 'b.npy': withNaN, 'c.npy': good });
       await visit.says('#left', /3 samples/);
       await visit.says('#misfits', /b\.npy.*NaN .*at index \[0, 1, 0, 1\].*repair or leave out/s);
-      await visit.says('#run-why', /Nothing is changed/);
+      await visit.says('#run-why', /Your file is not changed/);
       await visit.quantize();
       assert.match(await visit.text('#left-out'), /1 sample could not be run and was left out.*b\.npy.*NaN/s);
       assert.match(await visit.text('#made'), /2 samples/);

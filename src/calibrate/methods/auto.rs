@@ -8,9 +8,9 @@
 //! range, its error may exceed the least by more. If there are enough integers beyond the observed
 //! range as well, the range gets as much [`Headroom`] as further samples are expected to need.
 
-use super::super::distribution::Distribution;
+use super::super::distribution::ValueDistribution;
 use super::super::expected_error::{ExpectedError, Power};
-use super::super::{Observation, Range, Target};
+use super::super::{IntegerRange, Observation, Range};
 use super::headroom::Headroom;
 use super::{mse, percentile};
 
@@ -27,20 +27,20 @@ const NOT_WORTH: f64 = 0.01;
 
 /// The widest of the proposed ranges whose expected squared error is nearly the least, with
 /// headroom.
-pub(super) fn range(seen: &Observation, target: &Target) -> Range {
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
-    let Some(values) = Distribution::of(seen) else {
+pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
+    let Some(values) = ValueDistribution::from_statistics(stats) else {
         return all;
     };
-    let percentiles = percentile::ranges(seen, PERCENTILES, target);
+    let percentiles = percentile::ranges(stats, PERCENTILES, target);
     let any_scale = [all].into_iter().chain(percentiles);
     let proposed = any_scale
         .map(|range| match target.power_of_two.is_asked() {
             true => target.power_of_two_range(range),
             false => range,
         })
-        .chain([mse::range(seen, target)]);
-    let error = ExpectedError::of(&values);
+        .chain([mse::range(stats, target)]);
+    let error = ExpectedError::new(&values);
     let judged: Vec<(Range, f64)> = proposed
         .map(|range| (range, error.mean(target.grid(range), Power::Squared)))
         .collect();
@@ -54,8 +54,10 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     };
     // Without a shortest half the values are a few points, and a wider range costs them no
     // integers.
-    let bulk = seen.bulk().map_or(f64::INFINITY, |bulk| bulk.width);
-    let plenty = |range| bulk * target.steps() >= PLENTY * width(range);
+    let half = stats
+        .shortest_half()
+        .map_or(f64::INFINITY, |half| half.width);
+    let plenty = |range| half * target.steps() >= PLENTY * width(range);
     let nearly = |range| match plenty(range) {
         true => NEARLY_OF_PLENTY,
         false => NEARLY,
@@ -71,7 +73,7 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
     // both.
     let headroom = match target.symmetric || target.power_of_two.is_asked() {
         true => None,
-        false => Headroom::of(seen),
+        false => Headroom::new(stats),
     };
     let Some(headroom) = headroom else {
         return best;
@@ -98,18 +100,18 @@ pub(super) fn range(seen: &Observation, target: &Target) -> Range {
 mod tests {
     use super::*;
 
-    fn cost(seen: &Observation, range: Range) -> f64 {
-        let error = ExpectedError::of(&Distribution::of(seen).unwrap());
-        error.mean(Target::default().grid(range), Power::Squared)
+    fn cost(stats: &Observation, range: Range) -> f64 {
+        let error = ExpectedError::new(&ValueDistribution::from_statistics(stats).unwrap());
+        error.mean(IntegerRange::default().grid(range), Power::Squared)
     }
 
     #[test]
     fn it_is_nearly_as_good_as_the_best_and_no_narrower() {
         let values: Vec<f32> = (-3000..5000).map(|i| (i as f32 / 2000.0).powi(5)).collect();
-        let seen = Observation::of(&values);
-        let target = Target::default();
-        let (found, best) = (range(&seen, &target), mse::range(&seen, &target));
-        assert!(cost(&seen, found) <= cost(&seen, best) * NEARLY_OF_PLENTY);
+        let stats = Observation::from_values(&values);
+        let target = IntegerRange::default();
+        let (found, best) = (range(&stats, &target), mse::range(&stats, &target));
+        assert!(cost(&stats, found) <= cost(&stats, best) * NEARLY_OF_PLENTY);
         assert!(found.max - found.min >= best.max - best.min);
     }
 
@@ -121,7 +123,7 @@ mod tests {
             let even = (-200_000..200_000).map(|i| i as f32 / 200_000.0);
             let most = even.clone().map(|value| value * factor);
             let values = Vec::from_iter(even.step_by(10).chain(most).chain([1.2]));
-            range(&Observation::of(&values), &Target::default()).max == 1.2
+            range(&Observation::from_values(&values), &IntegerRange::default()).max == 1.2
         };
         assert!(whole(1.0), "half of the values have 116 integers");
         assert!(!whole(0.1), "half of the values have 13 integers");
@@ -135,11 +137,11 @@ mod tests {
             for sample in 0..10 {
                 let end = 1.0 + (sample as f32 - 4.0).max(0.0) / 20.0;
                 let even = (0..values).map(|i| i as f32 / values as f32);
-                let mut seen = Observation::of(&Vec::from_iter(even.chain([end])));
-                seen.end_sample();
-                all.merge(&seen);
+                let mut stats = Observation::from_values(&Vec::from_iter(even.chain([end])));
+                stats.end_sample();
+                all.merge(&stats);
             }
-            range(&all, &Target::default()).max
+            range(&all, &IntegerRange::default()).max
         };
         assert!(found(100) > 1.26, "{}", found(100));
         assert!(found(100_000) <= 1.25, "{}", found(100_000));
@@ -148,8 +150,8 @@ mod tests {
     #[test]
     fn a_tail_that_costs_next_to_nothing_stays() {
         let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).collect();
-        let seen = Observation::of(&values);
+        let stats = Observation::from_values(&values);
         let all = Range::new(0.0, 0.999);
-        assert_eq!(range(&seen, &Target::default()), all);
+        assert_eq!(range(&stats, &IntegerRange::default()), all);
     }
 }

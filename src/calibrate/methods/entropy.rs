@@ -22,20 +22,20 @@ use octet_kernels::{Running, log2};
 
 #[cfg(test)]
 use super::super::distribution::Bin;
-use super::super::distribution::Distribution;
-use super::super::{Observation, Range, Target};
+use super::super::distribution::ValueDistribution;
+use super::super::{IntegerRange, Observation, Range};
 
 /// `1 / (2·ln 2)`: one half, in bits.
 const HALF_IN_BITS: f64 = 0.5 * std::f64::consts::LOG2_E;
 
 /// The range with the least divergence.
-pub(super) fn range(seen: &Observation, target: &Target) -> Range {
-    let all = Range::new(seen.min().unwrap_or(0.0), seen.max().unwrap_or(0.0));
+pub(super) fn range(stats: &Observation, target: &IntegerRange) -> Range {
+    let all = Range::new(stats.min().unwrap_or(0.0), stats.max().unwrap_or(0.0));
     let values = match target.symmetric {
-        true => Distribution::of_magnitudes(seen),
-        false => Distribution::of(seen),
+        true => ValueDistribution::from_magnitudes(stats),
+        false => ValueDistribution::from_statistics(stats),
     };
-    let Some(bins) = values.as_ref().and_then(Bins::of) else {
+    let Some(bins) = values.as_ref().and_then(Bins::new) else {
         return all;
     };
     let found = if target.symmetric {
@@ -78,7 +78,7 @@ struct Bins {
 impl Bins {
     /// The bins from the first to the last that hold nonzero values, or `None` if all values are
     /// zero.
-    fn of(values: &Distribution) -> Option<Bins> {
+    fn new(values: &ValueDistribution) -> Option<Bins> {
         let kept = || {
             values
                 .bins
@@ -221,12 +221,12 @@ mod tests {
             upper: f64::from(index) + 1.0,
             count,
         });
-        let values = Distribution {
+        let values = ValueDistribution {
             bins: bins.collect(),
             total: counts.iter().sum(),
             width: 1.0,
         };
-        Bins::of(&values).unwrap()
+        Bins::new(&values).unwrap()
     }
 
     /// The divergence by its definition.
@@ -300,9 +300,12 @@ mod tests {
             values.extend(std::iter::repeat_n(x, copies));
         }
         values.push(80.0);
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.max > 2.0 && found.max < 40.0, "{found:?}");
-        let mirrored = range(&Observation::of(&values), &Target::new(-127, 127, true));
+        let mirrored = range(
+            &Observation::from_values(&values),
+            &IntegerRange::new(-127, 127, true),
+        );
         assert!(mirrored.max > 2.0 && mirrored.max < 40.0, "{mirrored:?}");
     }
 
@@ -310,7 +313,7 @@ mod tests {
     fn a_far_value_on_each_side_does_not_take_the_range_with_it() {
         let mut values: Vec<f32> = (-1000..1000).map(|i| i as f32 / 1000.0).collect();
         values.extend([-40.0, 50.0]);
-        let found = range(&Observation::of(&values), &Target::default());
+        let found = range(&Observation::from_values(&values), &IntegerRange::default());
         assert!(found.min <= -0.99 && found.max >= 0.99, "{found:?}");
     }
 
@@ -319,10 +322,10 @@ mod tests {
         let values: Vec<f32> = (1..5000).map(|i| (i as f32 / 500.0).powi(2)).collect();
         let mut more = values.clone();
         more.extend([0.0; 100_000]);
-        let target = Target::default();
+        let target = IntegerRange::default();
         assert_eq!(
-            range(&Observation::of(&more), &target).max,
-            range(&Observation::of(&values), &target).max
+            range(&Observation::from_values(&more), &target).max,
+            range(&Observation::from_values(&values), &target).max
         );
     }
 }

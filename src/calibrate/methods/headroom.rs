@@ -14,7 +14,7 @@ use super::super::{Observation, Range};
 
 /// Expected values beyond the ends of the observed range.
 pub(super) struct Headroom {
-    seen: Range,
+    observed: Range,
     /// Distance of the observed maximum from the mean maximum of a sample.
     above: f64,
     below: f64,
@@ -33,17 +33,17 @@ const STEPS: i32 = 8;
 
 impl Headroom {
     /// Returns `None` for fewer than two samples, which have no distance to a mean.
-    pub(super) fn of(seen: &Observation) -> Option<Headroom> {
-        let mean = seen.mean_ends().filter(|_| seen.samples() > 1)?;
-        let all = Range::new(seen.min()?, seen.max()?);
-        let samples = seen.samples() as f64;
+    pub(super) fn new(stats: &Observation) -> Option<Headroom> {
+        let mean = stats.mean_ends().filter(|_| stats.samples() > 1)?;
+        let all = Range::new(stats.min()?, stats.max()?);
+        let samples = stats.samples() as f64;
         Some(Headroom {
-            seen: all,
+            observed: all,
             above: f64::from(all.max) - f64::from(mean.max),
             below: f64::from(mean.min) - f64::from(all.min),
             per_logarithm: 1.0 / (log2(samples) * std::f64::consts::LN_2),
             root: 1.0 / samples.sqrt().sqrt().sqrt(),
-            values: seen.finite_count() as f64,
+            values: stats.finite_count() as f64,
         })
     }
 
@@ -51,11 +51,11 @@ impl Headroom {
     /// mean squared error of further samples that exceed it.
     pub(super) fn wider(&self, range: Range) -> Vec<(Range, f64)> {
         let part = |step: i32, spread: f64| spread * f64::from(step) / f64::from(STEPS);
-        let upper = |step| (f64::from(self.seen.max) + part(step, self.above)) as f32;
-        let lower = |step| (f64::from(self.seen.min) - part(step, self.below)) as f32;
+        let upper = |step| (f64::from(self.observed.max) + part(step, self.above)) as f32;
+        let lower = |step| (f64::from(self.observed.min) - part(step, self.below)) as f32;
         // Zero always has an integer, so an end at zero has nothing to gain.
-        let upwards = range.max >= self.seen.max && range.max > 0.0 && self.above > 0.0;
-        let downwards = range.min <= self.seen.min && range.min < 0.0 && self.below > 0.0;
+        let upwards = range.max >= self.observed.max && range.max > 0.0 && self.above > 0.0;
+        let downwards = range.min <= self.observed.min && range.min < 0.0 && self.below > 0.0;
         let mut found = Vec::new();
         for up in 0..=if upwards { STEPS } else { 0 } {
             for down in 0..=if downwards { STEPS } else { 0 } {
@@ -85,9 +85,9 @@ mod tests {
     fn samples(of: impl IntoIterator<Item = Vec<f32>>) -> Observation {
         let mut all = Observation::new();
         for values in of {
-            let mut seen = Observation::of(&values);
-            seen.end_sample();
-            all.merge(&seen);
+            let mut stats = Observation::from_values(&values);
+            stats.end_sample();
+            all.merge(&stats);
         }
         all
     }
@@ -96,7 +96,7 @@ mod tests {
     fn the_cost_falls_by_the_number_of_samples_on_the_whole_way() {
         // The maxima 1 and 3 have the mean 2, so β = 1 / ln 2, and the last step moves the end by
         // 1.
-        let headroom = Headroom::of(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
+        let headroom = Headroom::new(&samples([vec![0.0, 1.0], vec![0.0, 3.0]])).unwrap();
         let found = headroom.wider(Range::new(0.0, 3.0));
         let (first, last) = (found[0], found[STEPS as usize]);
         let typical = 1.0 / std::f64::consts::LN_2;
@@ -109,13 +109,16 @@ mod tests {
     fn ends_that_never_move_have_none() {
         let clipped = samples([vec![0.0, 1.0, 6.0], vec![0.0, 2.0, 6.0]]);
         let range = Range::new(0.0, 6.0);
-        assert_eq!(Headroom::of(&clipped).unwrap().wider(range), [(range, 0.0)]);
-        assert!(Headroom::of(&samples([vec![1.0, 2.0]])).is_none());
+        assert_eq!(
+            Headroom::new(&clipped).unwrap().wider(range),
+            [(range, 0.0)]
+        );
+        assert!(Headroom::new(&samples([vec![1.0, 2.0]])).is_none());
     }
 
     #[test]
     fn an_end_that_was_cut_stays_cut() {
-        let headroom = Headroom::of(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
+        let headroom = Headroom::new(&samples([vec![-1.0, 1.0], vec![-2.0, 3.0]])).unwrap();
         let found = headroom.wider(Range::new(-2.0, 2.5));
         assert!(found.iter().all(|(range, _)| range.max == 2.5));
         assert_eq!(found.len(), STEPS as usize + 1);

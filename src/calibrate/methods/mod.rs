@@ -16,8 +16,8 @@ mod percentile;
 
 use serde::{Deserialize, Serialize};
 
-use super::numpy_histogram::Layout;
-use super::{Observation, PowerOfTwo, Range, Target};
+use super::numpy_histogram::HistogramLayout;
+use super::{IntegerRange, Observation, PowerOfTwo, Range};
 
 pub use list::{METHODS, MethodEntry};
 pub use name::MethodError;
@@ -76,12 +76,16 @@ pub struct SecondPassMissing(pub Method);
 
 impl Method {
     /// The range for these statistics; [0, 0] if there are no finite values.
-    pub fn range(&self, seen: &Observation, target: &Target) -> Result<Range, SecondPassMissing> {
-        let (Some(min), Some(max)) = (seen.min(), seen.max()) else {
+    pub fn range(
+        &self,
+        stats: &Observation,
+        target: &IntegerRange,
+    ) -> Result<Range, SecondPassMissing> {
+        let (Some(min), Some(max)) = (stats.min(), stats.max()) else {
             return Ok(Range::new(0.0, 0.0));
         };
         let all = Range::new(min, max);
-        let target = Target {
+        let target = IntegerRange {
             power_of_two: match *self {
                 Method::MsePowerOfTwo => PowerOfTwo::Covering,
                 _ => target.power_of_two,
@@ -90,16 +94,16 @@ impl Method {
         };
         let range = match *self {
             Method::MinMax => all,
-            Method::MovingAverage => seen.mean_ends().unwrap_or(all).within(all),
-            Method::Percentile(percent) => percentile::range(seen, percent, &target),
-            Method::Entropy => entropy::range(seen, &target),
-            Method::Mse | Method::MsePowerOfTwo => return Ok(mse::range(seen, &target)),
-            Method::LayerwisePercentile(measure) => layerwise::range(seen, measure, &target),
-            Method::Auto => return Ok(auto::range(seen, &target)),
+            Method::MovingAverage => stats.mean_ends().unwrap_or(all).within(all),
+            Method::Percentile(percent) => percentile::range(stats, percent, &target),
+            Method::Entropy => entropy::range(stats, &target),
+            Method::Mse | Method::MsePowerOfTwo => return Ok(mse::range(stats, &target)),
+            Method::LayerwisePercentile(measure) => layerwise::range(stats, measure, &target),
+            Method::Auto => return Ok(auto::range(stats, &target)),
             Method::OrtPercentile(_) | Method::OrtEntropy { .. } => match self.second_pass() {
                 None => all,
                 Some(layout) => {
-                    let counted = seen.second_pass().filter(|c| c.layout() == layout);
+                    let counted = stats.second_pass().filter(|c| c.layout() == layout);
                     let counted = counted.ok_or(SecondPassMissing(*self))?;
                     match *self {
                         Method::OrtPercentile(percent) => {
@@ -120,19 +124,19 @@ impl Method {
     }
 
     /// Returns true for ONNX Runtime's own methods.
-    pub fn is_onnx_runtimes(&self) -> bool {
+    pub fn is_onnx_runtime(&self) -> bool {
         matches!(self, Method::OrtPercentile(_) | Method::OrtEntropy { .. })
     }
 
     /// The histogram that an extra pass over the samples must count, for the methods that need one.
-    pub fn second_pass(&self) -> Option<Layout> {
+    pub fn second_pass(&self) -> Option<HistogramLayout> {
         match *self {
-            Method::OrtPercentile(_) => Some(Layout {
+            Method::OrtPercentile(_) => Some(HistogramLayout {
                 bins: 2048,
                 magnitudes: true,
             }),
             // With a single candidate no histogram is needed.
-            Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(Layout {
+            Method::OrtEntropy { bins, levels } if bins / 2 > levels / 2 => Some(HistogramLayout {
                 bins,
                 magnitudes: false,
             }),
@@ -159,32 +163,36 @@ mod tests {
 
     #[test]
     fn min_max_is_from_the_least_to_the_greatest_value() {
-        let seen = Observation::of(&[0.25, -1.5, 3.0]);
-        let range = |seen| Method::MinMax.range(seen, &Target::default()).unwrap();
-        assert_eq!(range(&seen), Range::new(-1.5, 3.0));
+        let stats = Observation::from_values(&[0.25, -1.5, 3.0]);
+        let range = |stats| {
+            Method::MinMax
+                .range(stats, &IntegerRange::default())
+                .unwrap()
+        };
+        assert_eq!(range(&stats), Range::new(-1.5, 3.0));
         assert_eq!(range(&Observation::new()), Range::new(0.0, 0.0));
     }
 
     #[test]
     fn a_moving_average_is_the_mean_of_the_samples_ends() {
-        let mut seen = Observation::new();
+        let mut stats = Observation::new();
         for values in [[-1.0, 2.0], [-2.0, 5.0], [0.0, 2.0]] {
             let mut sample = Observation::new();
             sample.observe(&values);
             sample.end_sample();
-            seen.merge(&sample);
+            stats.merge(&sample);
         }
         let range = Method::MovingAverage
-            .range(&seen, &Target::default())
+            .range(&stats, &IntegerRange::default())
             .unwrap();
         assert_eq!(range, Range::new(-1.0, 3.0));
     }
 
     #[test]
     fn a_second_pass_that_was_not_made_is_asked_for() {
-        let seen = Observation::of(&[1.0, 2.0]);
+        let stats = Observation::from_values(&[1.0, 2.0]);
         let error = Method::OrtPercentile(99.9)
-            .range(&seen, &Target::default())
+            .range(&stats, &IntegerRange::default())
             .unwrap_err();
         assert!(error.to_string().contains("ort-percentile:99.9"), "{error}");
     }
@@ -192,9 +200,9 @@ mod tests {
     #[test]
     fn ort_entropy_with_its_defaults_is_min_max_and_says_so() {
         let method: Method = "ort-entropy".parse().unwrap();
-        let seen = Observation::of(&[-0.5, 2.0, 1.0]);
+        let stats = Observation::from_values(&[-0.5, 2.0, 1.0]);
         assert_eq!(
-            method.range(&seen, &Target::default()).unwrap(),
+            method.range(&stats, &IntegerRange::default()).unwrap(),
             Range::new(-0.5, 2.0)
         );
         assert!(method.note().unwrap().contains("minmax"));
@@ -215,18 +223,18 @@ mod tests {
             &[1e30, 1e-30, 0.0],
         ];
         for values in odd {
-            let mut seen = Observation::new();
-            seen.observe(values);
-            seen.end_sample();
-            for name in name::EXAMPLES {
+            let mut stats = Observation::new();
+            stats.observe(values);
+            stats.end_sample();
+            for &name in name::EXAMPLES {
                 let method: Method = name.parse().unwrap();
                 if let Some(layout) = method.second_pass() {
-                    let mut counted = super::super::NumpyHistogram::new(layout, &seen);
+                    let mut counted = super::super::NumpyHistogram::new(layout, &stats);
                     counted.count(values);
-                    seen.set_second_pass(counted);
+                    stats.set_second_pass(counted);
                 }
-                for target in [Target::default(), Target::new(-127, 127, true)] {
-                    let found = method.range(&seen, &target).unwrap();
+                for target in [IntegerRange::default(), IntegerRange::new(-127, 127, true)] {
+                    let found = method.range(&stats, &target).unwrap();
                     assert!(found.min <= found.max, "{name} of {values:?}: {found:?}");
                     assert!(
                         found.min.is_finite() && found.max.is_finite(),

@@ -8,7 +8,7 @@ use super::{Measure, Method};
 
 /// Every method, with a parameter where it has one.
 #[cfg(test)]
-pub(super) const EXAMPLES: [&str; 12] = [
+pub(super) const EXAMPLES: &[&str] = &[
     "minmax",
     "moving-average",
     "percentile:99.9",
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn names_read_back() {
-        for name in EXAMPLES {
+        for &name in EXAMPLES {
             assert_eq!(name.parse::<Method>().unwrap().to_string(), name);
         }
         for (short, long) in [

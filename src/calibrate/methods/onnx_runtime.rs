@@ -150,16 +150,16 @@ fn pairwise_sum(values: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Layout, Observation};
+    use super::super::super::{HistogramLayout, Observation};
     use super::*;
 
     fn counted(values: &[f32], bins: usize, magnitudes: bool) -> (NumpyHistogram, Range) {
-        let seen = Observation::of(values);
-        let mut counted = NumpyHistogram::new(Layout { bins, magnitudes }, &seen);
+        let stats = Observation::from_values(values);
+        let mut counted = NumpyHistogram::new(HistogramLayout { bins, magnitudes }, &stats);
         counted.count(values);
         (
             counted,
-            Range::new(seen.min().unwrap(), seen.max().unwrap()),
+            Range::new(stats.min().unwrap(), stats.max().unwrap()),
         )
     }
 

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::elements::{slice, stacked};
+use super::slices::{slice, stacked};
 use crate::engine::{Engine, EngineError, Timing, Watched};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::*;
@@ -178,9 +178,9 @@ fn every_step_begins_and_ends_in_its_order() {
         steps.layers
     );
     let work = engine
-        .route(&sample, &|| false)
+        .run_plan(&sample, &|| false)
         .unwrap()
-        .outline(|_| 0)
+        .cost_estimate(|_| 0)
         .work;
     assert!(work.iter().sum::<u64>() > 0);
 }
@@ -208,7 +208,7 @@ fn a_look_at_what_a_loop_makes_can_be_stopped_too() {
     let stopped = [
         engine.steps(&sample, &after_some()).map(|_| ()),
         engine.fused(&sample, &after_some()).map(|_| ()),
-        engine.route(&sample, &after_some()).map(|_| ()),
+        engine.run_plan(&sample, &after_some()).map(|_| ()),
     ];
     for found in stopped {
         assert!(matches!(found, Err(EngineError::Stopped)), "{found:?}");
@@ -235,17 +235,21 @@ fn what_is_cut_along_an_axis_and_stacked_again_is_what_it_was() {
 
 #[test]
 fn parts_hand_over_what_others_read_and_nothing_else() {
-    let form = super::Form {
+    let mode = super::ExecutionMode {
         kernels: false,
         integers: false,
         depth: 0,
     };
-    let parts = crate::engine::parts::cut(&model(1), &[], form)
+    let partition = crate::engine::partition::partition(&model(1), &[], mode)
         .unwrap()
         .unwrap();
-    let handed: HashMap<usize, (Vec<String>, Vec<String>)> = parts.handed().enumerate().collect();
+    let interfaces: HashMap<usize, (Vec<String>, Vec<String>)> =
+        partition.interfaces().enumerate().collect();
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(handed[&0], (names(&["x"]), names(&["a", "turns"])));
-    assert_eq!(handed[&1], (names(&["l", "x"]), names(&["beside", "y"])));
-    assert_eq!(handed.len(), 2);
+    assert_eq!(interfaces[&0], (names(&["x"]), names(&["a", "turns"])));
+    assert_eq!(
+        interfaces[&1],
+        (names(&["l", "x"]), names(&["beside", "y"]))
+    );
+    assert_eq!(interfaces.len(), 2);
 }

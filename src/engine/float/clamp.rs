@@ -21,7 +21,7 @@ impl Clamp {
     }
 
     /// NaN stays NaN.
-    fn of(self, value: f32) -> f32 {
+    fn apply(self, value: f32) -> f32 {
         let raised = if value < self.low { self.low } else { value };
         if self.high < raised {
             self.high
@@ -54,7 +54,7 @@ impl EvalOp for Clamp {
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let mut values = args_1!(inputs).into_tensor();
         for value in values.try_as_plain_ram_mut()?.as_slice_mut::<f32>()? {
-            *value = self.of(*value);
+            *value = self.apply(*value);
         }
         Ok(tvec!(values.into_tvalue()))
     }

@@ -16,21 +16,21 @@ use crate::engine::weights;
 
 /// Replaces tract's convolution.
 #[derive(Clone, Debug)]
-pub(in crate::engine) struct Convolution {
+pub(in crate::engine) struct FloatConvolution {
     kernel: Arc<float::Convolution<Bytes>>,
     clamp: Clamp,
     /// Shape of the output, with batch and channels.
     shape: TVec<usize>,
 }
 
-impl Convolution {
+impl FloatConvolution {
     /// Replaces a convolution that our kernels support: float, two-dimensional, channels first,
     /// with known sizes and constant weights.
-    pub(super) fn of(
+    pub(super) fn from_tract(
         conv: &Conv,
         model: &TypedModel,
         node: &TypedNode,
-    ) -> TractResult<Option<Convolution>> {
+    ) -> TractResult<Option<FloatConvolution>> {
         let fact = model.outlet_fact(node.inputs[0])?;
         let pool = &conv.pool_spec;
         if fact.datum_type != f32::datum_type()
@@ -69,7 +69,7 @@ impl Convolution {
         };
         // tract runs a convolution that our kernels don't support.
         let kernel = float::Convolution::new(geometry, weights, bias).ok();
-        Ok(kernel.map(|kernel| Convolution {
+        Ok(kernel.map(|kernel| FloatConvolution {
             kernel: Arc::new(kernel),
             clamp: Clamp::new(f32::NEG_INFINITY, f32::INFINITY),
             shape,
@@ -77,8 +77,8 @@ impl Convolution {
     }
 
     /// Appends a clamp.
-    pub(super) fn clamped(&self, clamp: Clamp) -> Convolution {
-        Convolution {
+    pub(super) fn clamped(&self, clamp: Clamp) -> FloatConvolution {
+        FloatConvolution {
             clamp: self.clamp.then(clamp),
             ..self.clone()
         }
@@ -121,21 +121,21 @@ fn constant(model: &TypedModel, outlet: OutletId) -> TractResult<Option<Arc<Tens
     Ok(outputs.map(|outputs| outputs[outlet.slot].clone().into_arc_tensor()))
 }
 
-impl PartialEq for Convolution {
-    fn eq(&self, other: &Convolution) -> bool {
+impl PartialEq for FloatConvolution {
+    fn eq(&self, other: &FloatConvolution) -> bool {
         Arc::ptr_eq(&self.kernel, &other.kernel) && self.clamp == other.clamp
     }
 }
 
-impl Eq for Convolution {}
+impl Eq for FloatConvolution {}
 
-impl std::hash::Hash for Convolution {
+impl std::hash::Hash for FloatConvolution {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         (Arc::as_ptr(&self.kernel), self.clamp).hash(state);
     }
 }
 
-impl Op for Convolution {
+impl Op for FloatConvolution {
     fn name(&self) -> StaticName {
         "Convolution".into()
     }
@@ -147,7 +147,7 @@ impl Op for Convolution {
     op_as_typed_op!();
 }
 
-impl EvalOp for Convolution {
+impl EvalOp for FloatConvolution {
     op_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -168,7 +168,7 @@ impl EvalOp for Convolution {
     }
 }
 
-impl TypedOp for Convolution {
+impl TypedOp for FloatConvolution {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(inputs[0].datum_type.fact(&self.shape)))
     }

@@ -2,7 +2,7 @@
 //! faster.
 //!
 //! [`with_kernels`] rewrites a typed model before tract declutters it. A two-dimensional
-//! convolution with constant weights becomes a [`Convolution`] that holds its packed weights. A
+//! convolution with constant weights becomes a [`FloatConvolution`] that holds its packed weights. A
 //! clamp directly behind it runs where the convolution stores its accumulators.
 
 mod clamp;
@@ -17,7 +17,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::math::{Max, Min};
 
 use clamp::Clamp;
-pub(super) use convolution::Convolution;
+pub(super) use convolution::FloatConvolution;
 
 /// The kernels for float convolutions. Both compute the same sums, in different order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl std::str::FromStr for FloatKernels {
         let found = FloatKernels::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, kernels)| *kernels).ok_or_else(|| {
             let names = FloatKernels::ALL.map(|(known, _)| known).join(" or ");
-            format!("there are no float kernels called `{name}`: choose {names}")
+            format!("unknown float kernels `{name}`; use {names}")
         })
     }
 }
@@ -67,7 +67,7 @@ impl Translate<TypedFact, Box<dyn TypedOp>, TypedFact, Box<dyn TypedOp>> for Ker
         mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<Wires> {
         if let Some(conv) = node.op_as::<Conv>()
-            && let Some(ours) = Convolution::of(conv, source, node)?
+            && let Some(ours) = FloatConvolution::from_tract(conv, source, node)?
         {
             return target.wire_node(&node.name, ours, &[mapping[&node.inputs[0]]]);
         }
@@ -116,7 +116,7 @@ fn clamped(
     let producer = &mut target.nodes[made.node];
     if alone {
         let fused: Option<Box<dyn TypedOp>> =
-            if let Some(convolution) = producer.op_as::<Convolution>() {
+            if let Some(convolution) = producer.op_as::<FloatConvolution>() {
                 Some(Box::new(convolution.clamped(clamp)))
             } else {
                 let before = producer.op_as::<Clamp>();

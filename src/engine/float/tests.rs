@@ -4,7 +4,7 @@ use tract_onnx::prelude::*;
 
 use super::with_kernels;
 use crate::engine::Engine;
-use crate::engine::load::{Weights, load};
+use crate::engine::load::{WeightMode, load};
 use crate::graph::{Dim, Model, TensorType};
 use crate::onnx::schema::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
@@ -58,7 +58,7 @@ fn checked(input: &[usize], model: Model) -> Vec<String> {
     let mut loaded = load(
         &model,
         &[],
-        Weights::Values { kernels: true },
+        WeightMode::Values { kernels: true },
         &Default::default(),
         None,
     )

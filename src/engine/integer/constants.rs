@@ -24,7 +24,7 @@ fn fold_with(
 ) {
     let graph = &mut model.graph;
     let uses = graph.uses();
-    let made: Vec<(usize, TensorProto)> = graph
+    let folded: Vec<(usize, TensorProto)> = graph
         .nodes
         .iter()
         .enumerate()
@@ -34,14 +34,14 @@ fn fold_with(
         .filter(|(_, tensor)| !uses.is_output(tensor.title()))
         .filter(|(_, tensor)| !watched.iter().any(|name| name == tensor.title()))
         .collect();
-    graph.remove_nodes(&made.iter().map(|(index, _)| *index).collect());
-    for (_, tensor) in made {
+    graph.remove_nodes(&folded.iter().map(|(index, _)| *index).collect());
+    for (_, tensor) in folded {
         graph.initializers.insert(tensor);
     }
 }
 
 /// Scales and zero points of a node with a constant input, and their assignment to elements.
-struct Linear {
+struct ElementParameters {
     scales: Vec<f32>,
     zero_points: Vec<i64>,
     block: usize,
@@ -49,8 +49,8 @@ struct Linear {
     inner: usize,
 }
 
-impl Linear {
-    fn of(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<Linear> {
+impl ElementParameters {
+    fn new(graph: &Graph, node: &NodeProto, shape: &[usize]) -> Option<ElementParameters> {
         let constant = |slot| graph.initializers.get(node.input_at(slot)?);
         let scale = constant(1)?;
         let scales = scale.to_f32().ok()?;
@@ -65,7 +65,7 @@ impl Linear {
         let block = usize::try_from(node.int("block_size").unwrap_or(0)).ok()?;
         if scales.len() == 1 {
             let (size, inner) = (1, 1);
-            return Some(Linear {
+            return Some(ElementParameters {
                 scales,
                 zero_points,
                 block,
@@ -80,7 +80,7 @@ impl Linear {
             0 => size,
             _ => outer * size.div_ceil(block) * inner,
         };
-        (scales.len() == wanted).then_some(Linear {
+        (scales.len() == wanted).then_some(ElementParameters {
             scales,
             zero_points,
             block,
@@ -90,7 +90,7 @@ impl Linear {
     }
 
     fn at(&self, index: usize) -> (f32, i64) {
-        let Linear {
+        let ElementParameters {
             block, size, inner, ..
         } = *self;
         let place = match (self.scales.len(), block) {
@@ -113,7 +113,7 @@ pub(super) fn dequantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto
     }
     let tensor = graph.initializers.get(node.input_at(0)?)?;
     let shape = tensor.shape().ok()?;
-    let linear = Linear::of(graph, node, &shape)?;
+    let linear = ElementParameters::new(graph, node, &shape)?;
     let integers = tensor.to_i64().ok()?;
     let real = |(index, &integer): (usize, &i64)| {
         let (scale, zero_point) = linear.at(index);
@@ -151,7 +151,7 @@ fn quantized(graph: &Graph, node: &NodeProto) -> Option<TensorProto> {
     }
     let tensor = graph.initializers.get(node.input_at(0)?)?;
     let shape = tensor.shape().ok()?;
-    let linear = Linear::of(graph, node, &shape)?;
+    let linear = ElementParameters::new(graph, node, &shape)?;
     let element = match node.input_at(2) {
         Some(name) => graph.initializers.get(name)?.element().ok()?,
         None => DataType::Uint8,

@@ -11,8 +11,8 @@ use tract_onnx::tract_hir::infer::{
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::to_typed;
 
-use super::pattern::{Kind, Value};
-use super::program::{Clock, Given, Program, Sink};
+use super::pattern::{ElementKind, IrValue};
+use super::program::{InstructionClock, OutputSlice, Program, RegionInput};
 
 /// Operator name in tract's graph; exported models never contain it.
 pub(in super::super) const OPERATOR: &str = "OctetIntegers";
@@ -22,26 +22,26 @@ pub(in super::super) const PLACE: &str = "place";
 
 /// An integer region. It holds only its index until its program is attached.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Integers {
+pub(in super::super) struct RegionOperator {
     pub(in super::super) place: usize,
     pub(in super::super) program: Option<Arc<Program>>,
     /// For each output, true if no node of the graph reads it.
-    pub(in super::super) leaving: Vec<bool>,
+    pub(in super::super) unread_outputs: Vec<bool>,
 }
 
-impl PartialEq for Integers {
-    fn eq(&self, other: &Integers) -> bool {
+impl PartialEq for RegionOperator {
+    fn eq(&self, other: &RegionOperator) -> bool {
         self.place == other.place
     }
 }
 
-impl Eq for Integers {}
+impl Eq for RegionOperator {}
 
-impl Integers {
+impl RegionOperator {
     fn program(&self) -> TractResult<&Program> {
         self.program
             .as_deref()
-            .context("an integer region without its program")
+            .context("an integer region has no program attached")
     }
 
     /// Number of instructions in one run.
@@ -55,29 +55,29 @@ impl Integers {
     pub(in super::super) fn run(
         &self,
         inputs: &[TValue],
-        clock: Option<Clock>,
+        clock: Option<InstructionClock>,
     ) -> TractResult<TVec<TValue>> {
         let program = self.program()?;
         let mut plain = Vec::with_capacity(inputs.len());
         for input in inputs {
             plain.push((input.datum_type(), input.try_as_plain_ram()?));
         }
-        let mut given = Vec::with_capacity(inputs.len());
+        let mut region_inputs = Vec::with_capacity(inputs.len());
         for (datum, view) in &plain {
-            given.push(match datum {
-                DatumType::U8 => Given::Bytes(view.as_slice::<u8>()?),
-                DatumType::I8 => Given::Bytes(unsigned(view.as_slice::<i8>()?)),
-                DatumType::Bool => Given::Bytes(truths(view.as_slice::<bool>()?)),
-                DatumType::F32 => Given::Floats(view.as_slice::<f32>()?),
-                other => bail!("an integer region was given {other:?}"),
+            region_inputs.push(match datum {
+                DatumType::U8 => RegionInput::Bytes(view.as_slice::<u8>()?),
+                DatumType::I8 => RegionInput::Bytes(as_bytes(view.as_slice::<i8>()?)),
+                DatumType::Bool => RegionInput::Bytes(bool_bytes(view.as_slice::<bool>()?)),
+                DatumType::F32 => RegionInput::Floats(view.as_slice::<f32>()?),
+                other => bail!("an integer region does not support inputs of type {other:?}"),
             });
         }
-        let room = |(at, value): (usize, &Value)| {
+        let allocate = |(at, value): (usize, &IrValue)| {
             let (datum, shape) = (datum(value), &value.shape);
             // SAFETY: the program writes every element of its outputs, or returns an error that
             // drops them unread. Numbers need no drop.
             unsafe {
-                match self.leaving.get(at) {
+                match self.unread_outputs.get(at) {
                     // A model output may be handed on in this memory (`values::from_tract`), so its
                     // alignment is that of its element type.
                     Some(true) => Tensor::uninitialized_aligned_dt(datum, shape, datum.size_of()),
@@ -85,58 +85,58 @@ impl Integers {
                 }
             }
         };
-        let mut made = program
+        let mut result = program
             .outputs()
             .enumerate()
-            .map(room)
+            .map(allocate)
             .collect::<TractResult<Vec<_>>>()?;
-        let views = made.iter_mut().map(|tensor| {
+        let views = result.iter_mut().map(|tensor| {
             let datum = tensor.datum_type();
             Ok((datum, tensor.try_as_plain_ram_mut()?))
         });
         let mut views = views.collect::<TractResult<Vec<_>>>()?;
         let sinks = views.iter_mut().map(|(datum, view)| {
             Ok(match datum {
-                DatumType::U8 => Sink::Bytes(view.as_slice_mut::<u8>()?),
-                DatumType::I8 => Sink::Bytes(unsigned_mut(view.as_slice_mut::<i8>()?)),
-                DatumType::I32 => Sink::Sums(view.as_slice_mut::<i32>()?),
-                _ => Sink::Floats(view.as_slice_mut::<f32>()?),
+                DatumType::U8 => OutputSlice::Bytes(view.as_slice_mut::<u8>()?),
+                DatumType::I8 => OutputSlice::Bytes(as_bytes_mut(view.as_slice_mut::<i8>()?)),
+                DatumType::I32 => OutputSlice::Accumulators(view.as_slice_mut::<i32>()?),
+                _ => OutputSlice::Floats(view.as_slice_mut::<f32>()?),
             })
         });
         let mut sinks = sinks.collect::<TractResult<Vec<_>>>()?;
-        program.run(&given, &mut sinks, clock)?;
-        Ok(made.into_iter().map(IntoTValue::into_tvalue).collect())
+        program.run(&region_inputs, &mut sinks, clock)?;
+        Ok(result.into_iter().map(IntoTValue::into_tvalue).collect())
     }
 }
 
 /// Reinterprets signed integers as bytes.
-fn unsigned(integers: &[i8]) -> &[u8] {
+fn as_bytes(integers: &[i8]) -> &[u8] {
     // SAFETY: i8 and u8 have the same size and alignment, and all bit patterns are valid.
     unsafe { std::slice::from_raw_parts(integers.as_ptr().cast(), integers.len()) }
 }
 
 /// Reinterprets Booleans as bytes 0 and 1.
-fn truths(values: &[bool]) -> &[u8] {
+fn bool_bytes(values: &[bool]) -> &[u8] {
     // SAFETY: bool and u8 have the same size and alignment, and a bool is a byte of 0 or 1.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), values.len()) }
 }
 
 /// Reinterprets signed integers as mutable bytes.
-fn unsigned_mut(integers: &mut [i8]) -> &mut [u8] {
+fn as_bytes_mut(integers: &mut [i8]) -> &mut [u8] {
     // SAFETY: i8 and u8 have the same layout. The borrow passes on unchanged.
     unsafe { std::slice::from_raw_parts_mut(integers.as_mut_ptr().cast(), integers.len()) }
 }
 
-fn datum(value: &Value) -> DatumType {
+fn datum(value: &IrValue) -> DatumType {
     match value.kind {
-        Kind::Byte { signed: true } => DatumType::I8,
-        Kind::Byte { signed: false } => DatumType::U8,
-        Kind::Float => DatumType::F32,
-        Kind::Sum => DatumType::I32,
+        ElementKind::Byte { signed: true } => DatumType::I8,
+        ElementKind::Byte { signed: false } => DatumType::U8,
+        ElementKind::Float => DatumType::F32,
+        ElementKind::Accumulator => DatumType::I32,
     }
 }
 
-impl Op for Integers {
+impl Op for RegionOperator {
     fn name(&self) -> StaticName {
         OPERATOR.into()
     }
@@ -144,7 +144,7 @@ impl Op for Integers {
     op_as_typed_op!();
 }
 
-impl EvalOp for Integers {
+impl EvalOp for RegionOperator {
     // No constant folding: a region with constant inputs runs like any other.
     not_out_of_plan!();
 
@@ -153,7 +153,7 @@ impl EvalOp for Integers {
     }
 }
 
-impl TypedOp for Integers {
+impl TypedOp for RegionOperator {
     fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let outputs = self.program()?.outputs();
         Ok(outputs
@@ -164,7 +164,7 @@ impl TypedOp for Integers {
     as_op!();
 }
 
-impl InferenceRulesOp for Integers {
+impl InferenceRulesOp for RegionOperator {
     fn rules<'r, 'p: 'r, 's: 'r>(
         &'s self,
         solver: &mut Solver<'r>,
@@ -199,10 +199,10 @@ pub(in super::super) fn build(
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     let place: usize = node.get_attr(PLACE)?;
     Ok((
-        Box::new(Integers {
+        Box::new(RegionOperator {
             place,
             program: None,
-            leaving: Vec::new(),
+            unread_outputs: Vec::new(),
         }),
         vec![],
     ))

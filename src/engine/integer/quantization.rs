@@ -11,7 +11,7 @@ pub(super) const SIGN: u8 = 0x80;
 
 /// Scale and zero point of an eight-bit tensor, in the unsigned representation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantization {
+pub struct Int8Quantization {
     /// Real value of one integer step.
     pub scale: f32,
     /// Unsigned integer that represents zero.
@@ -20,7 +20,7 @@ pub struct Quantization {
     pub signed: bool,
 }
 
-impl Quantization {
+impl Int8Quantization {
     /// Dequantizes an integer exactly as DequantizeLinear does.
     pub(super) fn real(&self, integer: u8) -> f32 {
         f32::from(i16::from(integer) - i16::from(self.zero_point)) * self.scale
@@ -37,12 +37,12 @@ impl Quantization {
     }
 
     /// True if both map the same integers to the same reals.
-    pub(super) fn is_same(&self, other: &Quantization) -> bool {
+    pub(super) fn is_same(&self, other: &Int8Quantization) -> bool {
         self.scale == other.scale && self.zero_point == other.zero_point
     }
 
     /// Requantization table from `self` to `to` for all 256 integers; `None` if it is the identity.
-    pub(super) fn table_to(&self, to: &Quantization) -> Option<Box<[u8; 256]>> {
+    pub(super) fn table_to(&self, to: &Int8Quantization) -> Option<Box<[u8; 256]>> {
         if self.is_same(to) {
             return None;
         }
@@ -65,16 +65,16 @@ const WIDE_SIGN: u16 = 0x8000;
 /// Scale and zero point of a 16-bit tensor, in the unsigned representation. Regions compute with
 /// the reals.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wide {
+pub struct Int16Quantization {
     /// Reals that the integers can represent.
     pub grid: Grid,
     /// True if the integers are signed outside the region.
     pub signed: bool,
 }
 
-impl Wide {
+impl Int16Quantization {
     /// Parameters from the model's scale and zero point, with the full integer range.
-    pub(super) fn of(scale: f32, zero_point: i64, signed: bool) -> Wide {
+    pub(super) fn new(scale: f32, zero_point: i64, signed: bool) -> Int16Quantization {
         let flip = if signed { WIDE_SIGN } else { 0 };
         let grid = Grid {
             scale,
@@ -82,19 +82,19 @@ impl Wide {
             low: 0,
             high: u16::MAX,
         };
-        Wide { grid, signed }
+        Int16Quantization { grid, signed }
     }
 
     /// Fuses a Relu or Clip with these bounds. Rounding is monotonic, so clamping before or after
     /// it is the same.
-    pub(super) fn between(self, low: f32, high: f32) -> Wide {
+    pub(super) fn between(self, low: f32, high: f32) -> Int16Quantization {
         let (low, high) = (self.grid.integer(low), self.grid.integer(high));
         let grid = Grid {
             low,
             high: high.max(low),
             ..self.grid
         };
-        Wide { grid, ..self }
+        Int16Quantization { grid, ..self }
     }
 
     /// Display name of the integer type.
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn integers_and_reals_are_each_others_inverse() {
-        let quantization = Quantization {
+        let quantization = Int8Quantization {
             scale: 0.05,
             zero_point: 131,
             signed: true,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn ties_go_to_the_even_step() {
-        let quantization = Quantization {
+        let quantization = Int8Quantization {
             scale: 1.0,
             zero_point: 10,
             signed: false,

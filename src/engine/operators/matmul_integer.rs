@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::matmul::{MatMulInference, compute_shapes};
 
-use super::Built;
+use super::BuildResult;
 
 /// The input slots of both zero points.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ struct MatMulInteger {
     zero_points: [Option<usize>; 2],
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mut optional = optional_inputs(node).skip(2);
     let zero_points = [optional.next().flatten(), optional.next().flatten()];
     Ok((expand(MatMulInteger { zero_points }), vec![]))
@@ -46,7 +46,7 @@ impl Expansion for MatMulInteger {
         solver.given_2(shapes.0, shapes.1, move |solver, left, right| {
             ensure!(
                 !left.is_empty() && !right.is_empty(),
-                "its factors {left:?} and {right:?} are no matrices that fit"
+                "its inputs of shapes {left:?} and {right:?} can't be multiplied"
             );
             let (_, _, _, made) = compute_shapes(left, right, false, false, false)?;
             solver.equals(&outputs[0].shape, made)

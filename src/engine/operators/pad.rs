@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::ops::array::{Gather, Pad as Padded, PadMode, Slice};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Built, axis_of, integers};
+use super::{BuildResult, axis_of, integers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mode {
@@ -24,14 +24,14 @@ struct Pad {
     axes: Option<usize>,
 }
 
-pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> Built {
+pub(super) fn build(_context: &ParsingContext, node: &NodeProto) -> BuildResult {
     let mode = match node.get_attr_opt::<&str>("mode")? {
         None | Some("constant") => Mode::Constant,
         Some("reflect") => Mode::Reflect,
         Some("edge") => Mode::Edge,
         Some("wrap") => Mode::Wrap,
         Some(other) => {
-            bail!("a Pad of mode `{other}`: constant, reflect, edge and wrap are known here")
+            bail!("its mode `{other}` is not supported; use constant, reflect, edge or wrap")
         }
     };
     let mut optional = tract_onnx::model::optional_inputs(node).skip(2);
@@ -51,7 +51,7 @@ fn around(pads: &[i64], axes: Option<&[i64]>, rank: usize) -> TractResult<Vec<[i
     }?;
     ensure!(
         pads.len() == 2 * axes.len(),
-        "{} pads for {} axes: two for each are needed",
+        "it has {} pads for {} axes and must have two for each",
         pads.len(),
         axes.len()
     );
@@ -105,7 +105,7 @@ impl Expansion for Pad {
     ) -> TractResult<TVec<OutletId>> {
         let constant = |slot: usize, what: &str| -> TractResult<Arc<Tensor>> {
             let value = model.outlet_fact(inputs[slot])?.konst.clone();
-            value.with_context(|| format!("its {what} is only known when the model has run"))
+            value.with_context(|| format!("its {what} depends on values of the run"))
         };
         let pads = integers(&*constant(1, "padding")?)?;
         let axes = self.axes.map(|slot| constant(slot, "axes")).transpose()?;
@@ -124,11 +124,8 @@ impl Expansion for Pad {
             if self.mode == Mode::Wrap && before.max(after) > 0 {
                 let size = model.outlet_fact(wire)?.shape[axis].to_i64();
                 let size =
-                    size.context("the size of what it wraps is only known when the model has run")?;
-                ensure!(
-                    size > 0,
-                    "nothing can be wrapped around axis {axis}, which has no values"
-                );
+                    size.context("the size of the wrapped axis depends on values of the run")?;
+                ensure!(size > 0, "axis {axis} is empty and can't be wrapped");
                 let places = -before.max(0)..size + after.max(0);
                 let places: Vec<i64> = places.map(|place| place.rem_euclid(size)).collect();
                 let places =
@@ -148,7 +145,7 @@ impl Expansion for Pad {
             (_, Some(value)) => {
                 ensure!(
                     value.len() == 1,
-                    "it is filled with {} values: one is needed",
+                    "its constant has {} elements and must have one",
                     value.len()
                 );
                 PadMode::Constant(value.into_tensor().into_shape(&[])?.into_arc_tensor())

@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ops::math::Add;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::{Place, in_file};
+use super::{FileBytes, in_file};
 
 /// Replaces additions of a weight to a whole value, or repeatedly to its contiguous parts.
 pub(super) fn read_in_place(model: &mut TypedModel) -> TractResult<()> {
@@ -42,7 +42,7 @@ fn addend(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Addend, O
         let floats = value.datum_type == f32::datum_type();
         let whole = value.shape == node.outputs[0].fact.shape;
         if floats && whole && weight[ones..] == value.shape[ones..] {
-            let bytes = Place(bytes);
+            let bytes = FileBytes(bytes);
             return Ok(Some((Addend { bytes }, node.inputs[other])));
         }
     }
@@ -53,7 +53,7 @@ fn addend(model: &TypedModel, node: &TypedNode) -> TractResult<Option<(Addend, O
 /// reader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::engine) struct Addend {
-    bytes: Place,
+    bytes: FileBytes,
 }
 
 impl Op for Addend {

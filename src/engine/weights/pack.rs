@@ -10,14 +10,14 @@ use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
 use tract_onnx::tract_core::{as_op, not_out_of_plan, op_as_typed_op};
 use tract_onnx::tract_hir::internal::*;
 
-use super::view::View;
-use super::{FLOAT, Place};
+use super::view::WeightView;
+use super::{FLOAT, FileBytes};
 
-/// The pass that replaces the packing of a weight by a [`Packed`].
+/// The pass that replaces the packing of a weight by a [`RuntimePack`].
 #[derive(Clone, Debug)]
-pub(super) struct Share;
+pub(super) struct PackDuringRun;
 
-impl TypedPass for Share {
+impl TypedPass for PackDuringRun {
     fn reset(&mut self) -> TractResult<()> {
         Ok(())
     }
@@ -41,7 +41,7 @@ impl TypedPass for Share {
 }
 
 /// Returns the replacement for a node that packs a shared weight.
-fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
+fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<RuntimePack>> {
     let Some(packing) = node.op_as::<OptMatMulPack>() else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     let Some(format) = packer.downcast_ref::<PackedFormat>() else {
         return Ok(None);
     };
-    let Some(view) = View::of(model, node.inputs[0])? else {
+    let Some(view) = WeightView::new(model, node.inputs[0])? else {
         return Ok(None);
     };
     let (inputs, outputs) = model.node_facts(node.id)?;
@@ -83,7 +83,7 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
     let batches = others
         .iter()
         .map(|&axis| (view.shape[axis], view.strides[axis]));
-    Ok(Some(Packed {
+    Ok(Some(RuntimePack {
         batches: batches.collect(),
         bytes: view.bytes,
         matrix,
@@ -94,8 +94,8 @@ fn shared(model: &TypedModel, node: &TypedNode) -> TractResult<Option<Packed>> {
 
 /// A weight that is packed during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Packed {
-    bytes: Place,
+struct RuntimePack {
+    bytes: FileBytes,
     /// The first matrix.
     matrix: Matrix,
     /// Length and stride of each batch axis.
@@ -104,7 +104,7 @@ struct Packed {
     fact: TypedFact,
 }
 
-impl Packed {
+impl RuntimePack {
     fn pack(&self, matrix: &Matrix) -> TractResult<Box<dyn MMMInputValue>> {
         let panel = self.format.single_panel_len(matrix.k);
         let count = matrix.mn.div_ceil(self.format.r) * panel;
@@ -134,7 +134,7 @@ impl Packed {
     }
 }
 
-impl Op for Packed {
+impl Op for RuntimePack {
     fn name(&self) -> StaticName {
         "PackWeight".into()
     }
@@ -142,7 +142,7 @@ impl Op for Packed {
     op_as_typed_op!();
 }
 
-impl EvalOp for Packed {
+impl EvalOp for RuntimePack {
     not_out_of_plan!();
 
     fn eval(&self, _context: &EvalContext, _inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -168,7 +168,7 @@ impl EvalOp for Packed {
     }
 }
 
-impl TypedOp for Packed {
+impl TypedOp for RuntimePack {
     fn output_facts(&self, _inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         Ok(tvec!(self.fact.clone()))
     }

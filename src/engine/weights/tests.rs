@@ -5,7 +5,7 @@ use crate::onnx::schema::{
 };
 use crate::tensor::{Tensor, Values};
 
-/// Integers small enough that all their sums are exact in floats, in any order.
+/// RegionOperator small enough that all their sums are exact in floats, in any order.
 fn whole(count: usize) -> Vec<f32> {
     (0..count).map(|at| (at * 37 % 11) as f32 - 5.0).collect()
 }
@@ -67,7 +67,7 @@ fn shared_weights_give_what_their_values_give() {
     };
     // A single row or pixel reads the weight in place.
     let [in_place, packed] = ["MatMulOfRow", "PackWeight"];
-    type Case<'a> = (
+    type WeightCase<'a> = (
         NodeProto,
         &'a [usize],
         &'a [usize],
@@ -75,7 +75,7 @@ fn shared_weights_give_what_their_values_give() {
         Vec<f32>,
         &'a str,
     );
-    let cases: [Case; 8] = [
+    let cases: [WeightCase; 8] = [
         (
             node("MatMul"),
             &[300, 257],

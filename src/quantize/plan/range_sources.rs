@@ -132,7 +132,7 @@ impl Plan {
             };
             if ranges
                 .method_of(represented)
-                .is_some_and(|method| method.is_onnx_runtimes())
+                .is_some_and(|method| method.is_onnx_runtime())
             {
                 let seen = RangeSource::Observed(name.clone());
                 self.ranges.insert(name.clone(), seen);

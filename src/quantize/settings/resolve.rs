@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::names::{hint, matches};
 use super::operators::refuse_unknown;
 use super::{ElementType, LayerSettings, Settings, TensorSettings};
-use crate::calibrate::{Method, PowerOfTwo, Range, Target};
+use crate::calibrate::{IntegerRange, Method, PowerOfTwo, Range};
 use crate::graph::Model;
 use crate::onnx::schema::NodeProto;
 use crate::quantize::scale::{
@@ -177,7 +177,7 @@ pub(in crate::quantize) fn unknown_node(name: &str, titles: &HashSet<&str>) -> Q
 }
 
 /// The quantization grid of an activation of this type.
-pub fn target_of(element: ElementType, symmetric: Option<bool>) -> Target {
+pub fn target_of(element: ElementType, symmetric: Option<bool>) -> IntegerRange {
     let default = Representation::new(element, None);
     Representation {
         symmetric,
@@ -264,12 +264,12 @@ impl Representation {
     }
 
     /// The quantization grid of an activation.
-    pub(in crate::quantize) fn target(&self) -> Target {
+    pub(in crate::quantize) fn target(&self) -> IntegerRange {
         let symmetric = self.is_symmetric(false);
         let used = integer_bounds(self.element.data_type(), symmetric, self.reduce_range);
-        Target {
+        IntegerRange {
             power_of_two: self.power_of_two,
-            ..Target::new(used.low, used.high, symmetric)
+            ..IntegerRange::new(used.low, used.high, symmetric)
         }
     }
 

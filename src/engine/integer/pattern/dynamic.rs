@@ -5,11 +5,13 @@
 //! behind them. Without these nodes, the accumulators are the output.
 
 use super::Matcher;
-use super::network::{Kind, Multiplier, Operand, Operation, Scaled, Sums, Value};
+use super::ir::{
+    Dequantization, ElementKind, IntegerProduct, IrValue, Multiplier, Operand, Operation,
+};
+use super::matrix_batch::matrix_batch;
 use super::reader::{Reader, Reason};
-use super::stacks::stacks;
-use super::weighted::{self, slot, slot_out};
-use crate::engine::integer::quantization::{Quantization, SIGN};
+use super::weighted_products::{self, slot, slot_out};
+use crate::engine::integer::quantization::{Int8Quantization, SIGN};
 use crate::onnx::schema::{DataType, NodeProto};
 
 impl Reader<'_> {
@@ -21,7 +23,11 @@ impl Reader<'_> {
         let signed = match self.element(name) {
             Some(DataType::Uint8) => false,
             Some(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is not known to be bytes")),
+            _ => {
+                return Err(format!(
+                    "the type of its input {name} is not int8 or uint8, or not known"
+                ));
+            }
         };
         Ok((Operand::Bytes(name.to_owned()), signed))
     }
@@ -34,10 +40,10 @@ impl Reader<'_> {
         let signed = match tensor.element() {
             Ok(DataType::Uint8) => false,
             Ok(DataType::Int8) => true,
-            _ => return Err(format!("its input {name} is no constant of bytes")),
+            _ => return Err(format!("its constant {name} is not int8 or uint8")),
         };
         // The parameters belong to the product.
-        let quantization = Quantization {
+        let quantization = Int8Quantization {
             scale: 1.0,
             zero_point: 0,
             signed,
@@ -47,7 +53,7 @@ impl Reader<'_> {
     }
 
     /// The zero point of bytes: its value if it is constant, else the operand that provides it.
-    fn zero_of(
+    fn zero_point(
         &self,
         name: Option<&str>,
         signed: bool,
@@ -57,21 +63,23 @@ impl Reader<'_> {
             return Ok((Some(flip), None));
         };
         if self.shape(name)?.iter().product::<usize>() != 1 {
-            return Err(format!("its input has several zero points, {name}"));
+            return Err(format!("its input has several zero points ({name})"));
         }
         if let Some(tensor) = self.constant(name) {
             let zero = tensor.to_i64().map_err(|error| error.to_string())?;
-            let zero = zero.first().ok_or("it has an empty zero point")?;
+            let zero = zero.first().ok_or("its zero point is empty")?;
             return Ok((Some(*zero as u8 ^ flip), None));
         }
         match self.bytes(name)? {
             (operand, same) if same == signed => Ok((None, Some(operand))),
-            _ => Err(format!("the zero point {name} is of another type")),
+            _ => Err(format!(
+                "the zero point {name} has another type than the integers"
+            )),
         }
     }
 
     /// A constant that broadcasts along the channel axis only: one number, or one per channel.
-    pub(super) fn beside(
+    pub(super) fn per_channel(
         &self,
         name: &str,
         shape: &[usize],
@@ -104,7 +112,7 @@ impl Reader<'_> {
 
 /// Factors of an integer product: the right factor, the operands, and the zero point of the left
 /// factor if it is constant.
-struct Factors {
+struct IntegerFactors {
     by: Multiplier,
     inputs: Vec<Operand>,
     zero_point: Option<u8>,
@@ -112,13 +120,13 @@ struct Factors {
 
 impl Reader<'_> {
     /// Factors of a ConvInteger.
-    fn image_and_weights(&self, node: &NodeProto) -> Result<Factors, Reason> {
+    fn convolution_factors(&self, node: &NodeProto) -> Result<IntegerFactors, Reason> {
         let (operand, signed) = self.bytes(slot(node, 0)?)?;
-        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
         let weights = self.plain_weights(slot(node, 1)?, node.input_at(3), 0)?;
-        let groups = weighted::groups(node)?;
-        let (window, _) = weighted::window(node, self, &weights.shape, groups)?;
-        Ok(Factors {
+        let groups = weighted_products::groups(node)?;
+        let (window, _) = weighted_products::window(node, self, &weights.shape, groups)?;
+        Ok(IntegerFactors {
             by: Multiplier::Image(weights, window, groups),
             inputs: std::iter::once(operand).chain(measured).collect(),
             zero_point,
@@ -126,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// Factors of a MatMulInteger with an output of this shape.
-    fn two_factors(&self, node: &NodeProto, made: &[usize]) -> Result<Factors, Reason> {
+    fn matrix_factors(&self, node: &NodeProto, result: &[usize]) -> Result<IntegerFactors, Reason> {
         let (left, right) = (slot(node, 0)?, slot(node, 1)?);
         let (rows, columns) = (self.shape(left)?, self.shape(right)?);
         let constant = self.constant(right).is_some() && columns.len() <= 2;
@@ -134,25 +142,28 @@ impl Reader<'_> {
             true => self.bytes(left)?,
             false => self.bytes_or_constant(left)?,
         };
-        let (zero_point, measured) = self.zero_of(node.input_at(2), signed)?;
+        let (zero_point, measured) = self.zero_point(node.input_at(2), signed)?;
         if constant {
             let weights = self.plain_weights(right, node.input_at(3), 1)?;
             let [depth, count] = [weights.shape[0], weights.shape[1]];
             // A vector contributes no column axis to the output.
             let last = Some(&count).filter(|_| columns.len() == 2);
-            if rows.last() != Some(&depth) || last.is_some_and(|count| made.last() != Some(count)) {
-                return Err(format!("its factors {rows:?} and {columns:?} don't fit"));
+            if rows.last() != Some(&depth) || last.is_some_and(|count| result.last() != Some(count))
+            {
+                return Err(format!(
+                    "its factors {rows:?} and {columns:?} do not fit together"
+                ));
             }
-            return Ok(Factors {
+            return Ok(IntegerFactors {
                 by: Multiplier::Matrix(weights),
                 inputs: std::iter::once(operand).chain(measured).collect(),
                 zero_point,
             });
         }
         let (other, signed) = self.bytes_or_constant(right)?;
-        let (zero, more) = self.zero_of(node.input_at(3), signed)?;
-        Ok(Factors {
-            by: Multiplier::Bytes(stacks(&rows, &columns, made)?, zero),
+        let (zero, more) = self.zero_point(node.input_at(3), signed)?;
+        Ok(IntegerFactors {
+            by: Multiplier::Bytes(matrix_batch(&rows, &columns, result)?, zero),
             inputs: [operand, other]
                 .into_iter()
                 .chain(measured)
@@ -165,65 +176,65 @@ impl Reader<'_> {
 
 impl Matcher<'_> {
     /// DynamicQuantizeLinear.
-    pub(super) fn measured(&mut self, index: usize) -> Result<(), Reason> {
+    pub(super) fn dynamic_quantize(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let input = slot(node, 0)?;
         let shape = self.reader.shape(input)?;
         if self.reader.element(input) != Some(DataType::Float) {
-            return Err(format!("{input} is not known to be 32-bit floats"));
+            return Err(format!("the type of {input} is not float32 or not known"));
         }
         if self.reader.constant(input).is_some() || shape.contains(&0) {
-            return Err("its input is a constant, or empty".into());
+            return Err("its input is constant or empty".into());
         }
         let [integers, scale, zero_point] = node.output.as_slice() else {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         };
         if node.output.iter().any(String::is_empty) {
-            return Err("it doesn't name its three results".into());
+            return Err("one of its three outputs has no name".into());
         }
-        let byte = Kind::Byte { signed: false };
+        let byte = ElementKind::Byte { signed: false };
         for (name, shape, kind) in [
-            (input, &shape, Kind::Float),
+            (input, &shape, ElementKind::Float),
             (integers, &shape, byte),
-            (scale, &Vec::new(), Kind::Float),
+            (scale, &Vec::new(), ElementKind::Float),
             (zero_point, &Vec::new(), byte),
         ] {
             self.value(name, shape, kind);
         }
         let inputs = vec![Operand::Floats(input.to_owned())];
-        let step = self.step(vec![index], Operation::Measure, inputs, integers);
-        step.beside = vec![scale.clone(), zero_point.clone()];
+        let step = self.step(vec![index], Operation::DynamicQuantize, inputs, integers);
+        step.more_outputs = vec![scale.clone(), zero_point.clone()];
         Ok(())
     }
 
     /// MatMulInteger, and ConvInteger with constant weights.
-    pub(super) fn sums(&mut self, index: usize) -> Result<(), Reason> {
+    pub(super) fn integer_product(&mut self, index: usize) -> Result<(), Reason> {
         let node = self.node(index);
         let output = slot_out(node)?;
-        let made = self.reader.shape(output)?;
-        let Factors {
+        let result = self.reader.shape(output)?;
+        let IntegerFactors {
             by,
             mut inputs,
             zero_point,
         } = match node.is("ConvInteger") {
-            true => self.reader.image_and_weights(node)?,
-            false => self.reader.two_factors(node, &made)?,
+            true => self.reader.convolution_factors(node)?,
+            false => self.reader.matrix_factors(node, &result)?,
         };
         let axis = match &by {
             Multiplier::Image(..) => Some(1),
             // The result of a product with a vector has no column axis.
             _ if self.reader.shape(slot(node, 1)?)?.len() == 1 => None,
-            _ => made.len().checked_sub(1),
+            _ => result.len().checked_sub(1),
         };
-        let end = self.scaled(index, output, (&made, axis));
+        let end = self.scaled(index, output, (&result, axis));
         let (reals, real, nodes) = match end {
             Some((scaled, real, nodes)) => (Some(scaled), real, nodes),
             None => (None, output.to_owned(), Vec::new()),
         };
         let kind = if reals.is_some() {
-            Kind::Float
+            ElementKind::Float
         } else {
-            Kind::Sum
+            ElementKind::Accumulator
         };
         for operand in &inputs {
             let Some(name) = operand.value() else {
@@ -231,27 +242,32 @@ impl Matcher<'_> {
             };
             let signed = self.reader.element(name) == Some(DataType::Int8);
             let (name, shape) = (name.to_owned(), self.reader.shape(name)?);
-            self.value(&name, &shape, Kind::Byte { signed });
+            self.value(&name, &shape, ElementKind::Byte { signed });
         }
         for scale in reals.iter().flat_map(|reals| &reals.scales) {
-            self.value(scale, &[], Kind::Float);
+            self.value(scale, &[], ElementKind::Float);
             inputs.push(Operand::Floats(scale.clone()));
         }
-        self.value(&real, &made, kind);
-        let sums = Sums {
+        self.value(&real, &result, kind);
+        let sums = IntegerProduct {
             by,
             zero_point,
             reals,
         };
         let nodes = std::iter::once(index).chain(nodes).collect();
-        self.step(nodes, Operation::Sums(Box::new(sums)), inputs, &real);
+        self.step(
+            nodes,
+            Operation::IntegerProduct(Box::new(sums)),
+            inputs,
+            &real,
+        );
         Ok(())
     }
 
-    fn value(&mut self, name: &str, shape: &[usize], kind: Kind) {
+    fn value(&mut self, name: &str, shape: &[usize], kind: ElementKind) {
         let shape = shape.to_vec();
-        let value = Value { shape, kind };
-        self.network.values.insert(name.to_owned(), value);
+        let value = IrValue { shape, kind };
+        self.ir.values.insert(name.to_owned(), value);
     }
 
     /// The chain that dequantizes accumulators: Cast, Mul, a Mul of the scales, Add, and Relu or
@@ -261,10 +277,10 @@ impl Matcher<'_> {
         index: usize,
         sums: &str,
         (shape, axis): (&[usize], Option<usize>),
-    ) -> Option<(Scaled, String, Vec<usize>)> {
+    ) -> Option<(Dequantization, String, Vec<usize>)> {
         let count = axis.map_or(1, |axis| shape[axis]);
         let cast = self.reader.only_reader(sums)?;
-        let node = self.free(cast)?;
+        let node = self.unmatched(cast)?;
         if !node.is("Cast") || node.int("to") != Some(DataType::Float as i64) {
             return None;
         }
@@ -279,7 +295,7 @@ impl Matcher<'_> {
         let mut bias = Vec::new();
         if let Some((add, other)) = self.partner(real, "Add")
             && let Some(sum) = self.node(add).output.first()
-            && let Some(found) = self.reader.beside(other, shape, axis)
+            && let Some(found) = self.reader.per_channel(other, shape, axis)
             && self.reader.shape(sum).is_ok_and(|found| found == shape)
         {
             bias = columns(found, count);
@@ -287,12 +303,12 @@ impl Matcher<'_> {
             real = sum;
         }
         let clamp = self.clamp_behind(real);
-        let clamp = clamp.filter(|(node, _)| self.free(*node).is_some());
+        let clamp = clamp.filter(|(node, _)| self.unmatched(*node).is_some());
         if let Some((clamp, _)) = clamp {
             nodes.push(clamp);
             real = self.node(clamp).output.first()?;
         }
-        let scaled = Scaled {
+        let scaled = Dequantization {
             factors: columns(factors, count),
             bias,
             scales,
@@ -310,21 +326,21 @@ impl Matcher<'_> {
         (shape, axis): (&[usize], Option<usize>),
     ) -> Option<(Vec<f32>, Vec<String>, Option<usize>)> {
         let reader = &self.reader;
-        if let Some(factors) = reader.beside(name, shape, axis) {
+        if let Some(factors) = reader.per_channel(name, shape, axis) {
             return Some((factors, Vec::new(), None));
         }
         let number =
             |name: &str| reader.is_number_before(name, index) && reader.constant(name).is_none();
         let maker = reader.uses.producer(name);
         if let Some(at) = maker
-            && let Some(node) = self.free(at).filter(|node| node.is("Mul"))
+            && let Some(node) = self.unmatched(at).filter(|node| node.is("Mul"))
             && let [left, right] = node.input.as_slice()
         {
-            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_kept(name);
+            let alone = reader.uses.consumers(name).len() == 1 && !reader.is_observed(name);
             let maker = Some(at).filter(|_| alone);
             for (scale, constant) in [(left, right), (right, left)] {
                 if number(scale)
-                    && let Some(factors) = reader.beside(constant, shape, axis)
+                    && let Some(factors) = reader.per_channel(constant, shape, axis)
                 {
                     return Some((factors, vec![scale.clone()], maker));
                 }
@@ -337,7 +353,7 @@ impl Matcher<'_> {
     }
 
     /// A node of an ONNX operator that no step contains yet.
-    pub(super) fn free(&self, index: usize) -> Option<&NodeProto> {
+    pub(super) fn unmatched(&self, index: usize) -> Option<&NodeProto> {
         let taken = self.owned.contains(&index) || self.reader.refused.contains(&index);
         let node = self.node(index);
         let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
@@ -349,9 +365,9 @@ impl Matcher<'_> {
         let [(reader, slot @ (0 | 1))] = *self.reader.uses.consumers(value) else {
             return None;
         };
-        let node = self.free(reader).filter(|node| node.is(operator))?;
+        let node = self.unmatched(reader).filter(|node| node.is(operator))?;
         let other = node.input_at(1 - slot)?;
-        (!self.reader.is_kept(value)).then_some((reader, other))
+        (!self.reader.is_observed(value)).then_some((reader, other))
     }
 }
 

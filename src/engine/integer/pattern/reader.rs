@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::super::quantization::{Quantization, SIGN, Wide};
-use super::network::{Constant, Operand};
+use super::super::quantization::{Int8Quantization, Int16Quantization, SIGN};
+use super::ir::{Constant, Operand};
 use crate::graph::{Dim, Graph, Model, TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
             Some(tensor) => tensor.shape().ok(),
             None => self.types.get(value).and_then(known_shape),
         };
-        found.ok_or_else(|| format!("the shape of {value} is only known when the model has run"))
+        found.ok_or_else(|| format!("the shape of {value} is not known before the run"))
     }
 
     pub(super) fn element(&self, value: &str) -> Option<DataType> {
@@ -69,14 +69,14 @@ impl<'a> Reader<'a> {
     }
 
     /// True for model outputs and watched values.
-    pub(super) fn is_kept(&self, value: &str) -> bool {
+    pub(super) fn is_observed(&self, value: &str) -> bool {
         self.uses.is_output(value) || self.watched.contains(value)
     }
 
     /// The only reader of a value, if the value is its first input.
     pub(super) fn only_reader(&self, value: &str) -> Option<usize> {
         match *self.uses.consumers(value) {
-            [(reader, 0)] if !self.is_kept(value) => Some(reader),
+            [(reader, 0)] if !self.is_observed(value) => Some(reader),
             _ => None,
         }
     }
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
         &self,
         node: &NodeProto,
         integers: &str,
-    ) -> Result<Quantization, Reason> {
+    ) -> Result<Int8Quantization, Reason> {
         let (scale, element, zero_point) = self.linear(node, integers)?;
         let signed = match element {
             DataType::Uint8 => false,
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
                 return Err(format!("{title} has integers of type {name}"));
             }
         };
-        Ok(Quantization {
+        Ok(Int8Quantization {
             scale,
             zero_point: zero_point as u8 ^ if signed { SIGN } else { 0 },
             signed,
@@ -104,15 +104,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Parameters of a Q or DQ node with one scale and 16 bits.
-    pub(super) fn wide_numbers(&self, node: &NodeProto) -> Result<Wide, Reason> {
+    pub(super) fn int16_parameters(&self, node: &NodeProto) -> Result<Int16Quantization, Reason> {
         let integers = match node.is("QuantizeLinear") {
             true => node.output.first().map_or("", String::as_str),
             false => node.input_at(0).unwrap_or_default(),
         };
         let (scale, element, zero_point) = self.linear(node, integers)?;
         match element {
-            DataType::Uint16 => Ok(Wide::of(scale, zero_point, false)),
-            DataType::Int16 => Ok(Wide::of(scale, zero_point, true)),
+            DataType::Uint16 => Ok(Int16Quantization::new(scale, zero_point, false)),
+            DataType::Int16 => Ok(Int16Quantization::new(scale, zero_point, true)),
             other => {
                 let (title, name) = (node.title(), other.name());
                 Err(format!("{title} has integers of type {name}"))
@@ -124,10 +124,12 @@ impl<'a> Reader<'a> {
     fn linear(&self, node: &NodeProto, integers: &str) -> Result<(f32, DataType, i64), Reason> {
         let title = node.title();
         let [scale] = self.numbers(node, 1)?[..] else {
-            return Err(format!("{title} has a scale for each channel"));
+            return Err(format!("{title} has one scale per channel"));
         };
         if !(scale.is_normal() && scale > 0.0) {
-            return Err(format!("the scale of {title} is {scale}"));
+            return Err(format!(
+                "the scale of {title} is {scale}, not a positive number"
+            ));
         }
         let element = self
             .zero_point_type(node)
@@ -143,7 +145,7 @@ impl<'a> Reader<'a> {
                         values.len()
                     ));
                 }
-                _ => return Err(format!("the zero point of {title} is no constant")),
+                _ => return Err(format!("the zero point of {title} is not constant")),
             },
         };
         Ok((scale, element, zero_point))
@@ -157,7 +159,7 @@ impl<'a> Reader<'a> {
         let name = node.input_at(slot).unwrap_or_default();
         self.constant(name)
             .and_then(|tensor| tensor.to_f32().ok())
-            .ok_or_else(|| format!("the scale of {} is no constant of floats", node.title()))
+            .ok_or_else(|| format!("the scale of {} is not a float constant", node.title()))
     }
 
     /// The DequantizeLinear that produces a real value.
@@ -178,7 +180,7 @@ impl<'a> Reader<'a> {
             if self.element(integers).is_none() {
                 return Err(format!("the type of {integers} is not known"));
             }
-            return Ok(Operand::Integers(integers.to_owned(), quantization));
+            return Ok(Operand::Int8(integers.to_owned(), quantization));
         };
         Ok(Operand::Constant(self.quantized(
             integers,
@@ -192,7 +194,7 @@ impl<'a> Reader<'a> {
         &self,
         name: &str,
         tensor: &TensorProto,
-        quantization: Quantization,
+        quantization: Int8Quantization,
     ) -> Result<Constant, Reason> {
         let flip = if quantization.signed { SIGN } else { 0 };
         let values = tensor.to_i64().map_err(|error| error.to_string())?;
@@ -206,7 +208,7 @@ impl<'a> Reader<'a> {
 
     /// A constant quantized to `to`, for operations that commute with rounding. Rounding is
     /// monotonic; a constant with NaN is rejected.
-    pub(super) fn rounded(&self, real: &str, to: Quantization) -> Option<Operand> {
+    pub(super) fn rounded(&self, real: &str, to: Int8Quantization) -> Option<Operand> {
         let (shape, values) = self.reals(real)?;
         let sound = !values.iter().any(|value| value.is_nan());
         sound.then(|| {
@@ -261,7 +263,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<i32>, Reason> {
         let (shape, values) = self
             .reals(real)
-            .ok_or_else(|| format!("its bias {real} is no constant"))?;
+            .ok_or_else(|| format!("its bias {real} is not constant"))?;
         // An equal count of values could also belong to the row axis.
         if !(values.len() == 1 || is_row(&shape, channels)) {
             return Err(format!(
@@ -281,7 +283,7 @@ impl<'a> Reader<'a> {
                 };
                 let fits = steps.abs() <= f64::from(i32::MAX);
                 fits.then_some(steps as i32)
-                    .ok_or_else(|| "its bias is too large for 32-bit sums".to_owned())
+                    .ok_or_else(|| "its bias does not fit into 32 bits".to_owned())
             })
             .collect()
     }

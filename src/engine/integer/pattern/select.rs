@@ -2,9 +2,9 @@
 
 use octet_kernels::int8::{Padding, padded, stepped};
 
-use super::network::{Operand, Operation};
+use super::ir::{Operand, Operation};
 use super::reader::{Reader, Reason};
-use super::weighted::slot;
+use super::weighted_products::slot;
 use crate::onnx::schema::NodeProto;
 use crate::prepare::{cut, position};
 
@@ -19,38 +19,40 @@ pub(super) fn pad(
 ) -> Result<Operation, Reason> {
     let pads = reader
         .list(node, "pads", 1)
-        .ok_or("its amounts are no constant")?;
+        .ok_or("its pads are not constant")?;
     let rank = shape.len();
     let axes: Vec<usize> = match node.input_at(3) {
         None => (0..rank).collect(),
         Some(_) => {
             let named = reader.list(node, "axes", 3);
-            let named = named.ok_or("the axes it pads are no constant")?;
+            let named = named.ok_or("its axes are not constant")?;
             let places = named.iter().map(|&named| axis(named, rank));
             places.collect::<Result<_, _>>()?
         }
     };
     if pads.len() != 2 * axes.len() {
-        return Err(format!("its amounts are {pads:?} for {} axes", axes.len()));
+        return Err(format!("its pads {pads:?} do not fit {} axes", axes.len()));
     }
     let padding = match node.text("mode").unwrap_or("constant") {
         "constant" => Padding::Constant,
         "edge" => Padding::Edge,
         "reflect" => Padding::Reflect,
         "wrap" => Padding::Wrap,
-        other => return Err(format!("its mode {other} is not known here")),
+        other => return Err(format!("its mode {other} is not supported")),
     };
     let quantization = operand.quantization().ok_or("its input is float")?;
     let fill = match node.input_at(2) {
         None => quantization.zero_point,
         Some(name) => {
-            let value = reader.number(name).ok_or("its filling is no constant")?;
+            let value = reader
+                .number(name)
+                .ok_or("its fill value is not constant")?;
             let integer = quantization.integer(value);
             // The fill value is quantized with the result. Before that, it must be representable in
             // the input's quantization.
             if (quantization.real(integer) - value).abs() > quantization.scale * 1e-3 {
                 return Err(format!(
-                    "its filling {value} is no integer of the input's scale"
+                    "its fill value {value} is not representable in the input's quantization"
                 ));
             }
             integer
@@ -80,18 +82,18 @@ pub(super) fn slice(
     shape: &[usize],
 ) -> Result<Operation, Reason> {
     let list = |key: &str, slot: usize| {
-        let given = reader.list(node, key, slot);
-        if given.is_none() && node.input_at(slot).is_some() {
-            return Err(format!("its {key} are no constant"));
+        let values = reader.list(node, key, slot);
+        if values.is_none() && node.input_at(slot).is_some() {
+            return Err(format!("its {key} are not constant"));
         }
-        Ok(given)
+        Ok(values)
     };
     let starts = list("starts", 1)?.ok_or("it has no starts")?;
     let ends = list("ends", 2)?.ok_or("it has no ends")?;
     let axes = list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = list("steps", 4)?.unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
-        return Err("its starts, ends, axes and steps differ in number".into());
+        return Err("its starts, ends, axes and steps differ in length".into());
     }
     bounded(shape)?;
     let mut positions = whole(shape);
@@ -99,11 +101,11 @@ pub(super) fn slice(
         let axis = axis(axes[at], shape.len())?;
         let step = steps[at];
         if step == 0 {
-            return Err("a step of it is 0".into());
+            return Err("one of its steps is 0".into());
         }
         let (first, count) = cut(shape[axis] as i64, starts[at], ends[at], step);
         let first = usize::try_from(first).unwrap_or(0);
-        let step = isize::try_from(step).map_err(|_| "a step of it is too large")?;
+        let step = isize::try_from(step).map_err(|_| "one of its steps is too large")?;
         positions[axis] = stepped(first, step, count);
     }
     Ok(Operation::Select { positions, fill: 0 })
@@ -120,21 +122,24 @@ pub(super) fn gather(
     let name = slot(node, 1)?;
     let places = reader
         .constant(name)
-        .ok_or_else(|| format!("its places {name} are no constant"))?;
+        .ok_or_else(|| format!("its indices {name} are not constant"))?;
     let text = |error: crate::onnx::tensor::TensorError| error.to_string();
-    let made = [
+    let result = [
         &shape[..axis],
         &places.shape().map_err(text)?,
         &shape[axis + 1..],
     ]
     .concat();
-    if made != output {
-        return Err(format!("it makes {made:?}, and is said to make {output:?}"));
+    if result != output {
+        return Err(format!(
+            "its output has the shape {result:?}, but the model declares {output:?}"
+        ));
     }
     bounded(shape)?;
     let size = shape[axis];
-    let place =
-        |at: i64| position(at, size).ok_or_else(|| format!("its place {at} is none of {size}"));
+    let place = |at: i64| {
+        position(at, size).ok_or_else(|| format!("its index {at} is out of range for size {size}"))
+    };
     let mut positions = whole(shape);
     let picked = places.to_i64().map_err(text)?.into_iter().map(place);
     positions[axis] = picked
@@ -145,7 +150,7 @@ pub(super) fn gather(
 }
 
 /// One output of a Split, which begins at `start`.
-pub(super) fn part(
+pub(super) fn split_output(
     node: &NodeProto,
     reader: &Reader,
     name: &str,
@@ -158,7 +163,9 @@ pub(super) fn part(
         && (0..shape.len()).all(|a| a == axis || shape[a] == output[a])
         && start + output[axis] <= shape[axis];
     if !fits {
-        return Err(format!("its part {name} {output:?} is none of {shape:?}"));
+        return Err(format!(
+            "its output {name} of shape {output:?} does not fit the input shape {shape:?}"
+        ));
     }
     bounded(&shape)?;
     let mut positions = whole(&shape);
@@ -180,5 +187,5 @@ pub(super) fn bounded(shape: &[usize]) -> Result<(), Reason> {
 
 /// Converts an axis to its index from the front.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize, Reason> {
-    position(axis, rank).ok_or_else(|| format!("its axis {axis} is none of {rank}"))
+    position(axis, rank).ok_or_else(|| format!("its axis {axis} is out of range for rank {rank}"))
 }

@@ -1,6 +1,6 @@
 //! Reads weights: integer constants with per-tensor or per-channel scales.
 
-use super::network::Weights;
+use super::ir::Weights;
 use super::reader::{Reader, Reason};
 use crate::onnx::schema::{DataType, TensorProto};
 
@@ -14,22 +14,22 @@ impl Reader<'_> {
         let tensor = node
             .input_at(0)
             .and_then(|name| self.constant(name))
-            .ok_or_else(|| format!("its weight {real} is made while the model runs"))?;
+            .ok_or_else(|| format!("its weight {real} is computed during the run"))?;
         let text = |error: crate::onnx::tensor::TensorError| error.to_string();
         let (shape, integers, flip) = signed(real, tensor)?;
         let shape = as_matrix(shape, axis);
         if node.int("block_size").unwrap_or(0) != 0 {
-            return Err(format!("its weight {real} has a scale for each block"));
+            return Err(format!("its weight {real} has block-wise scales"));
         }
         let scales = self.numbers(node, 1)?;
         if scales.is_empty() || scales.iter().any(|s| !(s.is_finite() && *s >= 0.0)) {
-            return Err(format!("{title} has a scale that is no positive number"));
+            return Err(format!("a scale of {title} is not a positive number"));
         }
         let zero_points = match node.input_at(2) {
             None => vec![0; scales.len()],
             Some(name) => self
                 .constant(name)
-                .ok_or_else(|| format!("the zero point of {title} is no constant"))?
+                .ok_or_else(|| format!("the zero point of {title} is not constant"))?
                 .to_i64()
                 .map_err(text)?,
         };
@@ -49,11 +49,15 @@ impl Reader<'_> {
                 self.constant(name).is_some_and(|t| t.dims.len() == 1) && scales.len() == channels
             });
         if per_channel && scales.len() > 1 {
-            let given = node.int("axis").unwrap_or(1);
-            let given = if given < 0 { given + rank } else { given };
-            if given != axis as i64 {
+            let scale_axis = node.int("axis").unwrap_or(1);
+            let scale_axis = if scale_axis < 0 {
+                scale_axis + rank
+            } else {
+                scale_axis
+            };
+            if scale_axis != axis as i64 {
                 return Err(format!(
-                    "its weight has scales along axis {given}, not along its output channels"
+                    "its weight has scales along axis {scale_axis}, not along its output channels"
                 ));
             }
             if scales.len() != channels {
@@ -79,8 +83,8 @@ impl Reader<'_> {
         zero_point: Option<&str>,
         axis: usize,
     ) -> Result<Weights, Reason> {
-        let made = || format!("its weight {name} is made while the model runs");
-        let tensor = self.constant(name).ok_or_else(made)?;
+        let result = || format!("its weight {name} is computed during the run");
+        let tensor = self.constant(name).ok_or_else(result)?;
         let (shape, integers, flip) = signed(name, tensor)?;
         let shape = as_matrix(shape, axis);
         let channels = *shape
@@ -90,7 +94,7 @@ impl Reader<'_> {
             None => vec![0],
             Some(zero) => {
                 let tensor = self.constant(zero);
-                let tensor = tensor.ok_or("the zero point of its weight is no constant")?;
+                let tensor = tensor.ok_or("the zero point of its weight is not constant")?;
                 tensor.to_i64().map_err(|error| error.to_string())?
             }
         };
@@ -123,7 +127,7 @@ fn signed(name: &str, tensor: &TensorProto) -> Result<(Vec<usize>, Vec<i8>, i64)
     let flip = match tensor.element().map_err(text)? {
         DataType::Uint8 => 128,
         DataType::Int8 | DataType::Int4 | DataType::Uint4 => 0,
-        other => return Err(format!("its weight {name} is of type {}", other.name())),
+        other => return Err(format!("its weight {name} has the type {}", other.name())),
     };
     let integers = tensor.to_i64().map_err(text)?;
     let signed = integers.into_iter().map(|v| (v - flip) as i8).collect();

@@ -7,28 +7,32 @@ use octet_kernels::Ends;
 use octet_kernels::int8::{self as kernels, Error, Image, Scale};
 
 use super::instruction::{PARTS, Work};
-use super::products::{floats, measured, of_two, product, requantized, sums};
+use super::products::{batched_product, dynamic_product, floats, product, requantized, sums};
 use super::slices::{
-    Sink, Slice, both, bytes_of, extreme_over, floats_of, images, one, pieces, selected, sums_of,
-    turned_to_first, turned_to_last, view,
+    InputSlice, OutputSlice, both, bytes_of, extreme_over, floats_of, images, one, pieces,
+    selected, sums_of, to_nchw, to_nhwc, view,
 };
-use super::threads::share;
-use super::{stripes, wide};
+use super::split_rows::split_rows;
+use super::{int16, row_tiling};
 
 /// Minimum number of channels per thread in a Mean.
-const TOGETHER: usize = 16;
+const MIN_CHANNELS: usize = 16;
 
 /// Runs one instruction.
-pub(super) fn execute(work: &Work, inputs: &[Slice], output: Sink) -> Result<(), Error> {
+pub(super) fn execute(
+    work: &Work,
+    inputs: &[InputSlice],
+    output: OutputSlice,
+) -> Result<(), Error> {
     match output {
-        Sink::Bytes(output) => to_bytes(work, inputs, output),
-        Sink::Floats(output) => to_floats(work, inputs, output),
-        Sink::Sums(output) => to_sums(work, inputs, output),
+        OutputSlice::Bytes(output) => to_bytes(work, inputs, output),
+        OutputSlice::Floats(output) => to_floats(work, inputs, output),
+        OutputSlice::Accumulators(output) => to_sums(work, inputs, output),
     }
 }
 
 /// Parameters of a quantization: constant, or from the inputs after the floats.
-fn known(scale: &Option<Scale>, inputs: &[Slice]) -> Result<Scale, Error> {
+fn scale_of_inputs(scale: &Option<Scale>, inputs: &[InputSlice]) -> Result<Scale, Error> {
     Ok(match *scale {
         Some(scale) => scale,
         None => Scale {
@@ -47,31 +51,31 @@ fn scale_of_ends(ends: &[f32]) -> Scale {
     kernels::scale_between(least, greatest)
 }
 
-fn to_sums(work: &Work, inputs: &[Slice], output: &mut [i32]) -> Result<(), Error> {
+fn to_sums(work: &Work, inputs: &[InputSlice], output: &mut [i32]) -> Result<(), Error> {
     match work {
-        Work::Measured(work) => measured(work, inputs, output, sums),
-        Work::Pair { .. } => of_two(work, inputs, output, sums),
-        Work::SumsToFirst(size) => turned_to_first(
+        Work::DynamicProduct(work) => dynamic_product(work, inputs, output, sums),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, sums),
+        Work::AccumulatorsToNchw(size) => to_nchw(
             sums_of(inputs, 0)?,
             output,
             *size,
             kernels::to_channels_first,
         ),
         _ => Err(Error::Zero {
-            what: "the sums of what makes none",
+            what: "an instruction with int32 output",
         }),
     }
 }
 
-fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Error> {
+fn to_floats(work: &Work, inputs: &[InputSlice], output: &mut [f32]) -> Result<(), Error> {
     match work {
         Work::Dequantize(scale) => {
             let bytes = bytes_of(inputs, 0)?;
-            share(output, 1, bytes.len(), |part, output| {
+            split_rows(output, 1, bytes.len(), |part, output| {
                 kernels::dequantize(&bytes[part], *scale, output)
             })
         }
-        Work::DequantizeToFirst(scale, size) => turned_to_first(
+        Work::DequantizeToNchw(scale, size) => to_nchw(
             bytes_of(inputs, 0)?,
             output,
             *size,
@@ -79,7 +83,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
                 kernels::dequantize_to_channels_first(from, apart, size, *scale, to)
             },
         ),
-        Work::FloatsToFirst(size) => turned_to_first(
+        Work::FloatsToNchw(size) => to_nchw(
             floats_of(inputs, 0)?,
             output,
             *size,
@@ -91,19 +95,21 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             zero_point,
             epilogue,
         } => {
-            let (given, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
-            match epilogue.snap {
-                Some(to) => stripes::snapped(weighted, given, bias, (output, epilogue), to),
-                None => product(weighted, given, bias, (output, epilogue), floats),
+            let (input, bias) = ((bytes_of(inputs, 0)?, *zero_point), bias.as_deref());
+            match epilogue.rounding {
+                Some(to) => {
+                    row_tiling::rounded_to_grid(weighted, input, bias, (output, epilogue), to)
+                }
+                None => product(weighted, input, bias, (output, epilogue), floats),
             }
         }
-        Work::Pair { .. } => of_two(work, inputs, output, floats),
-        Work::WideProduct(product) => stripes::to_floats(product, inputs, output),
-        Work::Measured(work) => measured(work, inputs, output, floats),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, floats),
+        Work::Int16Product(product) => row_tiling::to_floats(product, inputs, output),
+        Work::DynamicProduct(work) => dynamic_product(work, inputs, output, floats),
         Work::Ends => {
             let floats = floats_of(inputs, 0)?;
             let first = |part: usize| part * floats.len() / PARTS;
-            share(output, 2, floats.len(), |parts, output| {
+            split_rows(output, 2, floats.len(), |parts, output| {
                 for (part, ends) in parts.zip(output.chunks_exact_mut(2)) {
                     let [least, greatest, _] =
                         Ends::of(&floats[first(part)..first(part + 1)]).reach;
@@ -114,7 +120,7 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
         }
         Work::Clamp([low, high]) => {
             let floats = floats_of(inputs, 0)?;
-            share(output, 1, floats.len(), |part, output| {
+            split_rows(output, 1, floats.len(), |part, output| {
                 for (to, &value) in output.iter_mut().zip(&floats[part]) {
                     // NaN stays NaN.
                     let raised = if value < *low { *low } else { value };
@@ -127,32 +133,32 @@ fn to_floats(work: &Work, inputs: &[Slice], output: &mut [f32]) -> Result<(), Er
             output.fill(scale_of_ends(floats_of(inputs, 0)?).scale);
             Ok(())
         }
-        _ => wide::to_floats(work, inputs, output),
+        _ => int16::to_floats(work, inputs, output),
     }
 }
 
-fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Error> {
+fn to_bytes(work: &Work, inputs: &[InputSlice], output: &mut [u8]) -> Result<(), Error> {
     let length = output.len();
     match work {
         Work::Quantize(scale) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
-            share(output, 1, length, |part, output| {
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
+            split_rows(output, 1, length, |part, output| {
                 kernels::quantize(&floats[part], scale, output)
             })
         }
-        Work::QuantizeToLast(scale, size) => {
-            let (floats, scale) = (floats_of(inputs, 0)?, known(scale, inputs)?);
-            turned_to_last(floats, output, *size, |from, apart, size, to| {
+        Work::QuantizeToNhwc(scale, size) => {
+            let (floats, scale) = (floats_of(inputs, 0)?, scale_of_inputs(scale, inputs)?);
+            to_nhwc(floats, output, *size, |from, apart, size, to| {
                 kernels::quantize_to_channels_last(from, apart, size, scale, to, size[0])
             })
         }
-        Work::ToLast(size) => {
+        Work::ToNhwc(size) => {
             let bytes = bytes_of(inputs, 0)?;
-            turned_to_last(bytes, output, *size, |from, apart, size, to| {
+            to_nhwc(bytes, output, *size, |from, apart, size, to| {
                 kernels::to_channels_last(from, apart, size, to, size[0])
             })
         }
-        Work::ToFirst(size) => turned_to_first(
+        Work::ToNchw(size) => to_nchw(
             bytes_of(inputs, 0)?,
             output,
             *size,
@@ -172,16 +178,16 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             zero_point,
             epilogue,
         } => {
-            let given = (bytes_of(inputs, 0)?, *zero_point);
+            let input = (bytes_of(inputs, 0)?, *zero_point);
             let output = (output, epilogue);
-            product(weighted, given, bias.as_deref(), output, requantized)
+            product(weighted, input, bias.as_deref(), output, requantized)
         }
-        Work::WideProduct(product) => stripes::to_bytes(product, inputs, output),
+        Work::Int16Product(product) => row_tiling::to_bytes(product, inputs, output),
         Work::ZeroOfEnds => {
             output.fill(scale_of_ends(floats_of(inputs, 0)?).zero_point);
             Ok(())
         }
-        Work::Pair { .. } => of_two(work, inputs, output, requantized),
+        Work::BatchedProduct { .. } => batched_product(work, inputs, output, requantized),
         Work::Add { sides, factors, to } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |[a, b], output| {
@@ -194,7 +200,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
                 kernels::multiply(a, b, *factor, *to, output)
             })
         }
-        Work::Extreme { sides, least } => {
+        Work::MinMax { sides, least } => {
             let [a, b] = both(inputs, sides)?;
             pieces(output, [&a, &b], |sides, output| {
                 kernels::extreme(sides, *least, output)
@@ -202,14 +208,14 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         }
         Work::Table(table) => {
             let from = bytes_of(inputs, 0)?;
-            share(output, 1, length, |part, output| {
+            split_rows(output, 1, length, |part, output| {
                 table.apply(&from[part], output)
             })
         }
         Work::ChannelTables(tables, together) => {
             let from = bytes_of(inputs, 0)?;
             let image = tables.len() * together;
-            share(output, image, length, |part, output| {
+            split_rows(output, image, length, |part, output| {
                 let from = &from[part.start * image..part.end * image];
                 if *together == 1 {
                     let pixels = from.chunks_exact(image).zip(output.chunks_exact_mut(image));
@@ -230,7 +236,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
         Work::Concat { rows, parts } => {
             let width: usize = parts.iter().map(|(width, _)| width).sum();
             debug_assert_eq!(length, rows * width);
-            share(output, width, length, |rows, output| {
+            split_rows(output, width, length, |rows, output| {
                 let mut first = 0;
                 for (at, (part, table)) in parts.iter().enumerate() {
                     let from = bytes_of(inputs, at)?;
@@ -244,12 +250,12 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             })
         }
         Work::MaxPool(window, count, [from, to]) => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * to.count());
-            for (image, output) in images(given, output, from.count(), to.count()) {
+            for (image, output) in images(input, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                share(output, row, cost, |rows, output| {
+                split_rows(output, row, cost, |rows, output| {
                     let image = view(image, from, 0);
                     let size = [to.height, to.width];
                     kernels::max_pool(&image, window, size, rows, output, to.channels)
@@ -258,12 +264,12 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             Ok(())
         }
         Work::AveragePool(window, count, [from, to], how, zero_point) => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * to.count());
-            for (image, output) in images(given, output, from.count(), to.count()) {
+            for (image, output) in images(input, output, from.count(), to.count()) {
                 let row = to.width * to.channels;
                 let cost = to.count() * window.kernel[0] * window.kernel[1];
-                share(output, row, cost, |rows, output| {
+                split_rows(output, row, cost, |rows, output| {
                     let image = view(image, from, *zero_point);
                     let size = [to.height, to.width];
                     kernels::average_pool(&image, window, size, rows, *how, output, to.channels)
@@ -281,9 +287,9 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             let image = middle * inner;
             for (at, output) in output.chunks_exact_mut((*inner).max(1)).enumerate() {
                 let from = from.get(at * image..(at + 1) * image).unwrap_or_default();
-                share(output, TOGETHER, image, |part, output| {
+                split_rows(output, MIN_CHANNELS, image, |part, output| {
                     let image = Image {
-                        values: from.get(part.start * TOGETHER..).unwrap_or_default(),
+                        values: from.get(part.start * MIN_CHANNELS..).unwrap_or_default(),
                         height: 1,
                         width: *middle,
                         channels: output.len(),
@@ -295,7 +301,7 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             }
             Ok(())
         }
-        Work::ExtremeOver(sizes, least) => {
+        Work::ReduceMinMax(sizes, least) => {
             extreme_over(bytes_of(inputs, 0)?, *sizes, *least, output)
         }
         Work::Resize {
@@ -307,16 +313,16 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             factor,
             to,
         } => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             let image = rows.len() * columns.len() * from.channels;
             debug_assert_eq!(length, count * image);
-            for (given, output) in images(given, output, from.count(), image) {
-                share(
+            for (input, output) in images(input, output, from.count(), image) {
+                split_rows(
                     output,
                     columns.len() * from.channels,
                     image * 4,
                     |part, output| {
-                        let image = view(given, from, *zero_point);
+                        let image = view(input, from, *zero_point);
                         kernels::resize_linear(&image, &rows[part], columns, *factor, *to, output)
                     },
                 )?;
@@ -337,20 +343,20 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             block,
             to_space,
         } => {
-            let given = bytes_of(inputs, 0)?;
+            let input = bytes_of(inputs, 0)?;
             debug_assert_eq!(length, count * from.count());
             // Number of input rows that form whole rows of the output.
             let at_once = if to_space.is_some() { 1 } else { *block };
             let row = at_once * from.width * from.channels;
-            for (given, output) in images(given, output, from.count(), from.count()) {
-                share(output, row, length, |part, output| {
-                    let given = &given[part.start * row..part.end * row];
+            for (input, output) in images(input, output, from.count(), from.count()) {
+                split_rows(output, row, length, |part, output| {
+                    let input = &input[part.start * row..part.end * row];
                     let sizes = [part.len() * at_once, from.width, from.channels];
                     match to_space {
                         Some(order) => {
-                            kernels::depth_to_space(given, sizes, *block, *order, output)
+                            kernels::depth_to_space(input, sizes, *block, *order, output)
                         }
-                        None => kernels::space_to_depth(given, sizes, *block, output),
+                        None => kernels::space_to_depth(input, sizes, *block, output),
                     }
                 })?;
             }
@@ -361,20 +367,20 @@ fn to_bytes(work: &Work, inputs: &[Slice], output: &mut [u8]) -> Result<(), Erro
             from,
             to,
         } => {
-            let given = bytes_of(inputs, 0)?;
-            share(output, *row, length * 4, |rows, output| {
-                let given = &given[rows.start * row..rows.end * row];
-                kernels::softmax(given, *row, *from, *to, output)
+            let input = bytes_of(inputs, 0)?;
+            split_rows(output, *row, length * 4, |rows, output| {
+                let input = &input[rows.start * row..rows.end * row];
+                kernels::softmax(input, *row, *from, *to, output)
             })
         }
         Work::Normalize { norm, from, to } => {
-            let (given, row) = (bytes_of(inputs, 0)?, norm.length);
-            share(output, row, length * 4, |rows, output| {
-                let given = &given[rows.start * row..rows.end * row];
+            let (input, row) = (bytes_of(inputs, 0)?, norm.length);
+            split_rows(output, row, length * 4, |rows, output| {
+                let input = &input[rows.start * row..rows.end * row];
                 let (affine, epsilon) = (norm.affine(rows.start), norm.epsilon);
-                kernels::layer_norm(given, row, *from, affine, epsilon, *to, output)
+                kernels::layer_norm(input, row, *from, affine, epsilon, *to, output)
             })
         }
-        _ => wide::to_bytes(work, inputs, output),
+        _ => int16::to_bytes(work, inputs, output),
     }
 }

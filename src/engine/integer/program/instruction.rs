@@ -7,11 +7,11 @@ use octet_kernels::int8::{
     Table, Target, TransposedWeights, Way, Weights, WideTable, Window,
 };
 
-use crate::engine::integer::pattern::{Norm, Stacks};
+use crate::engine::integer::pattern::{MatrixBatch, RowNormalization};
 
 /// Location of an instruction's input.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum InputSource {
     Buffer(usize),
     /// An input of the region, in ONNX's layout.
     Input(usize),
@@ -21,27 +21,31 @@ pub(super) enum Source {
 
 /// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Element {
+pub(super) enum BufferElement {
     Byte,
     Float,
-    Sum,
+    Accumulator,
 }
 
-impl Element {
-    pub(super) const ALL: [Element; 3] = [Element::Byte, Element::Float, Element::Sum];
+impl BufferElement {
+    pub(super) const ALL: [BufferElement; 3] = [
+        BufferElement::Byte,
+        BufferElement::Float,
+        BufferElement::Accumulator,
+    ];
 }
 
 /// One instruction: it writes `output` from `inputs`.
 pub(super) struct Instruction {
     pub(super) work: Work,
-    pub(super) inputs: Vec<Source>,
+    pub(super) inputs: Vec<InputSource>,
     pub(super) output: usize,
     /// Index of its step in the program.
     pub(super) step: usize,
 }
 
 /// Packed weights of a convolution, by algorithm.
-pub(super) enum Kernel {
+pub(super) enum PackedConvolution {
     Dense(ConvWeights),
     Depthwise(DepthwiseWeights),
     Transposed(TransposedWeights),
@@ -50,43 +54,43 @@ pub(super) enum Kernel {
 /// Conversion of accumulators: requantization by a multiplier per column, or dequantization by a
 /// scale per column.
 #[derive(Default)]
-pub(super) struct Epilogue {
+pub(super) struct ProductEpilogue {
     pub(super) factors: Vec<f32>,
     /// Bias of float outputs.
     pub(super) bias: Option<Arc<[f32]>>,
     /// `None` for float outputs.
     pub(super) to: Option<Target>,
     /// Rounds float outputs to this 16-bit grid.
-    pub(super) snap: Option<Grid>,
+    pub(super) rounding: Option<Grid>,
 }
 
 /// A convolution of a batch of images.
-pub(super) struct Convolution {
-    pub(super) kernel: Kernel,
+pub(super) struct ConvolutionBatch {
+    pub(super) kernel: PackedConvolution,
     pub(super) window: Window,
     pub(super) images: usize,
-    pub(super) from: Plane,
-    pub(super) to: Plane,
+    pub(super) from: ImageSize,
+    pub(super) to: ImageSize,
 }
 
 /// A product with weights, without its epilogue.
-pub(super) enum Weighted {
+pub(super) enum WeightedProduct {
     /// A number of rows times a matrix.
     Rows(usize, Weights),
-    Convolution(Box<Convolution>),
+    Convolution(Box<ConvolutionBatch>),
 }
 
 /// Right factor of an integer product.
-pub(super) enum By {
-    Weights(Weighted),
+pub(super) enum RightFactor {
+    Weights(WeightedProduct),
     /// Another value of bytes, with its zero point if constant.
-    Bytes(Stacks, Option<u8>),
+    Bytes(MatrixBatch, Option<u8>),
 }
 
 /// An integer product with scales or zero points known only during the run. It reads the bytes of
 /// one or both factors, the zero points that are not constant, and the scales.
-pub(super) struct Measured {
-    pub(super) by: By,
+pub(super) struct DynamicProduct {
+    pub(super) by: RightFactor,
     pub(super) zero_point: Option<u8>,
     pub(super) scales: usize,
     /// Per column, without these scales.
@@ -95,17 +99,17 @@ pub(super) struct Measured {
 }
 
 /// A product of 16-bit integers as two products of their bytes, which are then combined.
-pub(super) struct WideProduct {
-    pub(super) weighted: Weighted,
+pub(super) struct Int16Product {
+    pub(super) weighted: WeightedProduct,
     pub(super) bias: Option<Vec<i32>>,
     /// Zero points and factors for the high and the low bytes, in this order.
     pub(super) zero_points: [u8; 2],
-    pub(super) epilogues: [Epilogue; 2],
-    pub(super) to: Joined,
+    pub(super) epilogues: [ProductEpilogue; 2],
+    pub(super) to: CombinedOutput,
 }
 
 /// Output of the combined products.
-pub(super) enum Joined {
+pub(super) enum CombinedOutput {
     Bytes(Target),
     /// Reals, rounded to a grid if there is one.
     Reals(Option<Grid>),
@@ -113,30 +117,30 @@ pub(super) enum Joined {
 
 /// Size of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plane {
+pub(super) struct ImageSize {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) channels: usize,
 }
 
-impl Plane {
+impl ImageSize {
     pub(super) fn count(&self) -> usize {
         self.height * self.width * self.channels
     }
 }
 
-impl Weighted {
+impl WeightedProduct {
     /// ISA of the kernel, and the algorithm if it is not the usual one.
     fn form(&self) -> String {
         let form = match self {
-            Weighted::Rows(_, weights) => weights.form(),
-            Weighted::Convolution(convolution) => match &convolution.kernel {
-                Kernel::Dense(weights) if weights.way() == Way::Winograd => {
+            WeightedProduct::Rows(_, weights) => weights.form(),
+            WeightedProduct::Convolution(convolution) => match &convolution.kernel {
+                PackedConvolution::Dense(weights) if weights.way() == Way::Winograd => {
                     return format!("{} by Winograd", weights.form());
                 }
-                Kernel::Dense(weights) => weights.form(),
-                Kernel::Depthwise(weights) => weights.form(),
-                Kernel::Transposed(weights) => weights.form(),
+                PackedConvolution::Dense(weights) => weights.form(),
+                PackedConvolution::Depthwise(weights) => weights.form(),
+                PackedConvolution::Transposed(weights) => weights.form(),
             },
         };
         form.name().to_owned()
@@ -148,7 +152,7 @@ pub(super) const PARTS: usize = 16;
 
 /// Broadcast and zero point of one side of an arithmetic.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Side {
+pub(super) struct BroadcastSide {
     pub(super) each: usize,
     pub(super) zero_point: u8,
 }
@@ -159,21 +163,21 @@ pub(super) enum Work {
     Quantize(Option<Scale>),
     Dequantize(Scale),
     /// Conversion with a transposition, image by image: [channels, pixels].
-    QuantizeToLast(Option<Scale>, [usize; 2]),
-    DequantizeToFirst(Scale, [usize; 2]),
+    QuantizeToNhwc(Option<Scale>, [usize; 2]),
+    DequantizeToNchw(Scale, [usize; 2]),
     /// Minimum and maximum of each of [`PARTS`] parts of floats, and the scale and zero point that
     /// follow.
     Ends,
     ScaleOfEnds,
     ZeroOfEnds,
     /// Transpositions with [channels, pixels] of each image.
-    ToLast([usize; 2]),
-    ToFirst([usize; 2]),
-    FloatsToFirst([usize; 2]),
-    FloatsToLast([usize; 2]),
-    SumsToFirst([usize; 2]),
+    ToNhwc([usize; 2]),
+    ToNchw([usize; 2]),
+    FloatsToNchw([usize; 2]),
+    FloatsToNhwc([usize; 2]),
+    AccumulatorsToNchw([usize; 2]),
     /// Rounds reals to a 16-bit grid.
-    Snap(Grid),
+    RoundToGrid(Grid),
     /// High or low bytes of the 16-bit integers of reals.
     Plane(Grid, octet_kernels::int8::Plane),
     /// Arithmetic of reals, with the number of repetitions of each side's values.
@@ -185,16 +189,16 @@ pub(super) enum Work {
     RealTable(Box<[f32; 256]>),
     WideTable(Arc<WideTable<f32>>),
     WideToBytes(Arc<WideTable<u8>>),
-    MaxPoolOfReals(Window, [Plane; 2]),
+    MaxPoolOfReals(Window, [ImageSize; 2]),
     /// Mean or sum over the middle axis of [.., middle, inner].
     MeanOfReals([usize; 2], bool),
     /// Maximum or minimum over the middle axis of [.., middle, inner].
-    ExtremeOfReals([usize; 2], bool),
+    ReduceMinMaxOfReals([usize; 2], bool),
     /// Sum of accumulators, each times its factor.
-    JoinSums(Vec<f64>),
+    CombineAccumulators(Vec<f64>),
     /// Softmax of rows of this length.
     SoftmaxOfReals(usize),
-    NormalizeReals(Norm),
+    NormalizeReals(RowNormalization),
     /// Clamps floats.
     Clamp([f32; 2]),
     /// Converts signed bytes from outside to the unsigned representation.
@@ -202,34 +206,34 @@ pub(super) enum Work {
     /// Copies bytes.
     Copy,
     Product {
-        weighted: Weighted,
+        weighted: WeightedProduct,
         bias: Option<Vec<i32>>,
         zero_point: u8,
-        epilogue: Epilogue,
+        epilogue: ProductEpilogue,
     },
     /// A product of 16-bit integers, from their high and low bytes.
-    WideProduct(Box<WideProduct>),
-    Measured(Box<Measured>),
+    Int16Product(Box<Int16Product>),
+    DynamicProduct(Box<DynamicProduct>),
     /// A batched matrix product of two values.
-    Pair {
-        stacks: Stacks,
+    BatchedProduct {
+        batch: MatrixBatch,
         bias: Option<Vec<i32>>,
         zero_points: [u8; 2],
-        epilogue: Epilogue,
+        epilogue: ProductEpilogue,
     },
     Add {
-        sides: [Side; 2],
+        sides: [BroadcastSide; 2],
         factors: [f32; 2],
         to: Target,
     },
     Multiply {
-        sides: [Side; 2],
+        sides: [BroadcastSide; 2],
         factor: f32,
         to: Target,
     },
     /// Maximum or minimum of bytes with equal parameters.
-    Extreme {
-        sides: [Side; 2],
+    MinMax {
+        sides: [BroadcastSide; 2],
         least: bool,
     },
     Table(Table),
@@ -240,10 +244,10 @@ pub(super) enum Work {
         rows: usize,
         parts: Vec<(usize, Option<Table>)>,
     },
-    MaxPool(Window, usize, [Plane; 2]),
-    AveragePool(Window, usize, [Plane; 2], Average, u8),
+    MaxPool(Window, usize, [ImageSize; 2]),
+    AveragePool(Window, usize, [ImageSize; 2], Average, u8),
     /// Maximum or minimum over the middle axis of [.., middle, inner].
-    ExtremeOver([usize; 2], bool),
+    ReduceMinMax([usize; 2], bool),
     /// Mean over the middle axis of [outer, middle, inner].
     Mean {
         sizes: [usize; 3],
@@ -253,7 +257,7 @@ pub(super) enum Work {
     },
     Resize {
         images: usize,
-        from: Plane,
+        from: ImageSize,
         rows: Vec<Between>,
         columns: Vec<Between>,
         zero_point: u8,
@@ -271,7 +275,7 @@ pub(super) enum Work {
     },
     Blocks {
         images: usize,
-        from: Plane,
+        from: ImageSize,
         block: usize,
         to_space: Option<BlockOrder>,
     },
@@ -281,7 +285,7 @@ pub(super) enum Work {
         to: Scale,
     },
     Normalize {
-        norm: Norm,
+        norm: RowNormalization,
         from: Scale,
         to: Scale,
     },
@@ -292,12 +296,12 @@ impl Work {
     pub(super) fn form(&self) -> Option<String> {
         Some(match self {
             Work::Product { weighted, .. } => weighted.form(),
-            Work::WideProduct(product) => product.weighted.form(),
-            Work::Measured(measured) => match &measured.by {
-                By::Weights(weighted) => weighted.form(),
-                By::Bytes(..) => Form::best().name().to_owned(),
+            Work::Int16Product(product) => product.weighted.form(),
+            Work::DynamicProduct(measured) => match &measured.by {
+                RightFactor::Weights(weighted) => weighted.form(),
+                RightFactor::Bytes(..) => Form::best().name().to_owned(),
             },
-            Work::Pair { .. } => Form::best().name().to_owned(),
+            Work::BatchedProduct { .. } => Form::best().name().to_owned(),
             _ => return None,
         })
     }

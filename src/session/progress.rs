@@ -1,0 +1,40 @@
+//! Progress of a long call: events for its caller, and cancellation.
+
+use serde::Serialize;
+
+/// Event during a call.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Event {
+    /// A stage begins.
+    Stage {
+        /// Name of the stage, as in the report.
+        name: String,
+    },
+    /// A sample is done.
+    Sample {
+        /// Number of samples done since calibration began.
+        done: usize,
+        /// Name of the sample.
+        name: String,
+    },
+}
+
+/// Follows a call. Several threads may call its methods at once.
+pub trait ProgressMonitor: Sync {
+    /// Receives each event. The order between threads is not fixed.
+    fn event(&self, event: &Event);
+
+    /// Returns true to stop the call. It is asked often, so it must be fast.
+    fn cancelled(&self) -> bool {
+        false
+    }
+
+    /// Called when a started sample has ended, with or without an error.
+    fn ended(&self) {}
+}
+
+/// Ignores all events.
+impl ProgressMonitor for () {
+    fn event(&self, _event: &Event) {}
+}

@@ -1,0 +1,359 @@
+//! Inference with a model, float or quantized: its outputs and its layer table.
+
+use std::collections::BTreeMap;
+
+use super::{Error, ProgressMonitor, Session, warm_up};
+use crate::engine::{self, Engine, EngineError, FloatKernels};
+use crate::graph::{Dim, Model, TensorType, Uses};
+use crate::onnx::schema::NodeProto;
+use crate::prepare::{Functions, PrepareError, prepare};
+use crate::profile::layers::{LayerMeasurements, LayerPort, LayerTable, ModelValues};
+use crate::profile::recording::{Recording, Repeats, RunRecord};
+use crate::profile::trace::Traced;
+use crate::profile::{Clock, SystemClock, TimingSummary, clock_resolution_ms};
+use crate::samples::{self, Encoded};
+use crate::tensor::Tensor;
+
+/// A model that is ready to run, with any operators.
+pub struct Runner {
+    engine: Engine,
+    model: Model,
+    /// Nodes of the file that preparation removed.
+    dropped: Vec<String>,
+    /// Reason why a function call could not be inlined. The engine doesn't know such a node.
+    not_inlined: Option<PrepareError>,
+}
+
+/// Result of a profiled run.
+pub struct Profile {
+    /// Outputs of the model, in the order of the graph.
+    pub outputs: Vec<(String, Tensor)>,
+    /// Layer table.
+    pub table: LayerTable,
+    /// Measured runs with all their checkpoints, for traces. Their steps are the engine's.
+    pub runs: Vec<RunRecord>,
+    /// Row in the table for each step of the engine.
+    pub rows: Vec<usize>,
+}
+
+/// A profile that the session stores for the report and exports.
+pub(super) struct StoredProfile {
+    pub(super) name: String,
+    pub(super) table: LayerTable,
+    pub(super) runs: Vec<RunRecord>,
+    pub(super) rows: Vec<usize>,
+}
+
+impl StoredProfile {
+    pub(super) fn traced(&self) -> Traced<'_> {
+        Traced {
+            name: &self.name,
+            table: &self.table,
+            runs: &self.runs,
+            rows: &self.rows,
+        }
+    }
+}
+
+impl Session {
+    /// Makes the model ready to run, unchanged. It may be quantized.
+    pub fn runner(&self) -> Result<Runner, Error> {
+        if !self.wanted_files.is_empty() {
+            return Err(Error::FilesMissing {
+                files: self.wanted_files.clone(),
+            });
+        }
+        let mut model = Model::from_proto(self.header.clone())?;
+        Ok(match &self.prepared {
+            Some(ready) => {
+                let not_inlined = inline_functions(&mut model);
+                Runner::from_prepared(&model, ready.model.clone(), not_inlined)
+            }
+            None => Runner::new(model),
+        })
+    }
+
+    /// Runs the model repeatedly on one sample and measures each layer; the table goes into the
+    /// report. `kernels` selects those of float convolutions; by default the faster ones run.
+    pub fn profile(
+        &mut self,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        kernels: Option<FloatKernels>,
+        watch: &dyn ProgressMonitor,
+    ) -> Result<Profile, Error> {
+        let runner = self.runner()?.with_float_kernels(kernels);
+        self.profiles.clear();
+        let name = if self.summary.already_quantized {
+            "int8"
+        } else {
+            "float"
+        };
+        self.profile_of(name, &runner, inputs, repeats, watch)
+    }
+
+    /// Profiles another model under a name of its own, such as the quantized one, to be shown
+    /// beside this one.
+    pub fn profile_of(
+        &mut self,
+        name: &str,
+        runner: &Runner,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn ProgressMonitor,
+    ) -> Result<Profile, Error> {
+        self.profiler.resume();
+        self.profiler.begin("Profiling");
+        let profile = runner.profile(inputs, repeats, watch);
+        self.profiler.end();
+        self.profiler.finish();
+        let profile = profile?;
+        self.profiles.retain(|kept| kept.name != name);
+        self.profiles.push(StoredProfile {
+            name: name.to_string(),
+            table: profile.table.clone(),
+            runs: profile.runs.clone(),
+            rows: profile.rows.clone(),
+        });
+        self.report.profiled(&self.profiles);
+        Ok(profile)
+    }
+
+    /// Decodes a sample for the model's inputs.
+    pub fn decode(
+        &self,
+        sample: &Encoded,
+        settings: &samples::Settings,
+    ) -> Result<Vec<Tensor>, Error> {
+        Ok(samples::decode(sample, &self.input_specs(), settings)?)
+    }
+}
+
+impl Runner {
+    /// Prepares the model where possible, since that folds shape arithmetic which the engine
+    /// rejects. Otherwise the model runs unchanged.
+    pub fn new(mut model: Model) -> Runner {
+        let not_inlined = inline_functions(&mut model);
+        match prepare(model.clone()) {
+            Ok(prepared) => Runner::from_prepared(&model, prepared.model, not_inlined),
+            Err(_) => Runner::from_prepared(&model, model.clone(), not_inlined),
+        }
+    }
+
+    /// Builds a runner for a prepared model. `from` is the model before preparation; only its node
+    /// names are used.
+    fn from_prepared(from: &Model, model: Model, not_inlined: Option<PrepareError>) -> Runner {
+        warm_up::ensure_isa_chosen();
+        let titles = |model: &Model| -> Vec<String> {
+            let nodes = model.graph.nodes.iter();
+            nodes.map(|n| n.title().to_string()).collect()
+        };
+        let kept: std::collections::HashSet<String> = titles(&model).into_iter().collect();
+        let all = titles(from).into_iter();
+        let dropped = all.filter(|n| !kept.contains(n)).collect();
+        Runner {
+            engine: Engine::new(model.clone(), Vec::new()).on_integers(),
+            model,
+            dropped,
+            not_inlined,
+        }
+    }
+
+    /// Selects the kernels of float convolutions; `None` keeps the default.
+    pub fn with_float_kernels(mut self, kernels: Option<FloatKernels>) -> Runner {
+        if let Some(kernels) = kernels {
+            let ours = kernels == FloatKernels::Octet;
+            self.engine = self.engine.with_kernels(ours);
+        }
+        self
+    }
+
+    /// The model that runs.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Runs once and returns the outputs with their names.
+    pub fn run(
+        &self,
+        inputs: &[Tensor],
+        watch: &dyn ProgressMonitor,
+    ) -> Result<Vec<(String, Tensor)>, Error> {
+        let outputs = self
+            .engine
+            .run(inputs, |_, _| {}, || watch.cancelled())
+            .map_err(|error| self.failed(error))?;
+        Ok(self.named(outputs))
+    }
+
+    /// Runs repeatedly and measures each layer.
+    pub fn profile(
+        &self,
+        inputs: &[Tensor],
+        repeats: Repeats,
+        watch: &dyn ProgressMonitor,
+    ) -> Result<Profile, Error> {
+        let steps = self.engine.steps(inputs, &|| watch.cancelled());
+        let steps = steps.map_err(|error| self.failed(error))?;
+        let known = RunValues::new(&self.model, inputs)?;
+        let resolution_ms = clock_resolution_ms();
+        let mut recording = Recording::start(&SystemClock, steps.steps.len(), repeats);
+        let outputs = self
+            .engine
+            .run_timed(inputs, &mut recording, Recording::again, || {
+                watch.cancelled()
+            })?;
+        let (runs, resident) = recording.finish();
+        let measured = LayerMeasurements {
+            nodes: &self.model.graph.nodes,
+            steps: &steps,
+            runs: &runs,
+            repeats,
+            resident,
+            resolution_ms,
+        };
+        let mut table = LayerTable::new(&measured, &known);
+        table.before.extend(self.dropped.iter().cloned());
+        let rows = crate::profile::layers::row_of_step(&steps.steps);
+        Ok(Profile {
+            outputs: self.named(outputs),
+            table,
+            runs,
+            rows,
+        })
+    }
+
+    /// Relative cost of measuring: the median over `pairs` of one measured and one plain run, with
+    /// the order alternating.
+    pub fn overhead(
+        &self,
+        inputs: &[Tensor],
+        pairs: usize,
+        watch: &dyn ProgressMonitor,
+    ) -> Result<f64, Error> {
+        let steps = self.engine.steps(inputs, &|| watch.cancelled())?;
+        let steps = steps.steps.len();
+        let timed = |work: &dyn Fn() -> Result<(), EngineError>| {
+            let began = SystemClock.now_ms();
+            work().map(|()| SystemClock.now_ms() - began)
+        };
+        let plain = || {
+            let made = self.engine.run(inputs, |_, _| {}, || watch.cancelled());
+            made.map(|_| ())
+        };
+        let measured = || {
+            let once = Repeats {
+                runs: 1,
+                warm_up: 0,
+            };
+            let mut recording = Recording::start(&SystemClock, steps, once);
+            let made = self
+                .engine
+                .run_timed(inputs, &mut recording, Recording::again, || {
+                    watch.cancelled()
+                });
+            recording.finish();
+            made.map(|_| ())
+        };
+        let mut shares = Vec::with_capacity(pairs);
+        // The first pair warms the caches and does not count.
+        for pair in 0..=pairs {
+            let (without, with) = if pair % 2 == 0 {
+                let without = timed(&plain)?;
+                (without, timed(&measured)?)
+            } else {
+                let with = timed(&measured)?;
+                (timed(&plain)?, with)
+            };
+            if pair > 0 {
+                shares.push(with / without.max(f64::MIN_POSITIVE) - 1.0);
+            }
+        }
+        Ok(TimingSummary::from_values(&shares).median)
+    }
+
+    fn failed(&self, error: EngineError) -> Error {
+        match (error, &self.not_inlined) {
+            (EngineError::UnknownOperators { .. }, Some(not_inlined)) => {
+                Error::Prepare(not_inlined.clone())
+            }
+            (error, _) => error.into(),
+        }
+    }
+
+    fn named(&self, outputs: Vec<Tensor>) -> Vec<(String, Tensor)> {
+        let names = self.model.graph.outputs.iter();
+        let names = names.map(|o| o.name.clone().unwrap_or_default());
+        names.zip(outputs).collect()
+    }
+}
+
+/// Inlines the functions of a model. Returns the reason if a call remains.
+fn inline_functions(model: &mut Model) -> Option<PrepareError> {
+    match Functions::write_out(model) {
+        Ok(functions) => functions.left().cloned(),
+        Err(reason) => Some(reason),
+    }
+}
+
+/// Types and uses of a model's values, for samples of certain shapes.
+struct RunValues<'a> {
+    model: &'a Model,
+    uses: Uses,
+    types: BTreeMap<String, TensorType>,
+}
+
+impl<'a> RunValues<'a> {
+    fn new(model: &'a Model, inputs: &[Tensor]) -> Result<RunValues<'a>, Error> {
+        Ok(RunValues {
+            model,
+            uses: model.graph.uses(),
+            types: engine::infer_types_of(model, inputs)?,
+        })
+    }
+
+    fn type_and_sizes(&self, name: &str) -> Option<(TensorType, Vec<usize>)> {
+        let found = self
+            .types
+            .get(name)
+            .cloned()
+            .or_else(|| self.model.graph.tensor_type(name))?;
+        let dims = found.shape.clone().unwrap_or_default();
+        let sizes = dims.iter().map(|d| match d {
+            Dim::Known(size) => *size,
+            _ => 0,
+        });
+        let sizes = sizes.collect();
+        Some((found, sizes))
+    }
+}
+
+impl ModelValues for RunValues<'_> {
+    fn port(&self, name: &str) -> Option<LayerPort> {
+        if name.is_empty() || self.model.graph.initializers.contains(name) {
+            return None;
+        }
+        let (found, shape) = self.type_and_sizes(name)?;
+        Some(LayerPort {
+            name: name.to_string(),
+            element: found.element.name().to_string(),
+            shape,
+        })
+    }
+
+    fn shape(&self, name: &str) -> Option<Vec<u64>> {
+        let (_, shape) = self.type_and_sizes(name)?;
+        Some(shape.into_iter().map(|d| d as u64).collect())
+    }
+
+    fn readers(&self, name: &str) -> Vec<&NodeProto> {
+        let readers = self.uses.consumers(name).iter();
+        readers
+            .map(|&(node, _)| &self.model.graph.nodes[node])
+            .collect()
+    }
+
+    fn maker(&self, name: &str) -> Option<&NodeProto> {
+        Some(&self.model.graph.nodes[self.uses.producer(name)?])
+    }
+}

@@ -1,0 +1,128 @@
+//! Samples before a run: requirements of the model's inputs, previews, and checks of each sample.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::{Error, Session};
+use crate::graph::{Dim, Model, tensor_type_of};
+use crate::onnx::schema::ModelProto;
+use crate::samples::{
+    self, FileStart, InputSpec, Preview, SampleError, SampleProblem, ShapeMismatch,
+};
+
+/// A sample that cannot be used with the current preprocessing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnusableSample {
+    /// Name of the sample.
+    pub sample: String,
+    /// The problem and its remedy, as a sentence.
+    pub reason: String,
+    /// True if another image size or way of resizing may solve it.
+    pub asks_for_size: bool,
+}
+
+impl Session {
+    /// Name, element type and shape of each input that a sample must provide.
+    pub fn input_specs(&self) -> Vec<InputSpec> {
+        input_specs(&self.header)
+    }
+
+    /// Previews of the decoded sample, one for each input.
+    pub fn preview(
+        &self,
+        sample: &samples::Encoded,
+        settings: &samples::Settings,
+    ) -> Result<Vec<Preview>, Error> {
+        Ok(samples::preview(sample, &self.input_specs(), settings)?)
+    }
+
+    /// Checks a sample before a run, from the beginnings of its files. [`samples::bytes_to_check`]
+    /// tells how many bytes that takes.
+    pub fn check(
+        &mut self,
+        name: &str,
+        parts: &[FileStart],
+        settings: &samples::Settings,
+    ) -> Result<(), UnusableSample> {
+        let unusable = |problem: &SampleProblem| UnusableSample {
+            sample: name.into(),
+            reason: problem.message_for(name),
+            asks_for_size: problem.asks_for_size(),
+        };
+        let inputs = self.input_specs();
+        let shapes = match samples::check(name, parts, &inputs, settings) {
+            Ok(shapes) => shapes,
+            Err(SampleError::Sample { problem, .. }) => return Err(unusable(&problem)),
+            Err(other) => {
+                return Err(UnusableSample {
+                    sample: name.into(),
+                    reason: other.to_string(),
+                    asks_for_size: false,
+                });
+            }
+        };
+        match shapes.filter(|_| any_open(&inputs)) {
+            Some(shapes) => match self.refusal(&shapes) {
+                Some(refusal) => Err(unusable(&SampleProblem::rejected_shapes(&shapes, &refusal))),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Reason why inputs of these shapes don't fit the model, if any. The answer is cached by
+    /// shape.
+    fn refusal(&mut self, shapes: &[Vec<usize>]) -> Option<ShapeMismatch> {
+        if let Some(known) = self.refusals.get(shapes) {
+            return known.clone();
+        }
+        let given: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+        let found = match &self.prepared {
+            Some(ready) => ShapeMismatch::find(&ready.model.graph, &given),
+            None => {
+                let model = Model::from_proto(self.header.clone()).ok()?;
+                // The shape rules take one shape for each graph input; old files list initializers
+                // among these.
+                let fed = model.graph.inputs.len() == given.len();
+                fed.then(|| ShapeMismatch::find(&model.graph, &given))
+                    .flatten()
+            }
+        };
+        self.refusals.insert(shapes.to_vec(), found.clone());
+        found
+    }
+}
+
+/// True if samples may choose the size of some axis. If none is free, a shape that doesn't fit is
+/// the model's fault.
+pub(super) fn any_open(inputs: &[InputSpec]) -> bool {
+    let open = |dim: &Dim| !matches!(dim, Dim::Known(1..));
+    inputs.iter().any(|input| input.shape.iter().any(open))
+}
+
+/// Inputs that a sample must provide: graph inputs without an initializer.
+pub(super) fn input_specs(header: &ModelProto) -> Vec<InputSpec> {
+    let Some(graph) = &header.graph else {
+        return Vec::new();
+    };
+    let constants: HashSet<_> = graph
+        .initializer
+        .iter()
+        .map(|t| t.name.as_deref())
+        .collect();
+    let fed = graph
+        .input
+        .iter()
+        .filter(|input| !constants.contains(&input.name.as_deref()));
+    fed.filter_map(|input| {
+        let declared = tensor_type_of(input)?;
+        Some(InputSpec {
+            name: input.name.clone()?,
+            element: declared.element,
+            shape: declared.shape.unwrap_or_default(),
+        })
+    })
+    .collect()
+}
