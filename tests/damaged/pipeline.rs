@@ -163,7 +163,7 @@ impl TimeLimit {
     }
 }
 
-impl Watch for TimeLimit {
+impl ProgressMonitor for TimeLimit {
     fn event(&self, _event: &Event) {}
 
     fn cancelled(&self) -> bool {
