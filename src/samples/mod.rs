@@ -210,10 +210,13 @@ mod tests {
             name: "a.txt".into(),
             parts: vec![("a.txt".into(), Bytes::from_static(b"1"))],
         };
-        let said = decode(&sample, &[], &Settings::default())
+        let message = decode(&sample, &[], &Settings::default())
             .unwrap_err()
             .to_string();
-        assert!(said.contains("a.txt") && said.contains(".npz"), "{said}");
+        assert!(
+            message.contains("a.txt") && message.contains(".npz"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! CalibrationRun: the calls between the first sample and the ranges of all values.
+//! Calibration: the calls between the first sample and the ranges of all values.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,14 +33,14 @@ fn sample_done(
     done: usize,
     stopwatch: &Stopwatch,
     checkpoints: &Mutex<Vec<Record>>,
-    watch: &dyn ProgressMonitor,
+    monitor: &dyn ProgressMonitor,
 ) {
-    let checkpoint = stopwatch.checkpoint(format!("CalibrationRun sample {name} done"));
+    let checkpoint = stopwatch.checkpoint(format!("Calibration sample {name} done"));
     let mut checkpoints = checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
     checkpoints.push(checkpoint);
     drop(checkpoints);
     let name = name.to_string();
-    watch.event(&Event::Sample { done, name });
+    monitor.event(&Event::Sample { done, name });
 }
 
 impl Session {
@@ -71,7 +71,7 @@ impl Session {
             (self.profiler.stopwatch().clone(), self.checkpoints.clone());
         let observed = move |name: &str, slot: usize| {
             let layer = layers.get(slot);
-            let layer = layer.map(|layer| format!("CalibrationRun sample {name} layer {layer}"));
+            let layer = layer.map(|layer| format!("Calibration sample {name} layer {layer}"));
             let records = [
                 stopwatch.growth(),
                 layer.map(|step| stopwatch.quick_checkpoint(step)),
@@ -83,18 +83,18 @@ impl Session {
         };
         let observed = Box::new(observed);
         let mut means = quantize::channel_axes(&ready.model);
-        let mut abs_max = match self.equalize {
+        let mut reach = match self.equalize {
             Some(_) => equalize::channels(&ready.model),
             None => BTreeMap::new(),
         };
-        let mut variance = quantize::inlet_axes(&ready.model);
-        let watch = |name: String| WatchedValue {
+        let mut spread = quantize::inlet_axes(&ready.model);
+        let observation = |name: String| WatchedValue {
             channel_means: means.remove(&name),
-            channel_abs_max: abs_max.remove(&name),
-            channel_variance: variance.remove(&name),
+            channel_abs_max: reach.remove(&name),
+            channel_variance: spread.remove(&name),
             name,
         };
-        let watched = watched.into_iter().map(watch).collect();
+        let watched = watched.into_iter().map(observation).collect();
         let graph = ready.model.graph.clone();
         let open = sample_checks::any_open(&inputs);
         let explain = move |shapes: &[&[usize]]| match open {
@@ -112,13 +112,13 @@ impl Session {
     pub fn feed(
         &mut self,
         samples: Vec<Encoded>,
-        watch: &dyn ProgressMonitor,
+        monitor: &dyn ProgressMonitor,
     ) -> Result<(), Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let checkpoints = &self.checkpoints;
         let stopwatch = self.profiler.stopwatch();
-        let finished = |name: &str, done| sample_done(name, done, stopwatch, checkpoints, watch);
-        let fed = calibration.feed(samples, finished, || watch.cancelled());
+        let finished = |name: &str, done| sample_done(name, done, stopwatch, checkpoints, monitor);
+        let fed = calibration.feed(samples, finished, || monitor.cancelled());
         self.record_checkpoints();
         Ok(fed?)
     }
@@ -131,20 +131,22 @@ impl Session {
     pub fn begin_sample(
         &mut self,
         sample: Encoded,
-        watch: &'static dyn ProgressMonitor,
+        monitor: &'static dyn ProgressMonitor,
     ) -> Result<bool, Error> {
         let calibration = self.calibration.as_mut().ok_or(Error::NotCalibrating)?;
         let checkpoints = Arc::clone(&self.checkpoints);
         let stopwatch = self.profiler.stopwatch().clone();
         let finished =
-            move |name: &str, done| sample_done(name, done, &stopwatch, &checkpoints, watch);
-        let (stop, ended) = (|| watch.cancelled(), || watch.ended());
+            move |name: &str, done| sample_done(name, done, &stopwatch, &checkpoints, monitor);
+        let (stop, ended) = (|| monitor.cancelled(), || monitor.ended());
         Ok(calibration.begin(sample, finished, stop, ended))
     }
 
     /// Number of samples that were started and have not ended.
     pub fn samples_under_way(&self) -> usize {
-        self.calibration.as_ref().map_or(0, CalibrationRun::under_way)
+        self.calibration
+            .as_ref()
+            .map_or(0, CalibrationRun::under_way)
     }
 
     /// Ranges of the observed values, from the samples that have ended.
@@ -182,7 +184,7 @@ impl Session {
     /// Three things need one: a method of two passes, Gram matrices for GPTQ (`moments`), and
     /// equalization. After a true result, feed the same samples again before the calibration is
     /// finished.
-    pub fn begin_further_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
+    pub fn begin_extra_pass(&mut self, method: Method, moments: bool) -> Result<bool, Error> {
         if self.awaits_equalization() && self.apply_equalization()? {
             return Ok(true);
         }
@@ -212,7 +214,9 @@ impl Session {
         let calibration = self.calibration.take().ok_or(Error::NotCalibrating)?;
         let samples = calibration.done();
         if samples == 0 {
-            let why = calibration.first_error().map_or(Error::NoSamples, Error::from);
+            let why = calibration
+                .first_error()
+                .map_or(Error::NoSamples, Error::from);
             self.calibration = Some(calibration);
             return Err(why);
         }
