@@ -122,9 +122,9 @@ fn quantize_kind(cause: &QuantizeError) -> FailureKind {
         | QuantizeError::UnknownOperator { .. }
         | QuantizeError::ZeroPoint { .. }
         | QuantizeError::Setting { .. }
-        | QuantizeError::GramMatricesMissing => Kind::Usage,
-        QuantizeError::OfNode { error, .. } => quantizing(error),
-        _ => Kind::Input,
+        | QuantizeError::GramMatricesMissing => FailureKind::Usage,
+        QuantizeError::OfNode { error, .. } => quantize_kind(error),
+        _ => FailureKind::Input,
     }
 }
 
