@@ -93,7 +93,7 @@ impl Planner<'_> {
         let represented = self.layers.tensor(output, &self.activations_of(&producers));
         // A chosen scale may represent values beyond the bounds. A power of two exceeds every bound
         // except zero.
-        let exact = bounds.is_exact() || !represented.power_of_two.is_asked();
+        let exact = bounds.is_exact() || !represented.power_of_two.is_required();
         if represented.is_symmetric(false)
             || represented.is_chosen()
             || !exact

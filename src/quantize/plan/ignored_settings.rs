@@ -44,12 +44,10 @@ impl Plan {
             });
         };
         let constant = model.graph.initializers.contains(name);
-        let of_method = || {
-            match (form, self.ranges.get(name)) {
+        let of_method = || match (form, self.ranges.get(name)) {
             (TensorRole::Weight(_), _) if wanted.method == Some(Method::Mse) => None,
             _ if constant => Some(
-                "a constant takes the range of its values; only `mse` narrows it, and only for a weight"
-                    .to_string(),
+                "a constant takes the range of its values, except a weight with `mse`".to_string(),
             ),
             (TensorRole::Shared(_), _) => {
                 let source = self.scale_owners.get(name).map_or(name, String::as_str);
@@ -58,11 +56,10 @@ impl Plan {
             _ if wanted.range.is_some() || wanted.scale.is_some() => {
                 Some("its range or scale is set too".into())
             }
-            (_, Some(RangeSource::Fixed(min, max))) => {
-                Some(format!("the output of a Softmax has the range from {min} to {max}"))
-            }
+            (_, Some(RangeSource::Fixed(min, max))) => Some(format!(
+                "the output of a Softmax has the range from {min} to {max}"
+            )),
             _ => None,
-        }
         };
         let method = wanted.method.and_then(|_| Some(("method", of_method()?)));
         let weight = matches!(form, TensorRole::Weight(_));
