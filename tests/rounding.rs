@@ -225,7 +225,7 @@ fn what_is_not_known_is_said() {
             let expected = if ranges.is_none() && text.contains("rounding") {
                 "needs ranges"
             } else {
-                "further pass"
+                "extra pass"
             };
             assert!(told.contains(expected), "{text}: {told}");
         }

@@ -16,12 +16,12 @@ use crate::calibrate::Method;
 use crate::graph::Model;
 
 /// The note for bias correction without statistics.
-const NO_MEANS: &str = "the biases are not corrected: ranges from elsewhere don't tell the means of the channels, which \
-                        a calibration does";
+const NO_MEANS: &str = "the biases are not corrected: imported ranges lack the channel means, which a calibration \
+                        collects";
 
 /// The note for GPTQ without a weight to round.
-const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it is for constant weights of Conv, Gemm and MatMul that nobody \
-                                else reads, and none of these was quantized with errors to make up for";
+const NO_GPTQ_WEIGHTS: &str = "the rounding gptq had no effect: it applies to constant weights of Conv, Gemm and MatMul that no \
+                               other node reads, and the model has none with rounding errors to correct";
 
 /// Quantizes a prepared model, whose values all have their types, by the settings. `ranges` are
 /// required where the scheme needs samples.

@@ -255,7 +255,7 @@ pub(super) fn known<'a>(
         Some(Ranges::Seen(seen, _)) if !met.iter().any(|(value, _)| seen.contains_key(*value)) => {
             Ok(None)
         }
-        _ => Err(QuantizeError::MomentsMissing),
+        _ => Err(QuantizeError::GramMatricesMissing),
     }
 }
 

@@ -83,25 +83,25 @@ impl Plan {
     /// Makes the plan of a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         let graph = &model.graph;
-        let mut chains = composed(graph, &graph.uses());
+        let mut patterns = composed(graph, &graph.uses());
         // ONNX Runtime's default list has no operator patterns; it quantizes their nodes one by
         // one.
-        chains.retain(|chain| match &settings.operators {
+        patterns.retain(|pattern| match &settings.operators {
             Operators::All => true,
             Operators::OnnxRuntime => false,
-            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator),
+            Operators::Only(wanted) => wanted.iter().any(|name| name == pattern.operator),
         });
-        Plan::with_chains(model, settings, chains)
+        Plan::with_patterns(model, settings, patterns)
     }
 
-    fn with_chains(
+    fn with_patterns(
         model: &Model,
         settings: &Settings,
-        chains: Vec<Composed>,
+        patterns: Vec<Composed>,
     ) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
         let layers = Layers::new(settings, model)?;
-        let mut planner = Planner::new(model, settings, &layers, chains);
+        let mut planner = Planner::new(model, settings, &layers, patterns);
         for (index, node) in model.graph.nodes.iter().enumerate() {
             let reason = planner.visit(index, node).err();
             planner.choices.push(NodeChoice {
@@ -210,9 +210,9 @@ impl Plan {
             self.keep_float(&source);
             self.choices[index].quantized = false;
             self.choices[index].reason =
-                Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
+                Some("ONNX Runtime's MaxPool has no 4-bit form".to_string());
             notes.push(format!(
-                "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
+                "`{source}` stays float: ONNX Runtime would run the MaxPool `{}` on its 4-bit integers, and has no kernel for them",
                 node.title()
             ));
         }

@@ -96,7 +96,7 @@ impl Plan {
     /// fold, or quantize one that they leave float.
     pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
         // Without operator patterns, because settings may quantize the nodes inside a pattern.
-        Plan::with_chains(model, &Settings::default(), Vec::new())?;
+        Plan::with_patterns(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
         let (uses, element) = (graph.uses(), graph.element_types());
         let is_float = |name: &str| element.get(name) == Some(&DataType::Float);
@@ -106,10 +106,10 @@ impl Plan {
             .iter()
             .filter(|node| treatment(&node.operator()).is_some());
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
-        let chains = composed(graph, &uses);
-        let around = chains.iter().flat_map(|chain| {
-            let output = graph.nodes[chain.last()].output.first();
-            output.into_iter().chain([&chain.input])
+        let patterns = composed(graph, &uses);
+        let around = patterns.iter().flat_map(|pattern| {
+            let output = graph.nodes[pattern.last()].output.first();
+            output.into_iter().chain([&pattern.input])
         });
         let names: BTreeSet<String> = read_and_made
             .chain(around)

@@ -1,9 +1,9 @@
-//! Chains of operators that are one: a layer normalization, a GELU.
+//! Operator patterns: layer normalization, GELU.
 
 use octet::onnx::schema::*;
 use octet::quantize::{Operators, Plan, QuantizeError, Quantized, Settings};
 
-use crate::done::done;
+use crate::all_formats::quantize_all_formats;
 use crate::graphs::{constant, model, node};
 
 /// The nodes of a layer normalization of `x`, and its constants.
@@ -44,11 +44,11 @@ fn activations(quantized: &Quantized) -> Vec<&str> {
 }
 
 #[test]
-fn a_layer_normalization_written_as_a_chain_is_one_operator() {
+fn a_decomposed_layer_normalization_is_one_operator() {
     for twice in [false, true] {
         let (nodes, constants) = layer_norm(twice);
         let count = nodes.len();
-        let quantized = done(&model(nodes, constants, &["y"]));
+        let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
         assert_eq!(activations(&quantized), ["x", "y"]);
         let inside = quantized.nodes.iter().filter(|node| !node.quantized);
         let reasons: Vec<&str> = inside.filter_map(|node| node.reason.as_deref()).collect();
@@ -60,14 +60,14 @@ fn a_layer_normalization_written_as_a_chain_is_one_operator() {
             "{reasons:?}"
         );
     }
-    // With a value inside that others use, it is what it says: nine operators.
+    // If another node reads a value inside, the pattern doesn't match: nine operators.
     let (nodes, constants) = layer_norm(false);
-    let quantized = done(&model(nodes, constants, &["y", "variance"]));
+    let quantized = quantize_all_formats(&model(nodes, constants, &["y", "variance"]));
     assert!(activations(&quantized).contains(&"scaled"));
 }
 
-/// What normalizes `x` from the mean of its squares, or of those of `apart`, in the ways exporters write the root and what follows it; and
-/// whether it is the difference from the mean.
+/// Normalizations of `x` by its root mean square, or by that of `apart`, as exporters write the
+/// root and the nodes behind it. The flag is true for the difference from the mean.
 fn spellings() -> Vec<(&'static str, bool, Vec<NodeProto>)> {
     let end = |normal: &str| {
         vec![
@@ -127,7 +127,7 @@ fn spellings() -> Vec<(&'static str, bool, Vec<NodeProto>)> {
 }
 
 #[test]
-fn a_normalization_is_one_operator_however_its_root_is_written() {
+fn a_normalization_matches_every_spelling_of_its_root() {
     for (name, differs, end) in spellings() {
         for whole_exponent in [false, true] {
             let (nodes, mut constants) = layer_norm(false);
@@ -146,7 +146,7 @@ fn a_normalization_is_one_operator_however_its_root_is_written() {
             }
             let read: Vec<&String> = nodes.iter().flat_map(|node| &node.input).collect();
             constants.retain(|constant| read.contains(&constant.name.as_ref().unwrap()));
-            let quantized = done(&model(nodes, constants, &["y"]));
+            let quantized = quantize_all_formats(&model(nodes, constants, &["y"]));
             assert_eq!(activations(&quantized), ["x", "y"], "{name}");
             let wanted = if differs {
                 "a layer normalization"
@@ -161,7 +161,7 @@ fn a_normalization_is_one_operator_however_its_root_is_written() {
 }
 
 #[test]
-fn a_gelu_written_as_a_chain_is_one_operator_wherever_its_half_stands() {
+fn a_decomposed_gelu_is_one_operator_in_any_order() {
     let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
     let begin = [
         node("Div", &["x", "root"], "a"),
@@ -189,13 +189,13 @@ fn a_gelu_written_as_a_chain_is_one_operator_wherever_its_half_stands() {
             ("half", 0.5),
         ]
         .map(|(name, value)| number(name, value));
-        let quantized = done(&model(nodes, constants.into(), &["y"]));
+        let quantized = quantize_all_formats(&model(nodes, constants.into(), &["y"]));
         assert_eq!(activations(&quantized), ["x", "y"]);
     }
 }
 
 #[test]
-fn a_chain_follows_the_settings() {
+fn a_pattern_follows_the_settings() {
     let (nodes, constants) = layer_norm(false);
     let whole = model(nodes, constants, &["y"]);
     let quantized = |settings: Settings| {
@@ -212,7 +212,8 @@ fn a_chain_follows_the_settings() {
         ..Settings::default()
     };
     assert_eq!(quantized(only("LayerNormalization")).unwrap(), 1);
-    // By its own operators it is quantized where the settings ask for these, and observed for it.
+    // Settings may list its inner operators; then these are quantized, and the calibration observes
+    // them.
     assert_eq!(quantized(only("Mul")).unwrap(), 1);
     assert_eq!(
         quantized(Settings {
@@ -228,7 +229,7 @@ fn a_chain_follows_the_settings() {
             .iter()
             .all(|name| observed.iter().any(|seen| seen == name))
     );
-    // One of its nodes kept float keeps all of it.
+    // One float node keeps the whole pattern float.
     let kept = Settings {
         float: vec!["squared".into()],
         ..Settings::default()

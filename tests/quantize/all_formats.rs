@@ -1,4 +1,4 @@
-//! A graph quantized in every form, each of them checked.
+//! Quantizes a graph in every format and checks each result.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use octet::quantize::{
 
 use crate::graphs::check_valid;
 
-/// Quantizes with the range [-1, 2] for everything, and checks that what comes out is a valid graph, in every
-/// form.
-pub fn done(model: &Model) -> Quantized {
+/// Quantizes with the range [-1, 2] for every value, and checks that the result is a valid graph in
+/// every format.
+pub fn quantize_all_formats(model: &Model) -> Quantized {
     let plan = Plan::new(model, &Settings::default()).unwrap();
     let ranges: BTreeMap<String, Range> = Plan::observable(model)
         .unwrap()

@@ -1,5 +1,4 @@
-//! All stages of a model: opened, inspected, run, quantized by each scheme; the result is run and
-//! compared.
+//! The pipeline of a model: open, inspect, run, quantize by each scheme, run the result, compare.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,15 +16,15 @@ use serde_json::{Value, json};
 
 use crate::graphs::{Random, check_valid};
 use crate::networks;
-use crate::sound::sound;
+use crate::valid_models::valid_model;
 
-type Attempt<T> = Result<T, Box<dyn Error>>;
+type TestResult<T> = Result<T, Box<dyn Error>>;
 
-/// The models that are damaged, by kind.
-pub struct Kinds(Vec<(&'static str, ModelProto)>);
+/// The kinds of models to damage.
+pub struct ModelKinds(Vec<(&'static str, ModelProto)>);
 
-impl Kinds {
-    pub fn new() -> Kinds {
+impl ModelKinds {
+    pub fn new() -> ModelKinds {
         let picture = ["n", "3", "h", "w"];
         let fixed = ["1", "3", "16", "16"];
         let open = ["", "3", "", ""];
@@ -49,14 +48,14 @@ impl Kinds {
             let pairs = quantized(&kinds[at].1, &json!({})).unwrap();
             kinds.push((name, onnx::read(pairs).unwrap()));
         }
-        Kinds(kinds)
+        ModelKinds(kinds)
     }
 
-    /// One of these models, or a random one of few operators.
+    /// A random kind, or a model of few operators.
     pub fn one(&self, random: &mut Random) -> (&'static str, ModelProto) {
         match random.below(self.0.len() + 3) {
             place if place < self.0.len() => self.0[place].clone(),
-            _ => ("few operators", sound(random)),
+            _ => ("few operators", valid_model(random)),
         }
     }
 
@@ -67,20 +66,20 @@ impl Kinds {
 }
 
 #[test]
-fn each_kind_goes_the_whole_way_before_it_is_damaged() {
+fn each_kind_passes_the_pipeline_undamaged() {
     let mut random = Random(1);
-    for (kind, model) in Kinds::new().all() {
+    for (kind, model) in ModelKinds::new().all() {
         let file = Bytes::from(onnx::write(model).unwrap());
         for _ in 0..3 {
-            let how = whole_way(&file, &mut random);
+            let how = run_pipeline(&file, &mut random);
             let pairs = kind.contains("pairs") && how == "refused";
             assert!(how == "whole" || pairs, "{kind}: {how}");
         }
     }
 }
 
-/// Runs a file through all stages. Returns `whole`, `refused`, or a description of a failure.
-pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
+/// Takes a file through the pipeline; returns `whole`, `refused`, or a description of a failure.
+pub fn run_pipeline(file: &Bytes, random: &mut Random) -> String {
     let schemes = [
         json!({}),
         json!({ "format": "qoperator", "by_name": { "": { "always": true } } }),
@@ -89,7 +88,7 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
         json!({ "scheme": "float16" }),
     ];
     let scheme = random.one(&schemes);
-    let steps: [&dyn Fn() -> Attempt<()>; 3] = [
+    let steps: [&dyn Fn() -> TestResult<()>; 3] = [
         &|| runs(file),
         &|| quantized(&onnx::read(file.clone())?, &json!({ "scheme": "weights" })).map(drop),
         &|| compared(file, scheme),
@@ -97,10 +96,10 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     let mut how = "whole".to_owned();
     for step in steps {
         if let Err(error) = step() {
-            let said = error.to_string();
-            // The engine reports a caught panic with these words; in a browser it can't catch it.
-            if said.contains("the engine failed") {
-                return format!("panicked, {said}");
+            let message = error.to_string();
+            // The engine reports a caught panic like this. A browser can't catch panics.
+            if message.contains("broke off") {
+                return format!("panicked, {message}");
             }
             how = "refused".to_owned();
         }
@@ -108,12 +107,12 @@ pub fn whole_way(file: &Bytes, random: &mut Random) -> String {
     how
 }
 
-fn open(file: &Bytes) -> Attempt<Session> {
+fn open(file: &Bytes) -> TestResult<Session> {
     Ok(Session::open(Source::new("damaged.onnx", file.clone()))?)
 }
 
-/// A small sample that fits the model's sizes.
-fn sample(session: &Session) -> Attempt<(Encoded, Vec<Tensor>)> {
+/// Makes a small sample, with small values for open dimensions.
+fn sample(session: &Session) -> TestResult<(Encoded, Vec<Tensor>)> {
     let mut specs: Vec<InputSpec> = session.input_specs();
     for spec in &mut specs {
         let rank = spec.shape.len();
@@ -154,8 +153,8 @@ fn demo() -> samples::Settings {
     }
 }
 
-/// Stops endless work, as a damaged model's loops may be; work that can't be stopped fails the
-/// test.
+/// Cancels a run after two seconds, because the loops of a damaged model may not end. A run that
+/// ignores this is a failure.
 struct TimeLimit(Instant);
 
 impl TimeLimit {
@@ -173,7 +172,7 @@ impl ProgressMonitor for TimeLimit {
 }
 
 /// Inspects and runs the model.
-fn runs(file: &Bytes) -> Attempt<()> {
+fn runs(file: &Bytes) -> TestResult<()> {
     let mut session = open(file)?;
     let (_, inputs) = sample(&session)?;
     session.runner()?.run(&inputs, &TimeLimit::new())?;
@@ -181,16 +180,16 @@ fn runs(file: &Bytes) -> Attempt<()> {
     Ok(())
 }
 
-fn quantized(model: &ModelProto, settings: &Value) -> Attempt<Bytes> {
+fn quantized(model: &ModelProto, settings: &Value) -> TestResult<Bytes> {
     let mut session = open(&Bytes::from(onnx::write(model)?))?;
-    quantize_model(&mut session, settings).map(|(file, _)| file)
+    calibrate_and_quantize(&mut session, settings).map(|(file, _)| file)
 }
 
-/// Quantizes; returns the file and the calibration sample.
-fn quantize_model(
+/// Quantizes; returns the file and the calibration inputs.
+fn calibrate_and_quantize(
     session: &mut Session,
     settings: &Value,
-) -> Attempt<(Bytes, Option<Vec<Tensor>>)> {
+) -> TestResult<(Bytes, Option<Vec<Tensor>>)> {
     let settings = Settings::from_value(settings.clone())?;
     let mut fed = None;
     if settings.need_samples() {
@@ -205,10 +204,10 @@ fn quantize_model(
     Ok((file, fed))
 }
 
-/// Quantizes, runs the result and compares it.
-fn compared(file: &Bytes, settings: &Value) -> Attempt<()> {
+/// Quantizes the model, runs the result and compares both.
+fn compared(file: &Bytes, settings: &Value) -> TestResult<()> {
     let mut session = open(file)?;
-    let (file, fed) = quantize_model(&mut session, settings)?;
+    let (file, fed) = calibrate_and_quantize(&mut session, settings)?;
     let inputs = match fed {
         Some(inputs) => inputs,
         None => sample(&session)?.1,

@@ -1,4 +1,4 @@
-//! Parts that only a Concat reads have the scale of what it joins, so that they are rounded once.
+//! Tensors read only by a Concat take the scale of its output, so they are rounded once.
 
 use octet::calibrate::Method;
 use octet::onnx::schema::*;
@@ -10,7 +10,8 @@ use crate::ranges::{ends, quantized};
 const OWN: [i32; 2] = [-100, 200];
 const WHOLE: [i32; 2] = [-800, 800];
 
-/// The ends of a part, `a`, of which `between` makes what is joined with `b`, both -1 to 2, to `c`, which reaches from -8 to 8.
+/// The represented range of `a`, which `between` turns into an input of a Concat with `b`. The
+/// ranges are -1 to 2 for both, and -8 to 8 for the output `c`.
 fn part(between: Vec<NodeProto>, joined: &str, outputs: &[&str], settings: Value) -> [i32; 2] {
     let mut nodes = vec![
         node("Conv", &["x", "w"], "a"),
@@ -25,14 +26,14 @@ fn part(between: Vec<NodeProto>, joined: &str, outputs: &[&str], settings: Value
         constant("v", &[3, 6, 1, 1]),
         TensorProto::from_f32("scales", &[4], &[1.0, 1.0, 2.0, 2.0]),
     ];
-    let made = quantized(
+    let result = quantized(
         &model(nodes, constants, outputs),
         settings,
         &[("c", [-8.0, 8.0]), ("d", [-4.0, 4.0])],
         Method::MinMax,
     );
-    let near = ends(&made, "a");
-    // To a step of the scale.
+    let near = ends(&result, "a");
+    // Exact to a step of the scale.
     [OWN, WHOLE]
         .into_iter()
         .find(|ends| {
@@ -44,16 +45,16 @@ fn part(between: Vec<NodeProto>, joined: &str, outputs: &[&str], settings: Value
 }
 
 #[test]
-fn a_part_that_only_a_concat_reads_has_the_scale_of_what_it_joins() {
+fn a_value_read_only_by_a_concat_takes_its_output_scale() {
     let unguarded = || json!({ "guard": false });
     assert_eq!(part(vec![], "a", &["y"], unguarded()), WHOLE);
     for (between, wanted) in [
         (vec![node("Transpose", &["a"], "m")], WHOLE),
         (vec![node("Resize", &["a", "", "scales"], "m")], WHOLE),
-        // These make new numbers, which the finer scale of the part is good for.
+        // These compute new values, which gain from a finer scale.
         (vec![node("AveragePool", &["a"], "m")], OWN),
         (vec![node("Sigmoid", &["a"], "m")], OWN),
-        // Somebody else reads the part, or what becomes of it.
+        // Another node reads `a`, or a value result from it.
         (
             vec![
                 node("Transpose", &["a"], "m"),
@@ -77,14 +78,14 @@ fn a_part_that_only_a_concat_reads_has_the_scale_of_what_it_joins() {
             1 => &["y"][..],
             _ => &["y", "z"],
         };
-        let found = part(between.clone(), "m", outputs, unguarded());
-        assert_eq!(found, wanted, "{between:?}");
+        let result = part(between.clone(), "m", outputs, unguarded());
+        assert_eq!(result, wanted, "{between:?}");
     }
     assert_eq!(part(vec![], "a", &["y", "a"], unguarded()), OWN);
 }
 
 #[test]
-fn what_is_joined_again_is_rounded_once() {
+fn nested_concats_share_one_scale() {
     let mut inner = node("Concat", &["a", "b"], "d");
     inner.attribute.push(AttributeProto::int("axis", 1));
     let unguarded = json!({ "guard": false });
@@ -92,13 +93,13 @@ fn what_is_joined_again_is_rounded_once() {
 }
 
 #[test]
-fn a_part_of_which_something_is_said_has_a_scale_of_its_own() {
-    for said in [
+fn a_value_with_settings_of_its_own_keeps_its_scale() {
+    for wanted in [
         json!({ "range": [-1, 2] }),
         json!({ "type": "u16" }),
         json!({ "method": "percentile:99.9" }),
     ] {
-        let settings = json!({ "guard": false, "tensors": { "a": said } });
+        let settings = json!({ "guard": false, "tensors": { "a": wanted } });
         assert_eq!(part(vec![], "a", &["y"], settings), OWN);
     }
     let settings = json!({ "guard": false, "tensors": { "c": { "type": "u16" } } });

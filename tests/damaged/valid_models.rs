@@ -1,4 +1,4 @@
-//! Small valid models of one to three operators of all kinds, before they are damaged.
+//! Small valid models of one to three operators of all kinds.
 
 use bytes::Bytes;
 use octet::onnx::schema::*;
@@ -17,7 +17,7 @@ use AttributeValue::{Float, Int, Ints, Text};
 
 type Attributes = &'static [(&'static str, AttributeValue)];
 
-/// Operators with their inputs: `v` has shape [1, 4, 6, 6].
+/// Operators with their inputs; `v` has four channels of 6×6.
 pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
     (
         "Conv",
@@ -180,34 +180,34 @@ pub const OPERATORS: &[(&str, &[&str], Attributes)] = &[
     ("Gelu", &["v"], &[("approximate", Text("tanh"))]),
 ];
 
-/// An attribute with this name and value.
-pub fn attribute(name: &str, said: AttributeValue) -> AttributeProto {
-    let mut made = AttributeProto {
+/// Makes an attribute with this value.
+pub fn attribute(name: &str, value: AttributeValue) -> AttributeProto {
+    let mut output = AttributeProto {
         name: Some(name.into()),
         ..Default::default()
     };
-    made.r#type = Some(match said {
+    output.r#type = Some(match value {
         Int(value) => {
-            made.i = Some(value);
+            output.i = Some(value);
             AttributeType::Int
         }
         Ints(values) => {
-            made.ints = values.to_vec();
+            output.ints = values.to_vec();
             AttributeType::Ints
         }
         Float(value) => {
-            made.f = Some(value);
+            output.f = Some(value);
             AttributeType::Float
         }
         Text(value) => {
-            made.s = Some(Bytes::from_static(value.as_bytes()));
+            output.s = Some(Bytes::from_static(value.as_bytes()));
             AttributeType::String
         }
     } as i32);
-    made
+    output
 }
 
-/// A value of this type and shape.
+/// Declares a value of this type and shape.
 pub fn port(name: &str, element: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = |&size: &i64| Dimension {
         denotation: None,
@@ -266,25 +266,25 @@ fn constants() -> Vec<TensorProto> {
     ]
 }
 
-/// A convolution, a chain of one to three operators, and a multiplication.
-pub fn sound(random: &mut Random) -> ModelProto {
+/// Makes a model of a convolution, one to three operators in a chain, and a product with a scalar.
+pub fn valid_model(random: &mut Random) -> ModelProto {
     let mut nodes = vec![node("Conv", &["x", "w"], "v0")];
     nodes[0].attribute = vec![attribute("pads", Ints(&[1, 1, 1, 1]))];
     let count = 1 + random.below(3);
     for place in 0..count {
-        let (operator, inputs, said) = *random.one(OPERATORS);
-        let (latest, made) = (format!("v{place}"), format!("v{}", place + 1));
+        let (operator, inputs, value) = *random.one(OPERATORS);
+        let (latest, output) = (format!("v{place}"), format!("v{}", place + 1));
         let inputs: Vec<&str> = inputs
             .iter()
             .map(|&name| if name == "v" { latest.as_str() } else { name })
             .collect();
-        let mut next = node(operator, &inputs, &made);
+        let mut next = node(operator, &inputs, &output);
         if operator == "Split" || operator == "TopK" {
-            next.output.push(format!("{made}/second"));
+            next.output.push(format!("{output}/second"));
         }
-        next.attribute = said
+        next.attribute = value
             .iter()
-            .map(|&(name, said)| attribute(name, said))
+            .map(|&(name, value)| attribute(name, value))
             .collect();
         nodes.push(next);
     }

@@ -1,4 +1,4 @@
-//! What is said in the settings is done, or a note says why it isn't.
+//! Settings take effect, or a note says why they don't.
 
 use octet::calibrate::Method;
 use octet::graph::Model;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::graphs::{constant, model, node};
 use crate::ranges::{ends, quantized};
 
-/// x → Conv → a → Relu → r → Clip → c → MaxPool → p → Conv → s → Softmax → y, and `e` beside that is never integers
+///  x → Conv → a → Relu → r → Clip → c → MaxPool → p → Conv → s → Softmax → y; `e` stays float
 fn small() -> Model {
     let number = |name: &str, value: f32| TensorProto::from_f32(name, &[], &[value]);
     let nodes = vec![
@@ -30,42 +30,42 @@ fn small() -> Model {
     model(nodes, constants, &["y", "e"])
 }
 
-/// With the notes that are about tensors.
-fn made(settings: Value) -> Quantized {
-    let mut made = quantized(&small(), settings, &[("c", [0.0, 2.0])], Method::MinMax);
-    made.notes.retain(|note| !note.contains("VNNI"));
-    made
+/// Quantizes by these settings; keeps only notes about tensors.
+fn quantize_small(settings: Value) -> Quantized {
+    let mut result = quantized(&small(), settings, &[("c", [0.0, 2.0])], Method::MinMax);
+    result.notes.retain(|note| !note.contains("VNNI"));
+    result
 }
 
 #[test]
-fn what_has_no_effect_on_a_tensor_is_noted_with_the_reason() {
-    for (name, said, reason) in [
-        ("a", json!({ "type": "u16" }), "say it of `c`"),
-        ("r", json!({ "method": "mse" }), "say it of `c`"),
+fn tensor_settings_without_effect_are_noted_with_the_reason() {
+    for (name, text, reason) in [
+        ("a", json!({ "type": "u16" }), "set it for `c`"),
+        ("r", json!({ "method": "mse" }), "set it for `c`"),
         ("b", json!({ "type": "i8" }), "32 bits"),
         ("b", json!({ "scale": 0.5 }), "32 bits"),
         ("e", json!({ "type": "i8" }), "stays float"),
         (
             "w",
             json!({ "type": "u8", "method": "entropy" }),
-            "`method`, as",
+            "`method` (",
         ),
-        ("x", json!({ "per_channel": true }), "`per_channel`, as"),
+        ("x", json!({ "per_channel": true }), "`per_channel` ("),
         ("y", json!({ "method": "mse" }), "from 0 to 1"),
         (
             "x",
             json!({ "method": "mse", "range": [-1, 1] }),
-            "given with it",
+            "is set too",
         ),
     ] {
-        let notes = made(json!({ "guard": false, "tensors": { name: said } })).notes;
+        let notes = quantize_small(json!({ "guard": false, "tensors": { name: text } })).notes;
         let about = format!("the tensor `{name}`");
         let [note] = notes.as_slice() else {
             panic!("{name}: {notes:?}");
         };
         assert!(note.contains(&about) && note.contains(reason), "{note}");
     }
-    for (name, said) in [
+    for (name, text) in [
         ("c", json!({ "type": "u16", "method": "mse" })),
         ("w", json!({ "method": "mse" })),
         ("p", json!({ "method": "mse" })),
@@ -73,7 +73,7 @@ fn what_has_no_effect_on_a_tensor_is_noted_with_the_reason() {
         ("y", json!({ "range": [0, 2] })),
         ("e", json!({})),
     ] {
-        let notes = made(json!({ "guard": false, "tensors": { name: said } })).notes;
+        let notes = quantize_small(json!({ "guard": false, "tensors": { name: text } })).notes;
         assert_eq!(notes, [""; 0], "{name}");
     }
 }
@@ -84,7 +84,7 @@ fn element(quantized: &Quantized, value: &str) -> &'static str {
 }
 
 #[test]
-fn what_is_folded_into_a_layer_has_a_say_in_what_that_makes() {
+fn settings_of_folded_nodes_apply_to_the_layers_output() {
     for (settings, wanted) in [
         (
             json!({ "by_operator": { "Relu": { "activations": { "type": "u16" } } } }),
@@ -98,7 +98,7 @@ fn what_is_folded_into_a_layer_has_a_say_in_what_that_makes() {
             json!({ "by_node": { "a": { "activations": { "type": "u16" } } } }),
             "uint16",
         ),
-        // The narrower wins, wherever it stands; of two alike the later.
+        // The narrower setting wins, in any order; of two equal ones the later wins.
         (
             json!({
                 "by_name": { "": { "activations": { "type": "u8" } } },
@@ -114,38 +114,38 @@ fn what_is_folded_into_a_layer_has_a_say_in_what_that_makes() {
         ),
         (json!({}), "uint8"),
     ] {
-        let said = settings.to_string();
-        let made = made(settings);
-        assert_eq!(element(&made, "c"), wanted, "{said}");
-        let folded = |name: &str| made.tensors.iter().all(|tensor| tensor.name != name);
-        assert!(folded("a") && folded("r"), "{said}");
+        let text = settings.to_string();
+        let result = quantize_small(settings);
+        assert_eq!(element(&result, "c"), wanted, "{text}");
+        let folded = |name: &str| result.tensors.iter().all(|tensor| tensor.name != name);
+        assert!(folded("a") && folded("r"), "{text}");
     }
-    // What can't be folded any more stays a node.
+    // A Relu that can't be folded stays a node.
     let symmetric = json!({ "by_operator": { "Relu": { "activations": { "symmetric": true } } } });
-    let nodes = made(symmetric).model.graph.nodes;
+    let nodes = quantize_small(symmetric).model.graph.nodes;
     assert!(nodes.iter().any(|node| node.is("Relu")));
 }
 
 #[test]
-fn a_method_said_of_what_shares_a_scale_gives_it_one_of_its_own() {
+fn a_method_for_a_tensor_gives_it_a_scale_of_its_own() {
     let shared = |settings: Value| {
-        let made = quantized(
+        let result = quantized(
             &small(),
             settings,
             &[("c", [0.0, 2.0]), ("p", [0.0, 1.0])],
             Method::MinMax,
         );
-        let own = made
+        let own = result
             .tensors
             .iter()
             .any(|tensor| tensor.name == "p" && tensor.max < 1.5);
-        (!own, ends(&made, "c"))
+        (!own, ends(&result, "c"))
     };
     let min_max = json!({ "method": "minmax" });
     for (settings, wanted) in [
         (json!({}), true),
         (json!({ "method": "mse" }), true),
-        // It was said of the Conv, or of both.
+        // Set for the Conv, or for both.
         (
             json!({ "method": "mse", "by_operator": { "Conv": { "activations": min_max } } }),
             true,
@@ -163,8 +163,8 @@ fn a_method_said_of_what_shares_a_scale_gives_it_one_of_its_own() {
             false,
         ),
     ] {
-        let said = settings.to_string();
+        let text = settings.to_string();
         let (is_shared, ends) = shared(settings);
-        assert_eq!(is_shared, wanted, "{said}: {ends:?}");
+        assert_eq!(is_shared, wanted, "{text}: {ends:?}");
     }
 }
