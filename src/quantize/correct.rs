@@ -1,9 +1,12 @@
-//! Bias correction: biases make up for what rounding the weights adds to a layer's output in the mean.
+//! Bias correction: the bias absorbs the mean error that rounding the weights adds to a layer's
+//! output.
 //!
-//! A rounded weight w + e adds e·x to its channel's output. The mean of x over a calibration is known for each
-//! channel of the input, so the mean of what is added is, too: Σ e·E[x] over all weights of an output channel,
-//! which its bias gives back. What is left of the error varies about zero. Where a kernel lies half outside, fewer of
-//! its weights meet a value: each is counted with the share of the positions at which it lies inside.
+//! A rounded weight w + e adds e·x to its output channel. Calibration measures the mean of x per
+//! input channel, so the mean error is Σ e·E[x] over the weights of an output channel. The bias
+//! subtracts it, and the remaining error has zero mean.
+//!
+//! Near the border a kernel lies partly in the padding. Each of its weights counts with the
+//! fraction of output positions at which it is inside the input.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,20 +21,20 @@ use crate::graph::{Joins, Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// The values whose channels' means tell what the rounding of a layer's weights adds, and the axis of the channels.
+/// The values whose channel means bias correction needs, with their channel axes.
 pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
     let constant = |name: Option<&str>| name.is_some_and(|n| model.graph.initializers.contains(n));
     let axis = |node: &NodeProto| {
         let known =
             form(node).is_some() && constant(node.input_at(1)) && constant(node.input_at(2));
         let name = node.input_at(0).filter(|_| known)?;
-        // Rows of a Gemm, images of a Conv: channels come second in both.
+        // The channel axis is 1 for the rows of a Gemm and the images of a Conv.
         Some((name.to_string(), 1))
     };
     model.graph.nodes.iter().filter_map(axis).collect()
 }
 
-/// What each planned bias is changed by, channel by channel; nothing where it isn't.
+/// The correction of each planned bias, per channel; empty for biases without one.
 pub(super) fn corrections(
     model: &Model,
     plan: &Plan,
@@ -92,7 +95,7 @@ fn correction(
         let Some(grid) = grids.get(channel) else {
             return Ok(Vec::new());
         };
-        // Windows of one scale that make one output of neighbouring inputs are taken together.
+        // Windows with one scale and one output are added together, over neighbouring inputs.
         let (input, output) = joins.of_window(window);
         let together = match weight.axis {
             Some(1) => 1,
@@ -112,7 +115,7 @@ fn correction(
     Ok(if sound { correction } else { Vec::new() })
 }
 
-/// The operators whose weights are known to add what they are multiplied with.
+/// The operators with bias correction.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Conv,
@@ -124,7 +127,7 @@ fn form(node: &NodeProto) -> Option<Form> {
     if node.is("Conv") {
         Some(Form::Conv)
     } else if node.is("ConvTranspose") {
-        // Where the output's shape is given, the padding follows from it in ways that differ.
+        // An explicit output shape determines the padding, in ways that differ between runtimes.
         let open = node.attribute("output_shape").is_none();
         open.then_some(Form::ConvTranspose)
     } else if node.is("Gemm") {
@@ -135,12 +138,13 @@ fn form(node: &NodeProto) -> Option<Form> {
     }
 }
 
-/// How the weights of a layer lie, and how often each meets a value.
+/// The weight layout of a layer, with the fraction of positions at which each weight counts.
 struct Layout {
     joins: Joins,
-    /// Of each weight of a window the share of the output's positions at which it meets a value.
+    /// For each weight of a window, the fraction of output positions at which it is inside the
+    /// input.
     shares: Vec<f64>,
-    /// What all products are multiplied with.
+    /// The factor of all products: Gemm's alpha.
     factor: f64,
 }
 
@@ -163,8 +167,8 @@ impl Layout {
     }
 }
 
-/// Of each weight of a kernel the share of the output's positions at which it meets a value of the input, whose
-/// extents are `input`.
+/// For each weight of a kernel, the fraction of output positions at which it is inside the input.
+/// `input` has the spatial sizes.
 fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Option<Vec<f64>> {
     if kernel.len() != input.len() {
         return None;
@@ -172,8 +176,8 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
     let mut all = vec![1.0];
     for (axis, (slide, &extent)) in Slide::of(node, kernel)?.iter().zip(input).enumerate() {
         let extent = i64::try_from(extent).ok().filter(|&extent| extent > 0)?;
-        // A weight at `tap` joins place i of what is stepped through with the place that it meets of the other: of the input with the
-        // output where a Conv steps through its output, the other way round where a ConvTranspose does through its input.
+        // A weight at `tap` connects position i of the stepped axis with a position of the other
+        // axis. A Conv steps over its output, a ConvTranspose over its input.
         let (before, steps, bound, places) = match form {
             Form::ConvTranspose => {
                 let more = node.ints("output_padding").and_then(|more| more.get(axis));
@@ -222,16 +226,16 @@ mod tests {
     #[test]
     fn a_weight_counts_as_often_as_it_lies_inside() {
         assert_eq!(conv(&[1], &[5], &[]), [1.0]);
-        // Three positions; the outer weights are outside at one of them.
+        // Three positions; each outer weight is outside at one of them.
         let same: &[(&str, &[i64])] = &[("pads", &[1, 1])];
         assert_eq!(conv(&[3], &[3], same), [2.0 / 3.0, 1.0, 2.0 / 3.0]);
-        // At one place and a pad of one, only the middle meets anything.
+        // With one position and a padding of one, only the middle weight is inside.
         assert_eq!(conv(&[3], &[1], same), [0.0, 1.0, 0.0]);
         let strided: &[(&str, &[i64])] = &[("pads", &[1, 1]), ("strides", &[2])];
         assert_eq!(conv(&[3], &[4], strided), [0.5, 1.0, 1.0]);
         let dilated: &[(&str, &[i64])] = &[("pads", &[2, 2]), ("dilations", &[2])];
         assert_eq!(conv(&[3], &[4], dilated), [0.5, 1.0, 0.5]);
-        // Each axis for itself: rows outside, columns inside.
+        // The axes are independent: rows are outside, columns inside.
         let rows: &[(&str, &[i64])] = &[("pads", &[1, 0, 1, 0])];
         assert_eq!(conv(&[3, 2], &[1, 2], rows), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
     }
@@ -241,7 +245,8 @@ mod tests {
         let strided = node("ConvTranspose", &[("strides", &[2])]);
         let found = shares(&strided, Form::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(found, [0.5, 0.5]);
-        // Six positions less one cut off at each end, which the outer weights of the outer values lie on.
+        // Of six positions, one is cropped at each end; an outer weight of an outer value falls
+        // there.
         let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
         let found = shares(&cut, Form::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(found, [0.5, 0.5]);

@@ -1,15 +1,15 @@
-//! Gather from a constant table, an embedding: the table becomes integers, what is picked from it
-//! floats again. Only what is picked is dequantized, so memory is saved while the model runs too.
+//! Gather from a constant table, an embedding: the table becomes integers. Only the gathered rows
+//! are dequantized, which saves memory at run time too.
 
 use super::integers::Form;
 use super::rewrite::{Rewriter, Stop};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Tables of fewer numbers are not worth two nodes.
+/// Smaller tables do not justify two more nodes.
 const SMALLEST_TABLE: usize = 1024;
 
-/// Writes a Gather anew. With an axis in the form each column of the table has a scale, where what is
-/// picked holds whole rows: then, and only then, the columns are its last axis too.
+/// Rewrites a Gather. An axis in `form` asks for a scale per column. This requires that the Gather
+/// picks whole rows: only then are the columns also the last axis of its output.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,

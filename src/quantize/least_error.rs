@@ -1,4 +1,5 @@
-//! Scales of weights that cost least: what lies furthest out is cut off where finer steps for all others gain more.
+//! Weight clip search: clips the largest weights where finer steps for the others lower the squared
+//! error.
 
 use super::scale::{IntegerBounds, QuantizationParameters};
 use super::weights::Channels;
@@ -6,13 +7,14 @@ use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// Of powers of two these are tried, beginning with the one that cuts nothing off: AMD Quark's.
+/// The factors for scales that are powers of two, the one without clipping first, as in AMD Quark.
 const POWERS: [f32; 5] = [2.0, 1.0, 0.5, 0.25, 0.125];
-/// Of others from the whole scale down to half of it.
+/// The factors for other scales: 20 equal steps from 1 down to a half.
 const COARSE: usize = 20;
 const LEAST: f32 = 0.5;
 
-/// Gives each channel the scale with the least squared error. What is found is of all that a channel reaches.
+/// Gives each channel the scale with the least squared error. The scales passed in cover all values
+/// of a channel.
 pub(super) fn shrink(
     found: &mut QuantizationParameters,
     tensor: &TensorProto,
@@ -30,7 +32,8 @@ pub(super) fn shrink(
     choose(found, tensor, channels, used, &fine)
 }
 
-/// Multiplies each channel's scale by that factor whose squared error is least; of two alike by the first.
+/// Multiplies each channel's scale by the factor with the least squared error; ties go to the
+/// first.
 fn choose(
     found: &mut QuantizationParameters,
     tensor: &TensorProto,
@@ -76,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The squared error of each of two channels.
+    /// The squared errors of two channels.
     fn errors(values: &[f32], found: &QuantizationParameters) -> Vec<f64> {
         let whole = super::super::scale::integer_bounds(found.element, true, false);
         let channels = values.chunks_exact(values.len() / 2).zip(&found.scales);
@@ -129,7 +132,7 @@ mod tests {
         };
         let usual = parameters(&tensor, Some(0), &usual, true).unwrap();
         let least = parameters(&tensor, Some(0), &least, true).unwrap();
-        // The first channel has one far number, the second none.
+        // The first channel has one outlier, the second none.
         assert!(least.scales[0] < 0.7 * usual.scales[0], "{least:?}");
         assert!(least.scales[1] > 0.85 * usual.scales[1], "{least:?}");
         let [before, after] = [&usual, &least].map(|found| errors(&values, found)[0]);

@@ -1,13 +1,13 @@
-//! Layers whose results native ONNX Runtime may cut off: on x86 processors without VNNI it adds the products of two bytes in 16 bits,
-//! which hold them for weights within ±64 only.
+//! A note on layers whose sums can saturate in native ONNX Runtime. On x86 processors without VNNI
+//! it adds two u8·i8 products in 16 bits, which is exact only for weights within ±64.
 
 use crate::graph::{MICROSOFT, Model};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// The greatest magnitude of a weight of which two products always fit: 2 · 255 · 64.
+/// The largest weight magnitude for which two products always fit: 2 · 255 · 64.
 const FITS: u8 = 64;
 
-/// A sentence for the person, where there are such layers.
+/// The note, if the model has such layers.
 pub(crate) fn said(model: &Model) -> Option<String> {
     let uses = model.graph.uses();
     let made_by = |name: &str| uses.producer(name).map(|index| &model.graph.nodes[index]);
@@ -20,7 +20,7 @@ pub(crate) fn said(model: &Model) -> Option<String> {
         let dequantized =
             |name: Option<&str>| made_by(name?).filter(|maker| maker.is("DequantizeLinear"));
         let integers = match dequantized(weight) {
-            // Between pairs: what it is multiplied with has to have eight bits, too.
+            // In QDQ form, the activation must have 8 bits too.
             Some(maker) => {
                 let given = dequantized(node.input_at(0));
                 let bytes = given.is_some_and(|given| match constant(given.input_at(2)) {
@@ -42,7 +42,7 @@ pub(crate) fn said(model: &Model) -> Option<String> {
     })
 }
 
-/// Where the weights of an operator are that multiplies integers in ONNX Runtime.
+/// The weight's input slot for operators that multiply integers in ONNX Runtime.
 fn slot_of_weight(node: &NodeProto) -> Option<usize> {
     match (node.domain.as_deref(), node.op_type.as_deref()?) {
         (None | Some("" | "ai.onnx"), "QLinearConv" | "QLinearMatMul") => Some(3),

@@ -1,4 +1,4 @@
-//! Constants: their scales from their own values, and their integers.
+//! Constants: scales from their own values, and integers.
 
 use std::slice;
 
@@ -12,8 +12,8 @@ use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// Scales and zero points from the smallest and largest value, of each channel where there is an axis; of a weight whose method is `mse`
-/// those that cost least.
+/// Scales and zero points from minimum and maximum, per channel if there is an axis. A weight with
+/// the method `mse` gets the scales of least squared error.
 pub(super) fn parameters(
     tensor: &TensorProto,
     axis: Option<usize>,
@@ -44,7 +44,7 @@ pub(super) fn parameters(
         })?,
     }
     let used = integer_bounds(element, symmetric, represented.reduce_range);
-    // Where zero stands counts for what is computed only.
+    // `snap_zero` concerns computed values only.
     let represented = &Representation {
         snap_zero: false,
         ..represented.clone()
@@ -72,8 +72,11 @@ pub(super) fn parameters(
     Ok(found)
 }
 
-/// The square of what rounding is expected to add to a channel, against its own, in the mean of the channels along `axis`: a twelfth of a
-/// squared step for each number, and all of it where that is more. A channel of (almost) nothing has nothing to lose.
+/// The expected squared rounding error relative to the squared weights, averaged over the channels
+/// along `axis`.
+///
+/// The expected error is step²/12 for each number, at most the whole square. Channels of almost
+/// zero weights are skipped.
 pub(super) fn relative_error(
     tensor: &TensorProto,
     parameters: &QuantizationParameters,
@@ -105,7 +108,7 @@ pub(super) fn relative_error(
     Ok(if counted > 0.0 { errors / counted } else { 0.0 })
 }
 
-/// Which channels of a weight hold nothing but zeros, if any do: none has another scale than 1 then.
+/// Flags the channels whose weights are all zero. Only such channels can have the scale 1.
 pub(super) fn empty_channels(
     tensor: &TensorProto,
     parameters: &QuantizationParameters,
@@ -145,17 +148,17 @@ pub(super) fn quantized(
     ))
 }
 
-/// How the channels of a tensor lie in its memory.
+/// The memory layout of a tensor's channels.
 pub(super) struct Channels {
     count: usize,
     inner: usize,
 }
 
-/// Neighbouring numbers of a tensor.
+/// Consecutive numbers of a tensor.
 enum Part<'a> {
-    /// All of one channel.
+    /// Numbers of one channel.
     Run(usize, &'a [f32]),
-    /// Each of the next channel, from this one on.
+    /// One number for each consecutive channel, from this index on.
     Row(usize, &'a [f32]),
 }
 
@@ -173,7 +176,7 @@ impl Channels {
         }
     }
 
-    /// The same by runs only.
+    /// [`Channels::each_part`] with runs only.
     pub(super) fn each_run(
         &self,
         tensor: &TensorProto,
@@ -188,7 +191,8 @@ impl Channels {
         })
     }
 
-    /// Calls `each` for neighbours in the order of memory: block by block, so that the whole is not there a second time.
+    /// Calls `each` for consecutive numbers in memory order. It reads the tensor block by block and
+    /// never copies the whole.
     fn each_part(
         &self,
         tensor: &TensorProto,
@@ -261,7 +265,8 @@ mod tests {
     fn the_error_of_a_weight_is_what_its_integers_are_off_by() {
         let values: Vec<f32> = (0..4096).map(|i| (i as f32 * 0.37).sin()).collect();
         let mut large = values.clone();
-        // One channel a thousand times as large: with one scale for all, nothing is left of the others.
+        // One channel is a thousand times as large. With one scale for all, nothing is left of the
+        // others.
         large[..64].iter_mut().for_each(|value| *value *= 1000.0);
         for (values, axis) in [
             (&values, Some(0)),

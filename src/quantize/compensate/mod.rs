@@ -1,4 +1,5 @@
-//! Integers of weights whose errors make up for one another, from the second moments of what they are multiplied with.
+//! GPTQ: rounds the weights of a layer so that their errors cancel, from the Gram matrix of the
+//! layer's input.
 
 mod solve;
 
@@ -19,21 +20,22 @@ use crate::graph::{Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// What a calibration must look at for the rounding `gptq`: values, and how the weights of their readers meet them.
+/// The values whose Gram matrices `gptq` needs, each with the view in which its readers' weights
+/// multiply it.
 pub fn meetings(model: &Model) -> Vec<(String, Im2colView)> {
     let met = met(model).into_iter();
     met.map(|(value, rows)| (value.to_string(), rows.meeting))
         .collect()
 }
 
-/// Bytes that all of it takes.
+/// The bytes of all these Gram matrices.
 pub fn meeting_bytes(model: &Model) -> u64 {
     let met = met(model).into_iter();
     met.map(|(_, rows)| InputGram::expected_bytes(rows.meeting.groups(), rows.inputs))
         .sum()
 }
 
-/// Values, and how constants are multiplied with them; what several do alike once.
+/// The inputs of layers with constant weights. Layers with equal views of one value share an entry.
 fn met(model: &Model) -> Vec<(&str, Rows)> {
     let mut found: Vec<(&str, Rows)> = Vec::new();
     for node in &model.graph.nodes {
@@ -52,17 +54,17 @@ fn met(model: &Model) -> Vec<(&str, Rows)> {
     found
 }
 
-/// How the weights of a layer lie: a row has the weights of one output.
+/// The layout of a layer's weights as a matrix with one row per output channel.
 pub(super) struct Rows {
     pub(super) meeting: Im2colView,
     pub(super) inputs: usize,
     outputs: usize,
-    /// Whether those of one input lie together in memory, not those of one output.
+    /// True if the outer dimension in memory is the input, not the output channel.
     turned: bool,
 }
 
 impl Rows {
-    /// `None` where the operator has no such weights.
+    /// `None` for operators without such weights.
     pub(super) fn of(node: &NodeProto, shape: &[usize]) -> Option<Rows> {
         if node.is("Conv") {
             let (&[outputs, channels], kernel) = shape.split_first_chunk()?;
@@ -102,7 +104,7 @@ impl Rows {
         })
     }
 
-    /// The axis of the outputs.
+    /// The axis of the output channels.
     fn axis(&self) -> usize {
         usize::from(self.turned)
     }
@@ -115,18 +117,20 @@ impl Rows {
     }
 }
 
-/// What is known of the inputs of weights.
+/// The data of GPTQ for the weights of a model.
 pub(super) struct Compensation<'a> {
     model: &'a Model,
     observations: &'a Observations,
-    /// The nodes that read a constant as their weight.
+    /// The nodes that read each constant. `usize::MAX` stands for a use other than as the weight of
+    /// a quantized node.
     readers: BTreeMap<&'a str, Vec<usize>>,
-    /// Weights whose mean errors biases make up for.
+    /// Weights whose mean error a bias corrects.
     corrected: Vec<&'a str>,
 }
 
 impl<'a> Compensation<'a> {
-    /// What a plan that wants it can know; `None` where it doesn't, or where there is nothing to round together.
+    /// The data for a plan with this rounding; `None` with another rounding, or if no layer is
+    /// suitable.
     pub(super) fn new(
         model: &'a Model,
         plan: &'a Plan,
@@ -141,7 +145,7 @@ impl<'a> Compensation<'a> {
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, node) in model.graph.nodes.iter().enumerate() {
             for (slot, name) in node.input.iter().enumerate() {
-                // Who takes it for anything else reads its rounded numbers, too.
+                // Any other use reads the rounded numbers too, so it rules out GPTQ.
                 let node = if slot == 1 && plan.quantized.contains(&index) {
                     index
                 } else {
@@ -159,8 +163,9 @@ impl<'a> Compensation<'a> {
         }))
     }
 
-    /// The integers of a weight, and by what factor the mean square of what their errors add is less than with each rounded to the
-    /// nearest; `None` where that is all that can be done.
+    /// The integers of a weight, and the factor by which they lower the mean square error of the
+    /// layer's output, compared with rounding to nearest. `None` if GPTQ does not apply to the
+    /// weight.
     pub(super) fn integers(
         &self,
         tensor: &TensorProto,
@@ -203,7 +208,7 @@ impl<'a> Compensation<'a> {
                 let round = |_: usize, wanted: f64| {
                     let steps =
                         (wanted / f64::from(scale)).round_ties_even() + f64::from(zero_point);
-                    // What is no number is 0, and no integer leaves those that are used.
+                    // NaN becomes 0, and every integer stays within the allowed range.
                     let integer = (steps as i32).clamp(used.low, used.high);
                     (integer, f64::from(integer - zero_point) * f64::from(scale))
                 };
@@ -228,19 +233,19 @@ impl<'a> Compensation<'a> {
     }
 }
 
-/// By what factor the sum of mean squares is less, of pairs of before and after; `None` where there was nothing to gain.
+/// The ratio of total mean squares, from pairs of before and after. `None` if either is zero.
 pub(super) fn gained(errors: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
     let [before, after] = errors.fold([0.0; 2], |all, one| [all[0] + one[0], all[1] + one[1]]);
     (before > 0.0 && after > 0.0).then_some(before / after)
 }
 
-/// A factor between squares, as it is told.
+/// A ratio of mean squares in decibels.
 pub(super) fn decibels(factor: f64) -> f32 {
     (10.0 * factor.log10()) as f32
 }
 
-/// What a calibration saw, if its further pass did; `None` where there was nothing for it to see, as the model has no such
-/// weights.
+/// The statistics, if the extra pass collected Gram matrices. `None` if the model has no weights
+/// that need them; an error if the extra pass is missing.
 pub(super) fn known<'a>(
     model: &Model,
     ranges: Option<Ranges<'a>>,
@@ -251,7 +256,7 @@ pub(super) fn known<'a>(
         Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
             Ok(Some(seen))
         }
-        // Of values that are no floats nothing is seen.
+        // Values of other types than float have no statistics.
         Some(Ranges::Seen(seen, _)) if !met.iter().any(|(value, _)| seen.contains_key(*value)) => {
             Ok(None)
         }
@@ -259,7 +264,7 @@ pub(super) fn known<'a>(
     }
 }
 
-/// What was seen of a layer's inputs.
+/// The Gram matrices of a layer's input, if their sizes fit the layer.
 pub(super) fn moments<'a>(
     observations: &'a Observations,
     node: &NodeProto,
@@ -270,7 +275,8 @@ pub(super) fn moments<'a>(
     (moments.extents()? == (rows.meeting.groups(), rows.inputs)).then_some(moments)
 }
 
-/// Of each group and block of inputs what their weights are rounded with.
+/// The factorization for each group and block of inputs. With `centred`, the means are subtracted,
+/// because a bias corrects the mean error.
 pub(super) fn factors(
     moments: &InputGram,
     centred: bool,

@@ -1,9 +1,12 @@
-//! Activations whose integers would be too coarse get 16 bits, or stay float.
+//! Activations whose integers would be too coarse get 16 bits or stay float.
 //!
-//! Of each is asked how many integers its bulk has: half of its values, where they lie closest.
-//! A handful can't carry what a layer found, however small the error of the few large values is. What a Concat
-//! joins is asked for part by part: boxes in pixels leave nothing of probabilities. Of what the model begins with is asked what it leaves of
-//! the first layers' results, too (`inlets/`).
+//! The measure is the number of integers in the shortest interval that holds half of a tensor's
+//! values. A few integers cannot carry a layer's result, however small the error of the few large
+//! values is.
+//!
+//! Each input of a Concat is measured separately, because boxes in pixels can leave no integers for
+//! probabilities. The model's inputs are also measured by the noise that their rounding adds to the
+//! first layers (see `inlets/`).
 
 use super::super::inlets::Additions;
 use super::super::plan::{Plan, RangeSource};
@@ -12,15 +15,15 @@ use super::{HARMLESS, decibel, settle};
 use crate::calibrate::{Observations, ShortestHalf};
 use crate::graph::{Model, Uses};
 
-/// Fewer steps than this for the bulk of a tensor are too few. Of the corpus, six is what brings every network
-/// back that eight bits ruin, and leaves those alone that they don't (docs/accuracy.md).
+/// Minimum of integers in the shortest half of a tensor's values. With six, every network of the
+/// corpus that 8 bits ruin recovers, and the others stay unchanged (docs/accuracy.md).
 const ENOUGH: f64 = 6.0;
-/// Of a part of what a Concat joins: less than this, and nothing is left of it. (Parts of unlike size are common
-/// and do no harm.)
+/// The minimum for one input of a Concat. Below one integer, nothing of the input is left. Inputs
+/// of unequal size are common and harmless above it.
 const ENOUGH_OF_A_PART: f64 = 1.0;
 
-/// Widens or frees what of these tensors, whose ranges are found, would be too coarse, as far as the settings let it; and says so: a
-/// sentence each in the first list, in the second of those that stay as they are.
+/// Applies the rule to the tensors with computed ranges (`found`). Returns the notes on changed
+/// tensors, and those on tensors that keep their type.
 pub(super) fn refine_activations(
     model: &Model,
     uses: &Uses,
@@ -50,7 +53,7 @@ pub(super) fn refine_activations(
         let parts = parts
             .iter()
             .filter_map(|part| Some((bulk_of(part)?, part, ENOUGH_OF_A_PART)));
-        // That which has the least of what it needs.
+        // The candidate with the fewest integers relative to its minimum.
         let found = whole.into_iter().chain(parts).min_by(|one, other| {
             let share = |(bulk, _, enough): &(ShortestHalf, &String, f64)| bulk.width / enough;
             share(one).total_cmp(&share(other))
@@ -71,7 +74,7 @@ pub(super) fn refine_activations(
         };
         let added = |element: ElementType| additions.of_step(name, step(element));
         let is_harmless = |element: ElementType| element.bits() < 8 || added(element) <= HARMLESS;
-        // Of 4 bits the same part is enough as of 8.
+        // With 4 bits the minimum is the same fraction of all integers as with 8.
         let is_enough = |element: ElementType| {
             let part = if element.bits() < 8 { 1.0 / 16.0 } else { 1.0 };
             bulk.width / step(element) >= enough * part && is_harmless(element)

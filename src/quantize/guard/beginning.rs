@@ -1,31 +1,31 @@
-//! Finer integers where a network begins.
+//! Early layers: the first activations behind the first Conv get 16 bits where 8 bits cost much.
 //!
-//! What its first convolutions make still looks like the picture: large even areas, whose values all fall beside an integer
-//! by the same. That error is no noise which the sums of further layers average out: all that follows carries it on. So
-//! the first values behind the first Conv get 16 bits where rounding them to eight costs much. Most networks have such an
-//! error in few tensors, some (EfficientNet) in none of these.
+//! The outputs of the first convolutions still resemble the picture. Their large even areas all
+//! round with the same error, so the sums of later layers do not average it out. Most networks have
+//! such an error in a few tensors, some (EfficientNet) in none of these.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::Settings;
 use crate::calibrate::Observations;
 use crate::graph::{Model, Uses};
 
-/// The share of all tensors that may get 16 bits for this, and the most there may be: each makes the layers that read it
-/// slower. Chosen by the tasks of the corpus, as the next (docs/accuracy.md).
+/// The fraction of all tensors that may get 16 bits, and the maximum count. Each one slows down the
+/// layers that read it. Both, and the next constant, were chosen on the corpus' tasks
+/// (docs/accuracy.md).
 const SHARE: f64 = 0.25;
 const MOST: usize = 12;
 
-/// So many times the expected squared error must fit into the variance of a value, or else it costs much. 256 integers that
-/// all are used alike have 65,000 (48 dB); this is 45 dB.
+/// Minimum ratio of a tensor's variance to its expected squared error: 45 dB. With 256 equally used
+/// integers the ratio is 65,000 (48 dB).
 const ENOUGH: f64 = 30_000.0;
 
-/// How many of the first values get 16 bits at most where the settings don't say.
+/// The maximum count where the settings give none.
 fn usual(tensors: usize) -> usize {
     ((tensors as f64 * SHARE).ceil() as usize).min(MOST)
 }
 
-/// Gives 16 bits to the first values that need them, and says so: a sentence each. `found` are the tensors whose ranges were
-/// found, in the order they are made.
+/// Gives 16 bits to the first activations that need them, and returns a note for each. `found`
+/// lists the tensors with computed ranges, in execution order.
 pub(super) fn refine_beginning(
     model: &Model,
     uses: &Uses,
@@ -51,7 +51,7 @@ pub(super) fn refine_beginning(
         else {
             continue;
         };
-        // What stays float has no integers to be finer.
+        // A float tensor has no integers to refine.
         let stays = !plan.forms.iter().any(|(form, _)| form == name);
         if represented.typed || stays {
             continue;
@@ -67,7 +67,7 @@ pub(super) fn refine_beginning(
         if represented.element == wide || error * ENOUGH <= variance {
             continue;
         }
-        // The range of 16 bits is another: less need be cut off.
+        // A new range is computed for 16 bits, because finer steps need less clipping.
         (represented.element, represented.range) = (wide, None);
         said.push(format!(
             "`{name}` has 16 bits: it is among the first values the model makes, whose errors all that follows carries on, and \
@@ -115,12 +115,13 @@ mod tests {
         Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
     }
 
-    /// The types of `a`, `b`, `c` and `y`, and how many sentences are said. Beside values up to 1 each tensor has one at `far`.
+    /// The types of `a`, `b`, `c` and `y`, and the number of notes. Each tensor has values up to 1
+    /// and one at `far`.
     fn refined(settings: &Settings, far: f32) -> ([ElementType; 4], usize) {
         refined_but(settings, far, "none")
     }
 
-    /// The same where this tensor stays float.
+    /// [`refined`] with one tensor that stays float.
     fn refined_but(settings: &Settings, far: f32, float: &str) -> ([ElementType; 4], usize) {
         let model = model();
         let values = (0..10_000).map(|i| i as f32 / 10_000.0).chain([far]);
@@ -148,9 +149,9 @@ mod tests {
     fn the_first_values_behind_a_convolution_are_finer_where_eight_bits_cost_much() {
         use ElementType::{U8, U16};
         let mut settings = Settings::default();
-        // A quarter of five tensors are two.
+        // A quarter of five tensors, rounded up, is two.
         assert_eq!(refined(&settings, 3.0), ([U8, U16, U16, U8], 2));
-        // Values that fill their range have all that eight bits give.
+        // A uniform distribution gets the full precision of 8 bits.
         assert_eq!(refined(&settings, 1.0), ([U8; 4], 0));
         settings.fine_first = Some(1);
         assert_eq!(refined(&settings, 3.0), ([U8, U16, U8, U8], 1));

@@ -1,6 +1,8 @@
-//! Constants that the model's inputs meet before any weights get 16 bits, or stay float, where eight would leave too little.
+//! Constants between the model's inputs and the first weights get 16 bits, or stay float, where 8
+//! bits are too coarse.
 //!
-//! What a table's columns are divided by is as unlike as the columns are, and with one scale the small ones become zero.
+//! The divisors of a table's columns differ as much as the columns do. With one scale for all of
+//! them the small ones become zero.
 
 use super::super::QuantizeError;
 use super::super::inlets::Additions;
@@ -10,7 +12,8 @@ use super::super::weights::parameters;
 use super::{HARMLESS, decibel, settle};
 use crate::graph::Model;
 
-/// Widens or frees such constants; and says so: a sentence each in the first list, in the second of those that stay as they are.
+/// Applies the rule. Returns the notes on changed constants, and those on constants that keep their
+/// type.
 pub(super) fn refine_constants(
     model: &Model,
     plan: &mut Plan,

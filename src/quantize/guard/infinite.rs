@@ -1,15 +1,16 @@
-//! Values that are infinite at some places stay float.
+//! Values that are infinite somewhere, attention masks above all, stay float.
 //!
-//! An attention's mask adds -∞ to the scores that mustn't count, and Softmax makes exact zeros of them. No integer is infinite: the lowest would
-//! stand for them, which is the score of some place that counts, and so the masked would get as much attention as that. What was observed of
-//! such a value is its finite part alone, whose range tells nothing of this.
+//! A mask adds -∞ to the scores of masked positions, and Softmax turns these into exact zeros. No
+//! integer represents -∞. The lowest integer would stand for it, which is also the score of an
+//! unmasked position, so a masked position would get as much attention. Statistics cover finite
+//! values only, so the range does not show this.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::ranges::Ranges;
 use crate::graph::{Model, Uses};
 
-/// Frees what was infinite at some places, if the settings let it; and says so: a sentence each in the first list, in the second of those that
-/// stay as they are. `found` are the tensors whose ranges were found.
+/// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
+/// that become integers nevertheless. `found` lists the tensors with computed ranges.
 pub(super) fn free_infinite(
     model: &Model,
     uses: &Uses,
@@ -46,7 +47,7 @@ pub(super) fn free_infinite(
     (said, declined)
 }
 
-/// Why a value is known to be infinite at some places.
+/// The reason why a value is infinite somewhere, if it is.
 fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Option<String> {
     match ranges {
         Ranges::Seen(observations, _) => {
@@ -54,16 +55,16 @@ fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Optio
             let (infinite, all) = (seen.infinite_count(), seen.count());
             (infinite > 0).then(|| format!("{infinite} of its {all} values were infinite"))
         }
-        // Ranges alone don't tell; a constant does.
+        // Provided ranges do not show infinities; an infinite constant among the sources does.
         Ranges::Given(_) => source(model, uses, name, FARTHEST)
             .map(|constant| format!("the constant `{constant}` makes some of it infinite")),
     }
 }
 
-/// So many nodes lie between a mask and what it masks, at most.
+/// The maximum number of nodes between a mask and the value that it masks.
 const FARTHEST: usize = 8;
 
-/// The infinite constant that comes out in a value, if one does.
+/// The infinite constant that a value contains, if any.
 fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Option<&'a str> {
     if is_infinite(model, name) {
         return Some(name);
@@ -79,7 +80,7 @@ fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Opti
     inputs.find_map(|input| source(model, uses, input, nearer))
 }
 
-/// Whether a constant is infinite at some places.
+/// True if a constant has an infinite element.
 fn is_infinite(model: &Model, name: &str) -> bool {
     let constant = model.graph.initializers.get(name);
     let values = constant.and_then(|tensor| tensor.to_f32().ok());
@@ -97,7 +98,7 @@ mod tests {
     use crate::quantize::settings::{ElementType, GuardSettings};
     use crate::quantize::{Plan, Ranges, Settings, TensorSettings};
 
-    /// What is seen of scores of which some are masked.
+    /// The statistics of scores, three of them masked.
     fn masked() -> Observation {
         let mut masked = seen(1.0);
         masked.observe(&[f32::NEG_INFINITY; 3]);

@@ -1,7 +1,9 @@
-//! What keeps a network whole, where the settings speak in general: a type that was chosen for a tensor, a node, a scope or an operator
-//! stays as it is, and a note says so where it would have been changed.
+//! Mixed precision: tensors that 8 bits would ruin get 16 bits or stay float.
 //!
-//! All but one thing needs a calibration; ranges alone don't tell where the values lie. Each thing can be switched off ([`GuardSettings`]).
+//! The rules apply to defaults only. A type that the settings choose for a tensor, a node, a scope
+//! or an operator stays, and a note reports where it would have changed. Every rule but the one on
+//! infinite values needs calibration statistics; ranges alone do not tell the distribution.
+//! [`GuardSettings`] switches the rules one by one.
 
 mod activations;
 mod beginning;
@@ -23,15 +25,18 @@ use super::settings::{GuardSettings, Settings};
 use crate::calibrate::Method;
 use crate::graph::Model;
 
-/// A smaller error than this part of a weight, or of what one makes, is none of the large ones of a network: 25 dB below it.
+/// The tolerated noise-to-signal ratio of a weight, or of the output of the first weights: 25 dB
+/// SQNR. A smaller error is never among the largest of a network.
 const HARMLESS: f64 = 1.0 / 300.0;
 
 fn decibel(error: f64) -> f64 {
     -10.0 * error.log10()
 }
 
-/// Gives a tensor with too few integers, for this reason, 16 bits where these suit it, or takes the integers from it, as far as the
-/// settings let it; and says so in the first list, or in the second where it stays as it is.
+/// Gives 16 bits to a tensor whose integers are too coarse (`why`), or keeps it float.
+///
+/// `suits` is true where 16 bits are enough; `may` holds the allowed rules. A change adds a note to
+/// the first list. A tensor that stays as it is adds a note to the second.
 fn settle(
     plan: &mut Plan,
     name: &str,
@@ -50,7 +55,7 @@ fn settle(
         ));
     } else if may.finer && suits {
         said.push(format!("`{name}` has 16 bits: {why}"));
-        // The range of 16 bits is another: less need be cut off.
+        // A new range is computed for 16 bits, because finer steps need less clipping.
         (represented.element, represented.range) = (now.with_16_bits(), None);
     } else if may.float {
         said.push(format!("`{name}` stays float: {why}"));
@@ -63,18 +68,18 @@ fn settle(
     }
 }
 
-/// What was done, and what not: a sentence each.
+/// The notes of mixed precision, one sentence for each tensor.
 #[derive(Debug, Default)]
 pub(super) struct Guarded {
-    /// Tensors that were kept from being ruined.
+    /// Tensors that 8 bits would have ruined.
     pub(super) kept: Vec<String>,
-    /// Those that are finer for a better result.
+    /// Tensors with 16 bits for a better result.
     pub(super) refined: Vec<String>,
-    /// Those that stay as they are though they need more.
+    /// Tensors that need more bits but keep their type.
     pub(super) declined: Vec<String>,
 }
 
-/// Makes finer what needs it. `found` are the tensors whose ranges were found, in the order they are made.
+/// Applies all rules to a plan. `found` lists the tensors with computed ranges, in execution order.
 pub(super) fn guard(
     model: &Model,
     settings: &Settings,

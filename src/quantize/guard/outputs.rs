@@ -1,15 +1,17 @@
-//! Finer integers where a network ends.
+//! Logits: 16 bits for the scores that a network ends in.
 
 use super::super::plan::{Plan, RangeSource};
 use crate::graph::Model;
 
-/// Outputs with more axes than these (batch, position, class) are images.
+/// Outputs with more axes than these (batch, position, class) count as images.
 const MOST_AXES: usize = 3;
 
-/// Gives 16 bits to the scores that the model ends in, and says so: a sentence each. In 256 steps two classes tie, and
-/// rounding a last Softmax is the largest error of many networks that eight bits suit; nothing reads these integers but
-/// the DequantizeLinear behind them. Images stay as they are: there each value is one of many, and the operator that
-/// makes them is most of the work. `found` are the tensors whose ranges were found.
+/// Gives 16 bits to the model's output scores, and returns a note for each.
+///
+/// With 256 steps two classes tie. Rounding a final Softmax is the largest error of many networks
+/// that otherwise suit 8 bits. Only the DequantizeLinear behind it reads these integers, so 16 bits
+/// cost little. Images keep 8 bits: each of their values is one of many, and the operator before
+/// them is most of the work. `found` lists the tensors with computed ranges.
 pub(super) fn refine_outputs(model: &Model, plan: &mut Plan, found: &[String]) -> Vec<String> {
     let mut said = Vec::new();
     let outputs = model.graph.outputs.iter();

@@ -1,17 +1,17 @@
-//! Ranges that cut off too much become wider.
+//! Ranges that clip too much become wider.
 //!
-//! A method may cut off more than it gains: that shows in the error the range is expected to make, against the least that
-//! any range makes.
+//! A calibration method may clip more than it gains. The test compares the expected squared error
+//! of the range with the least expected error of any range.
 
 use rayon::prelude::*;
 
 use super::super::plan::{Plan, RangeSource};
 use crate::calibrate::{Method, Observations, Range};
 
-/// How many times the least expected squared error a range may make by what it cuts off: 3 dB.
+/// Allowed ratio between a range's expected squared error and the least one: 3 dB.
 const FAR_FROM_THE_LEAST: f64 = 2.0;
 
-/// Gives the range that the method `auto` finds to tensors of whose values theirs cuts off too much.
+/// Replaces each range that clips too much by the range of the method `auto`.
 pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observations) -> Vec<String> {
     let wider = |name: &String| -> Option<(Range, f64)> {
         let (represented, Some(RangeSource::Observed(source))) =

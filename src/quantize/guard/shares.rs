@@ -1,17 +1,19 @@
-//! What a Softmax makes of many is small: of a thousand like shares none reaches half a step of eight bits from 0 to 1.
+//! Softmax outputs over many classes get 16 bits where 8 bits would round them to zero.
 //!
-//! Its range is 0 to 1, whatever was seen, so no range tells of it. That most shares are next to nothing is as it should be; asked is
-//! what rounding leaves of all of them.
+//! With a thousand equal classes, no output is half a step of 8 bits from 0 to 1. The range is
+//! fixed at 0 to 1, so it does not show this. Most outputs of a Softmax may well be almost zero, so
+//! the measure is the error of all of them together.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::GuardSettings;
 use super::settle;
 use crate::calibrate::{Observations, Range};
 
-/// A larger error than this part of all shares, and little is left of them: 10 dB.
+/// The maximum noise-to-signal ratio: 10 dB SQNR. Beyond it little of the signal is left.
 const RUINED: f64 = 0.1;
 
-/// Widens or frees the shares that would be lost, and says so: a sentence each in the first list, in the second of those that stay as they are.
+/// Applies the rule to all values of a fixed range. Returns the notes on changed values, and those
+/// on values that keep their type.
 pub(super) fn refine_shares(
     plan: &mut Plan,
     observations: &Observations,
@@ -30,7 +32,7 @@ pub(super) fn refine_shares(
         let mut wide = represented.clone();
         wide.element = represented.element.with_16_bits();
         let targets = [represented.target(), wide.target()];
-        // Rounded to nothing but zero, a share loses all it is.
+        // The energy of the signal equals the error of rounding everything to zero.
         let all = seen.squared_error(Range::new(0.0, 0.0), &targets[0]);
         let errors = targets.map(|target| seen.squared_error(Range::new(min, max), &target));
         let (Some(all), [Some(now), Some(finer)]) = (all, errors) else {
@@ -61,7 +63,7 @@ mod tests {
     use crate::quantize::ranges::Ranges;
     use crate::quantize::settings::{ElementType, Settings};
 
-    /// x → Softmax → a → …, which makes these shares.
+    /// x → Softmax → a → …, with these values for `a`.
     fn softmax_of(shares: &[f32], settings: &Settings) -> (ElementType, bool, Guarded) {
         let mut proto = model().to_proto();
         proto.graph.as_mut().unwrap().node[0].op_type = Some("Softmax".into());
@@ -89,13 +91,13 @@ mod tests {
             said.kept[0].contains("`a` has 16 bits: its shares are so small"),
             "{said:?}"
         );
-        // A few that are large carry all there is, and most are next to nothing, as it should be.
+        // A few large values carry the signal. The many small ones may become zero.
         let sharp: Vec<f32> = (0..1000)
             .map(|i| if i % 100 == 0 { 0.9 } else { 1e-4 })
             .collect();
         let (element, _, said) = softmax_of(&sharp, &Settings::default());
         assert_eq!((element, said.kept.len()), (ElementType::U8, 0));
-        // So few that 16 bits lose them, too.
+        // Values too small for 16 bits as well.
         let lost: Vec<f32> = even.iter().map(|share| share * 1e-3).collect();
         let (_, quantized, said) = softmax_of(&lost, &Settings::default());
         assert!(

@@ -1,4 +1,4 @@
-//! The guard as a whole.
+//! Tests of all rules together.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(super) fn model() -> Model {
     Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
 }
 
-/// A thousand values between 0 and 1, and one far off.
+/// Statistics of a thousand values between 0 and 1, and an outlier.
 pub(super) fn seen(far: f32) -> Observation {
     let mut seen = Observation::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
@@ -56,7 +56,7 @@ fn guarded(far: f32) -> (Plan, Guarded) {
     guarded_of(seen(far), &Settings::default())
 }
 
-/// With these values for `a`.
+/// The plan and notes with these statistics for `a`.
 pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
@@ -103,7 +103,8 @@ fn what_is_too_coarse_gets_16_bits() {
 fn what_a_concat_joins_is_judged_part_by_part() {
     let mut proto = model().to_proto();
     let graph = proto.graph.as_mut().unwrap();
-    // Boxes in pixels beside a few probabilities: the bulk of all is that of the boxes.
+    // Boxes in pixels beside a few probabilities. The shortest half of all values is that of the
+    // boxes.
     graph.node[1].op_type = Some("Concat".into());
     graph.node[1].input = vec!["a".into(), "x".into()];
     graph.node[1].attribute = vec![AttributeProto::int("axis", 0)];
@@ -150,7 +151,7 @@ fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
 #[test]
 fn what_stays_float_is_cut_off_by_its_own_node_again() {
     let mut model = model();
-    // x → Sigmoid → a, cut off from zero up twice → c → Sigmoid → y
+    // x → Sigmoid → a, clipped at zero twice → c → Sigmoid → y
     model.graph.nodes[1] = NodeProto::new("Relu", "first", &["a"], &["b"]);
     let second = NodeProto::new("Clip", "second", &["b"], &["c"]);
     model.graph.nodes.insert(2, second);
@@ -175,7 +176,7 @@ fn what_stays_float_is_cut_off_by_its_own_node_again() {
 
 #[test]
 fn a_range_that_cuts_off_too_much_is_widened() {
-    // Cutting a tenth off each side costs far more than the finer steps gain.
+    // Clipping a tenth at each end costs far more than the finer steps gain.
     let by = |method| Settings {
         method: Some(method),
         ..Default::default()
@@ -230,7 +231,7 @@ fn each_thing_can_be_switched_off() {
         ..Default::default()
     };
     let (all, none) = (GuardSettings::ALL, GuardSettings::NONE);
-    // Too coarse for eight bits: sixteen, or else floats, or else a note.
+    // Too coarse for 8 bits: 16 bits, else float, else a note.
     let (plan, said) = guarded_of(
         seen(100.0),
         &with(GuardSettings {
@@ -252,7 +253,7 @@ fn each_thing_can_be_switched_off() {
     );
     assert_eq!(plan.representations["a"].element, ElementType::U8);
     assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
-    // Too coarse for sixteen: floats, or else a note.
+    // Too coarse for 16 bits: float, else a note.
     let (plan, said) = guarded_of(
         seen(-3.4e38),
         &with(GuardSettings {
@@ -294,7 +295,7 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
             "{said:?}"
         );
     }
-    // What is said in general is where the guard begins.
+    // A default for all activations does not fix the type of one tensor.
     let settings = Settings {
         activations: typed(ElementType::I8),
         ..Default::default()
@@ -321,7 +322,7 @@ fn of_four_bits_no_more_is_asked_than_four_bits_have() {
     );
 }
 
-/// x → Conv → … with weights of which the last has a channel so much larger than its others.
+/// x → Conv → … where one channel of the last weight is larger than the others by this factor.
 fn weighted(larger: f32) -> Model {
     let picture = crate::graph::TensorType {
         element: DataType::Float,
@@ -382,14 +383,15 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
         budget: 0.4,
         ..GuardSettings::ALL
     };
-    // One scale for channels of unlike size: a third of all bytes, that grow by as many.
+    // One scale for channels of unequal size. The weight is a third of all bytes and doubles its
+    // own.
     assert_eq!(done(400.0, false, enough, None), ([I8, I8, I16], 1, 0));
     assert_eq!(
         done(400.0, false, GuardSettings::ALL, None),
         ([I8; 3], 0, 1)
     );
     assert_eq!(done(400.0, false, enough, Some(I8)), ([I8; 3], 0, 0));
-    // A scale for each channel, or channels alike, cost nothing unusual.
+    // One scale per channel, or channels of equal size, have no outlier.
     assert_eq!(done(400.0, true, enough, None), ([I8; 3], 0, 0));
     assert_eq!(done(1.0, false, enough, None), ([I8; 3], 0, 0));
 }

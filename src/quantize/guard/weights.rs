@@ -1,9 +1,10 @@
-//! Weights whose own error is out of line with the others' get 16 bits, or stay float, as far as the budget goes.
+//! Weights with an unusually large rounding error get 16 bits, or stay float, within a budget.
 //!
-//! What rounding adds to the weights of a channel, against these, is about what it adds to all that the channel makes. With a scale for
-//! each channel that is 40 dB below in nearly every layer, and nothing is out of line. One scale for channels of unlike size, as
-//! in depthwise convolutions, or four bits leave some layers much less, and all that follows. Of the first weights it is known how
-//! unlike their inputs are, and what counts is what they make of them (`inlets/`).
+//! Relative to the weights of a channel, the rounding error is about the relative error of the
+//! channel's output. With one scale per channel it is 40 dB below the weights in nearly every
+//! layer. It grows with one scale for channels of unequal size, as in depthwise convolutions, and
+//! with four bits. For the first weights the variance of their inputs is known, so the error of
+//! their outputs counts (see `inlets/`).
 
 use rayon::prelude::*;
 
@@ -17,29 +18,30 @@ use super::{HARMLESS, decibel};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::TensorProto;
 
-/// So many times the error of the weight in the middle is out of line: 10 dB.
+/// A weight is an outlier from this multiple of the median error on: 10 dB.
 const OUT_OF_LINE: f64 = 10.0;
-/// In fewer there is no line to be out of.
+/// Fewer weights than this have no meaningful median.
 const FEWEST: usize = 3;
-/// So many bytes more are nothing: the first weights of a small model are much of it, and all depends on them.
+/// First weights may always grow by this many bytes. They are a large part of a small model, and
+/// every result depends on them.
 const NOTHING: f64 = 32_768.0;
 
-/// A weight: the square of its error against its own, the bytes it has, and those that 16 bits would add.
+/// A weight with its relative squared error, its bits and the bytes that a wider type adds.
 struct Weight {
     name: String,
     error: f64,
-    /// Whether the error is that of what it makes of the model's inputs.
+    /// True if `error` is that of the outputs of a first layer.
     first: bool,
     bits: usize,
     added: f64,
-    /// Whether 16 bits are too few, and the bytes are those of floats.
+    /// True if 16 bits are too few; `added` then counts the bytes of floats.
     float: bool,
-    /// Whether its type may be changed.
+    /// True if the settings allow another type.
     free: bool,
 }
 
-/// Gives 16 bits to such weights, the worst first, and says so: a sentence each in the first list, in the second of those that the budget is
-/// too small for. The budget is the part of all constants' bytes that this may add.
+/// Applies the rule, largest error first. The budget limits the added bytes, as a fraction of all
+/// constants' bytes. Returns the notes on changed weights, and those on weights beyond the budget.
 pub(super) fn refine_weights(
     model: &Model,
     uses: &Uses,
@@ -94,7 +96,7 @@ pub(super) fn refine_weights(
     Ok((said, declined))
 }
 
-/// The weights of products, with their errors.
+/// The weights of all layers, with their errors.
 fn measured(
     model: &Model,
     uses: &Uses,
@@ -147,7 +149,7 @@ fn measured(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The bytes of all constants as the plan has them.
+/// The bytes of all constants with the types of the plan.
 fn bytes_of_constants(model: &Model, plan: &Plan) -> f64 {
     let bytes = |name: &String| {
         let tensor = model.graph.initializers.get(name)?;
@@ -159,13 +161,13 @@ fn bytes_of_constants(model: &Model, plan: &Plan) -> f64 {
     plan.forms.iter().filter_map(|(name, _)| bytes(name)).sum()
 }
 
-/// The bytes of a constant as numbers of so many bits.
+/// The bytes of a constant with elements of `bits` bits.
 fn bytes_as(bits: usize, tensor: &TensorProto) -> f64 {
     let count = tensor.shape().map_or(0, |shape| shape.iter().product());
     (count * bits) as f64 / 8.0
 }
 
-/// The axis of the channels that a weight makes, by the first operator that reads it.
+/// The axis of a weight's output channels, by the first operator that reads it.
 fn channel_axis(model: &Model, uses: &Uses, name: &str) -> Option<usize> {
     let &(node, slot) = uses.consumers(name).first()?;
     let node = &model.graph.nodes[node];

@@ -1,4 +1,4 @@
-//! What rounding adds to what the first weights make.
+//! The noise that rounding adds to the outputs of the first layers.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,14 @@ use crate::graph::{Joins, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// What rounding adds at the inlets, as parts of the variance of what their layers make, in the mean of these layers' outputs.
+/// Noise of rounding on the input paths, relative to the variance of the first layers' outputs,
+/// averaged over output channels.
 #[derive(Debug, Default)]
 pub(in super::super) struct Additions<'a> {
-    /// By each value and constant on the way: for a squared step of it. The most of its layers.
+    /// Noise per squared step, by value and constant of the paths. The largest over the layers
+    /// counts.
     by_step: HashMap<&'a str, f64>,
-    /// Of each weight, how its layer's input varies.
+    /// The layer of each weight, with its input's moments per channel.
     weights: HashMap<&'a str, (&'a NodeProto, Vec<ChannelMoments>)>,
 }
 
@@ -42,7 +44,7 @@ impl<'a> Additions<'a> {
                 .way
                 .first()
                 .map_or_else(Vec::new, |(value, _)| moments(value));
-            // A twelfth of a squared step for each number, against what varies.
+            // Rounding adds a variance of step²/12 to each number.
             let mut add = |name: &'a str, growth: &[f64], times: &[f64]| {
                 let noise = |growth: &f64, times: &f64| growth * growth * times / 12.0;
                 let noises = growth
@@ -74,12 +76,12 @@ impl<'a> Additions<'a> {
         Ok(additions)
     }
 
-    /// What rounding a value or constant before the first weights to this step adds; nothing that is known of any other.
+    /// Noise of rounding a value or constant with this step; 0 for names off the paths.
     pub(in super::super) fn of_step(&self, name: &str, step: f64) -> f64 {
         self.by_step.get(name).map_or(0.0, |by| by * step * step)
     }
 
-    /// What rounding a weight adds; `None` where that is not known.
+    /// Noise of rounding a first weight; `None` for other weights.
     pub(in super::super) fn of_weight(
         &self,
         name: &str,
@@ -102,10 +104,13 @@ impl<'a> Additions<'a> {
     }
 }
 
-/// For each output of a layer the sum over its weights of the first number of the channel they meet by `noise` of the weight, against that
-/// of the second by the weight's square; in the mean of the outputs. `None` where channels don't fit, or nothing varies.
+/// The noise-to-signal ratio of a layer, averaged over its outputs.
 ///
-/// `noise` takes the weight's places along its first two axes, and its square.
+/// `channels` has a noise and a variance factor for each input channel. An output's noise is Σ
+/// `noise`(weight) · noise factor, its signal Σ weight² · variance factor. `None` if the channel
+/// counts differ or nothing varies.
+///
+/// `noise` takes the weight's indices along its first two axes, and its square.
 fn share(
     node: &NodeProto,
     tensor: &TensorProto,
@@ -127,7 +132,7 @@ fn share(
             sums[output][1] += square * channels[input][1];
         }
     }
-    // An output that (almost) never varies has nothing to lose.
+    // Skips outputs with almost no variance, which carry no signal.
     let most = sums.iter().map(|sum| sum[1]).fold(0.0, f64::max);
     let lively = |sum: &&[f64; 2]| sum[1] > ALMOST_NOTHING * most;
     let (mut all, mut count) = (0.0, 0);
@@ -147,7 +152,8 @@ pub(super) mod tests {
 
     const WEIGHTS: [f32; 4] = [1.0, 2.0, -3.0, 0.5];
 
-    /// Nodes of `[operator, input, input, result]` that begin with `x`, of two columns, and end in a MatMul of `n` by two outputs.
+    /// A model of nodes `[operator, input, input, output]` from `x`, of two columns, to a MatMul of
+    /// `n` with two outputs.
     pub(in super::super) fn model(nodes: &[[&str; 4]], constants: &[(&str, [f32; 2])]) -> Model {
         let node = |[operator, one, other, made]: &[&str; 4]| {
             NodeProto::new(operator, made, &[one, other], &[made])
@@ -180,7 +186,8 @@ pub(super) mod tests {
         seen
     }
 
-    /// The values on the way to the MatMul of `y = ((x - m) / d) · w` for these rows.
+    /// The model `y = ((x - m) / d) · w`, and the statistics of the values on its path for these
+    /// rows.
     pub(in super::super) fn divided(
         rows: &[f32],
         m: [f32; 2],
@@ -203,7 +210,7 @@ pub(super) mod tests {
         (model, observations.into_iter().collect())
     }
 
-    /// Rows of two columns of these sizes, which have nothing to do with each other.
+    /// Rows of two uncorrelated columns of these sizes.
     fn columns(sizes: [f32; 2]) -> Vec<f32> {
         let row = |i: u16| [0.37, 0.89].map(|turn| (f32::from(i) * turn).sin());
         let rows = (0..500).map(row);
@@ -218,7 +225,8 @@ pub(super) mod tests {
         let (model, observations) = divided(&rows, m, d);
         let ranges = Ranges::Seen(&observations, Method::MinMax);
         let additions = Additions::of(&model, ranges).unwrap();
-        // The mean square of what a change of each adds to an output against the output's own variance, slowly.
+        // The expected value: the mean square change of an output relative to the output's
+        // variance.
         let outputs = |change: &dyn Fn(f32, usize) -> f32| -> Vec<[f64; 2]> {
             let row = |row: &[f32]| {
                 let n = [change(row[0], 0), change(row[1], 1)].map(f64::from);
@@ -229,7 +237,7 @@ pub(super) mod tests {
         let whole = outputs(&|x, at| (x - m[at]) / d[at]);
         let step = 1e-3f32;
         let share = |change: &dyn Fn(f32, usize, usize) -> f32| -> f64 {
-            // Columns are changed one at a time: what rounding adds to them has nothing to do with each other.
+            // Each column changes separately, because their rounding errors are independent.
             let count = whole.len() as f64;
             let share = |o: usize| {
                 let mean = whole.iter().map(|y| y[o]).sum::<f64>() / count;
@@ -259,7 +267,7 @@ pub(super) mod tests {
         ];
         for (name, wanted) in wanted {
             let found = additions.of_step(name, step.into());
-            // The variance is that of columns that have nothing to do with each other, and these have a little.
+            // The formula assumes uncorrelated columns; these are slightly correlated.
             assert!(
                 (found / wanted - 1.0).abs() < 0.1,
                 "{name}: {found}, {wanted}"
@@ -287,7 +295,7 @@ pub(super) mod tests {
                 .unwrap()
                 .unwrap()
         };
-        // By the formula, column by column of the weights: step² / 12 · Σ of sizes² / Σ of w²·sizes².
+        // By the formula, for each column of the weights: step² / 12 · Σ sizes² / Σ w²·sizes².
         let wanted = |sizes: [f64; 2]| {
             let [a, b] = sizes.map(|size| size * size);
             let of = |step: f64, w: [f64; 2]| {

@@ -1,8 +1,10 @@
-//! What the model's inputs go through before weights meet them, and what rounding there adds to what the weights make.
+//! Input noise: the path from the model's inputs to the first weights, and the noise that rounding
+//! on it adds to the first layers.
 //!
-//! Nothing has made the channels of an input alike: a table has years beside shares, and either the weights undo it or constants
-//! before them. One scale for all then leaves nothing of the small ones, and no error of the value as a whole shows it. What
-//! counts is what is added to the sums that the weights make, against how these vary.
+//! A table's columns can differ widely, such as years beside fractions. Either the weights or
+//! constants before them even this out. One scale for all columns then leaves nothing of the small
+//! ones, and the error of the whole value does not show it. The measure is the noise in the first
+//! layer's outputs relative to their variance.
 
 mod additions;
 
@@ -14,28 +16,30 @@ use crate::graph::{Joins, Model, Uses};
 use crate::onnx::schema::NodeProto;
 use crate::prepare::by_channel;
 
-/// A layer whose input is one of the model's, or made of one by constants alone.
+/// A layer that reads a model input, directly or through arithmetic with constants.
 #[derive(Debug)]
 struct Inlet<'a> {
     node: &'a NodeProto,
     weight: &'a str,
-    /// The axis of its input's channels.
+    /// The channel axis of its input.
     axis: usize,
-    /// The values on the way, the layer's own input first: by how much the layer's input grows with each, channel by channel.
+    /// The values on the path, the layer's own input first. Each has the derivative of the layer's
+    /// input with respect to it, per channel.
     way: Vec<(&'a str, Vec<f64>)>,
     constants: Vec<Met<'a>>,
 }
 
-/// A constant on the way.
+/// A constant on the path.
 #[derive(Debug)]
 struct Met<'a> {
     name: &'a str,
-    /// By how much the layer's input grows with it, channel by channel: times the value it is multiplied with, where there is one.
+    /// The derivative of the layer's input with respect to the constant, per channel. It excludes
+    /// the factor `times`, the value that the constant multiplies, if any.
     growth: Vec<f64>,
     times: Option<&'a str>,
 }
 
-/// The values between the model's inputs and the first weights, and the axis of their channels.
+/// The values between the model's inputs and the first weights, with their channel axes.
 pub fn inlet_axes(model: &Model) -> BTreeMap<String, usize> {
     let values = |inlet: Inlet<'_>| {
         let axis = inlet.axis;
@@ -89,7 +93,7 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
             });
         } else if maker.is("Mul") || maker.is("Div") {
             let numbers = by_channel(tensor, joins.inputs, rank, axis).ok()??;
-            // What a change of the factor changes: of x / d it is x / d².
+            // The derivative with respect to the factor: that of x / d is x / d², up to the sign.
             let (by, change): (Vec<f64>, Vec<f64>) = match maker.is("Mul") {
                 true => (numbers, vec![1.0; joins.inputs]),
                 false => numbers.iter().map(|d| (1.0 / d, 1.0 / (d * d))).unzip(),
@@ -128,7 +132,8 @@ mod tests {
         let axes = inlet_axes(&known);
         assert_eq!(axes.keys().collect::<Vec<_>>(), ["c", "n", "x"]);
         assert!(axes.values().all(|&axis| axis == 1));
-        // A product of two values ends it, and so does anything that is no arithmetic with constants.
+        // A product of two values ends the path, and so does an operator other than arithmetic with
+        // constants.
         for node in [
             ["Mul", "x", "x", "n"],
             ["Relu", "x", "", "n"],
