@@ -36,8 +36,8 @@ pub(super) fn integers(
 /// Raises weight scales at which a bias times `beta` would overflow int32. Raised scales stay
 /// powers of two where `powers_of_two` is set.
 ///
-/// A bias b is stored as b / (input · weight). With the smallest scale s at which |b| still fits, s
-/// = 1.0001 · 2·|b| / (2³² − 2), a weight scale below s / input is raised to it. The zero point
+/// A bias b is stored as b / (input · weight). The smallest scale s at which |b| still fits is s =
+/// 1.0001 · 2·|b| / (2³² − 2). A weight scale below s / input is raised to it. The zero point
 /// stays, because a larger scale still covers the range.
 ///
 /// Any scale suits the weights of an `empty` channel, whose weights are all zero after pruning.

@@ -108,7 +108,7 @@ pub(super) fn relative_error(
     Ok(if counted > 0.0 { errors / counted } else { 0.0 })
 }
 
-/// Flags the channels whose weights are all zero. Only such channels can have the scale 1.
+/// Flags the channels whose weights are all zero. Such a channel always has the scale 1.
 pub(super) fn empty_channels(
     tensor: &TensorProto,
     parameters: &QuantizationParameters,

@@ -1,4 +1,5 @@
-//! ONNX's own form of blocks: a DequantizeLinear with `block_size` before the product, since opset 21.
+//! ONNX's own representation: a DequantizeLinear with `block_size` before the product, since opset
+//! 21.
 
 use super::matrix::{Matrix, packed, quantized};
 use super::rounding::Levels;
@@ -8,7 +9,7 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::integers::Quantity;
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// Lets a MatMul or Gemm read integers through a DequantizeLinear.
+/// Makes a MatMul or Gemm read its weight through a DequantizeLinear.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -20,13 +21,14 @@ pub(super) fn rewrite<'a>(
         write(graph, name, &matrix, settings)
     })?;
     let mut node = node.clone();
-    // The names of a weight in blocks hold that of its floats in the place of the integers.
+    // `write` returns the dequantized name in the field of the integers.
     node.input[1] = weight.integers;
     graph.push(node);
     Ok(())
 }
 
-/// Writes the integers and the DequantizeLinear; gives the names, for the integers that of the floats.
+/// Writes the constants and the DequantizeLinear. Returns their names; the field `integers` has the
+/// name of the dequantized weight.
 fn write(
     graph: &mut Rewriter,
     name: &str,
@@ -56,7 +58,7 @@ fn write(
         false => 0,
     };
     let mask = u8::MAX >> (8 - bits);
-    // Signed integers are the unsigned ones less their middle, in two's complement.
+    // Signed integers are the unsigned ones minus the middle, in two's complement.
     let signed = |integer: u8| integer.wrapping_sub(middle) & mask;
     let bytes = |integers: Vec<u8>| packed(&integers, bits);
 
@@ -96,7 +98,7 @@ fn write(
     Ok(made)
 }
 
-/// The shape of the weight as it lay, with `rows` rows.
+/// The shape in the weight's original layout, with `rows` rows.
 fn shape(rows: usize, matrix: &Matrix) -> [usize; 2] {
     match matrix.turned {
         true => [matrix.columns, rows],
@@ -104,7 +106,7 @@ fn shape(rows: usize, matrix: &Matrix) -> [usize; 2] {
     }
 }
 
-/// What came column by column, in the order in which the weight lay.
+/// Reorders column-major values into the weight's original layout.
 fn arranged<T: Copy>(by_column: &[T], rows: usize, matrix: &Matrix) -> Vec<T> {
     if matrix.turned {
         return by_column.to_vec();

@@ -10,7 +10,7 @@ use crate::quantize::dynamic::plain_gemm;
 use crate::quantize::integers::Quantity;
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// Writes a MatMul or Gemm anew.
+/// Rewrites a MatMul or Gemm.
 pub(super) fn rewrite<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
@@ -54,7 +54,7 @@ pub(super) fn rewrite<'a>(
         ("accuracy_level", settings.accuracy_level.into()),
     ];
     for (key, value) in attributes {
-        // Not every runtime knows the accuracy level: it is left out where none is asked for.
+        // Some runtimes reject the accuracy level, so 0 leaves it out.
         if key != "accuracy_level" || value > 0 {
             multiply.set(AttributeProto::int(key, value as i64));
         }
@@ -115,7 +115,8 @@ fn write(
     made
 }
 
-/// The zero points, each column's in bytes of its own, the last filled up with the middle.
+/// The packed zero points. Each column starts a new byte, and its last byte is padded with the
+/// middle.
 fn zero_points(name: &str, blocks: &Blocks, columns: usize, bits: u8) -> TensorProto {
     let levels = Levels {
         bits,

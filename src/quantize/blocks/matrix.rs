@@ -1,4 +1,5 @@
-//! A matrix and its blocks: neighbours down a column, the axis that is summed over, share a scale.
+//! A weight matrix and its blocks: consecutive numbers of a column, along the reduction axis, share
+//! a scale.
 
 use rayon::prelude::*;
 
@@ -8,14 +9,14 @@ use crate::calibrate::InputGram;
 use crate::quantize::compensate::{factors, gained};
 use crate::quantize::rewrite::Stop;
 
-/// A constant that values are multiplied with: `rows` of the sum, `columns` of the result.
+/// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
 pub(super) struct Matrix<'a> {
     pub(super) values: Vec<f32>,
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Whether a column lies in one piece in memory.
+    /// True if a column is contiguous in memory.
     pub(super) turned: bool,
-    /// What is known of what it is multiplied with.
+    /// The Gram matrices of the layer's input, for GPTQ.
     pub(super) moments: Option<&'a InputGram>,
 }
 
@@ -30,18 +31,18 @@ impl Matrix<'_> {
     }
 }
 
-/// The integers of a matrix, column after column, with scales and zero points of their blocks.
+/// The integers of a matrix in column order, with scale and zero point of each block.
 pub(super) struct Blocks {
     pub(super) integers: Vec<u8>,
     pub(super) scales: Vec<f32>,
     pub(super) zero_points: Vec<f32>,
-    /// Blocks of one column.
+    /// The number of blocks in a column.
     pub(super) per_column: usize,
-    /// Where the errors of a column make up for one another: by what factor the mean square of what they add is less.
+    /// With GPTQ, the factor by which the mean square error of the layer's output is lower.
     pub(super) gained: Option<f64>,
 }
 
-/// A matrix in blocks; columns are worked on in parallel, each by itself.
+/// Quantizes a matrix in blocks, its columns in parallel.
 pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blocks, Stop> {
     let levels = Levels {
         bits: settings.bits,
@@ -106,13 +107,14 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
 }
 
 impl Blocks {
-    /// The zero points as integers, which they are but for the half-quadratic method.
+    /// The zero points as integers. They are integers with every method but HQQ.
     pub(super) fn whole_zero_points(&self) -> Vec<u8> {
         self.zero_points.iter().map(|&zero| zero as u8).collect()
     }
 }
 
-/// Integers of `bits` bits in bytes, the first of them lowest; what is left of the last byte is 0.
+/// Packs integers of `bits` bits into bytes, the first in the lowest bits. The rest of the last
+/// byte is 0.
 pub(super) fn packed(integers: &[u8], bits: u8) -> Vec<u8> {
     let in_byte = usize::from(8 / bits);
     let byte = |group: &[u8]| {

@@ -1,8 +1,9 @@
-//! Weights in blocks: a few neighbours share a scale, so that 2, 4 or 8 bits a number are enough.
+//! Block-wise weights: consecutive weights along the reduction axis share a scale, so 2, 4 or 8
+//! bits are enough.
 //!
-//! Only weights change; activations stay float, so no samples are needed. Two forms of the same
-//! integers: ONNX Runtime's MatMulNBits, which multiplies them as they are packed, and ONNX's own
-//! DequantizeLinear of opset 21 before the product. Blocks lie along the axis that is summed over.
+//! Only weights change. Activations stay float, so no samples are needed. The same integers have
+//! two representations: ONNX Runtime's MatMulNBits multiplies them in packed form, and ONNX's
+//! DequantizeLinear of opset 21 precedes the product.
 
 mod dequantize;
 mod half_quadratic;
@@ -25,9 +26,11 @@ use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use crate::prepare::raise_to_blocks;
 
-/// The form of a prepared model whose weights are quantized in blocks, but for nodes of these names; only of these
-/// operators, where there are any. All have the form of the settings; `of` says what else those of a node have. `seen` tells what they
-/// are multiplied with, where the method wants that.
+/// Quantizes the weights of a prepared model in blocks.
+///
+/// `settings` decide the representation; `of` returns the other settings of a node. Nodes in
+/// `keep_float` stay float, and so do other operators than `operators`, if given. `seen` has the
+/// Gram matrices for the method `gptq`.
 pub fn quantize_blocks(
     model: &Model,
     settings: &BlockSettings,
@@ -59,7 +62,7 @@ pub fn quantize_blocks(
     }
 }
 
-/// The matrix a MatMul or Gemm multiplies with, and whether it lies turned over.
+/// The name and matrix of a MatMul's or Gemm's weight.
 fn matrix_of<'a>(
     graph: &Rewriter<'a>,
     node: &'a NodeProto,
@@ -91,13 +94,13 @@ fn matrix_of<'a>(
     Ok((weight.name, matrix))
 }
 
-/// The form that a weight has in blocks like these, as nodes that share it want it.
+/// The key under which nodes share a weight with these settings.
 fn tag(matrix: &Matrix, settings: &BlockSettings) -> String {
     let turned = if matrix.turned { "turned " } else { "" };
     format!("{turned}{settings:?}")
 }
 
-/// Why nodes of an operator stay as they are.
+/// The reason why nodes of an operator stay float.
 fn reason(operator: &str) -> &'static str {
     match operator {
         "Conv" | "ConvTranspose" | "LSTM" | "GRU" | "RNN" | "Gather" => {
@@ -107,7 +110,7 @@ fn reason(operator: &str) -> &'static str {
     }
 }
 
-/// A line of the report for a weight in blocks.
+/// The report's entry for a block-wise weight.
 fn reported(
     name: &str,
     element: DataType,
@@ -122,7 +125,7 @@ fn reported(
         }
         _ => (0, (1 << settings.bits) - 1),
     };
-    // Signed integers are written with their middle as zero.
+    // Signed integers are stored with the middle subtracted.
     let middle = if low < 0 { 1 << (settings.bits - 1) } else { 0 };
     let largest = (0..blocks.scales.len())
         .max_by(|&a, &b| blocks.scales[a].abs().total_cmp(&blocks.scales[b].abs()))

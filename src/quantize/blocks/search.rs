@@ -1,16 +1,16 @@
-//! The best of many scales: as the k-quants of llama.cpp do, a block's scale is tried a little larger
-//! and smaller than its ends ask for, then fitted to the integers that came out.
+//! Scale search, as in the k-quants of llama.cpp: tries scales around that of minimum and maximum,
+//! and fits each to its integers.
 //!
-//! What is made small is Σ weight · error², a number's weight being its size and the block's mean
-//! size: large weights matter more to a product. For integers q given, the scale that does it is
-//! Σ w·x·(q − z) / Σ w·(q − z)².
+//! It minimizes Σ w·error², where a number's weight w is its magnitude plus the block's root mean
+//! square. Large weights matter more to a product. For fixed integers q, the best scale is Σ w·x·(q
+//! − z) / Σ w·(q − z)².
 
 use super::rounding::{Grid, Levels, from_ends};
 
-/// How many levels wider and narrower the range of a block is tried, in tenths.
+/// The range of widened and narrowed grids to try, in tenths of a level.
 const TENTHS: std::ops::RangeInclusive<i32> = -10..=20;
 
-/// Scale and zero point of a block; never worse than those from its ends.
+/// Scale and zero point of a block; never worse than those from minimum and maximum.
 pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
     let plain = from_ends(values, levels);
     if plain.scale == 0.0 {
@@ -41,12 +41,12 @@ pub(super) fn grid(values: &[f32], levels: Levels) -> Grid {
     best.1
 }
 
-/// What is tried with a scale: either sign where the middle is zero, else the zero points around.
+/// The grids to try with a scale: both signs if symmetric, else the two nearest zero points.
 fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
     if levels.symmetric {
         return [scale, -scale].map(|scale| Grid { scale, ..plain });
     }
-    // The low end of the block stays where it was.
+    // The zero point keeps the low end of the block in place.
     let exact = plain.zero_point * plain.scale / scale;
     [exact.floor(), exact.ceil()].map(|zero| Grid {
         scale,
@@ -54,7 +54,7 @@ fn tried(plain: Grid, scale: f32, levels: Levels) -> [Grid; 2] {
     })
 }
 
-/// The scale that suits the integers of a grid best.
+/// The scale with the least error for the integers of a grid.
 fn fitted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> Option<Grid> {
     let (mut above, mut below) = (0.0f32, 0.0f32);
     for (&value, &weight) in values.iter().zip(weights) {
@@ -81,7 +81,7 @@ fn weighted(values: &[f32], weights: &[f32], grid: Grid, levels: Levels) -> f32 
     numbers.map(error).sum()
 }
 
-/// What is made small.
+/// The objective.
 #[cfg(test)]
 pub(super) fn error(values: &[f32], grid: Grid, levels: Levels) -> f32 {
     weighted(values, &weights(values), grid, levels)

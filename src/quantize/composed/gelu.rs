@@ -1,19 +1,19 @@
-//! GELUs: by the error function, or by the hyperbolic tangent that comes near it.
+//! GELUs, by the error function or its approximation with tanh.
 
 use super::{Composed, Finder, is_near};
 use crate::onnx::schema::NodeProto;
 
-/// A product of a value taken some times and of constants.
+/// A product constant · x^times.
 struct Product {
     times: i32,
     constant: f64,
 }
 
-/// No product in a GELU has more factors within factors.
+/// The maximum nesting of products in a GELU.
 const DEEPEST: usize = 5;
 
 impl<'a> Finder<'a> {
-    /// x · (1 + erf(x / √2)) / 2, the half wherever it stands. Found from its error function.
+    /// x · (1 + erf(x / √2)) / 2, with the factor one half anywhere. Matched from the Erf.
     pub(super) fn gelu(&self, index: usize, erf: &'a NodeProto) -> Option<Composed> {
         let scaled = erf.input_at(0)?;
         let (scale_index, x) = match (self.made(scaled, "Div"), self.made(scaled, "Mul")) {
@@ -53,8 +53,8 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2, with the constants and the powers of x multiplied in any order.
-    /// Found from its hyperbolic tangent.
+    /// x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2, with constants and powers of x multiplied in
+    /// any order. Matched from the Tanh.
     pub(super) fn gelu_by_tanh(&self, index: usize, tanh: &'a NodeProto) -> Option<Composed> {
         let (scale_index, scale) = self.made(tanh.input_at(0)?, "Mul")?;
         let sum = self.beside(scale, (2.0 / std::f64::consts::PI).sqrt())?;
@@ -69,7 +69,7 @@ impl<'a> Finder<'a> {
         let (add_index, add) = self.taken(tanh.output.first()?, "Add")?;
         self.beside(add, 1.0)?;
         nodes.extend([sum_index, scale_index, index, add_index]);
-        // Times x, and halved, in one product or two.
+        // The factors x and one half, in one product or two.
         let (mut times, mut constant) = (0, 1.0);
         let mut output = add.output.first()?;
         while times < 1 || !is_near(constant, 0.5) {
@@ -89,7 +89,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// A value as a product of powers of x and constants; `None` where it is anything else.
+    /// A value as a product of powers of x and constants; `None` for anything else.
     fn product(
         &self,
         value: &str,

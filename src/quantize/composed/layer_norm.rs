@@ -1,10 +1,10 @@
-//! Layer normalizations: by the squares of differences from the mean, or by the means of numbers and of their squares; and those that
-//! take no mean off, RMS normalizations.
+//! Layer normalizations, by squared differences or by the means of x and x²; and RMS
+//! normalizations, which subtract no mean.
 
 use super::{Composed, Finder};
 use crate::onnx::schema::NodeProto;
 
-/// What a norm takes, and where it is taken off, the mean of that.
+/// The input of a normalization, and its mean if that is subtracted.
 #[derive(Clone, Copy)]
 struct Base<'a> {
     x: &'a str,
@@ -12,8 +12,8 @@ struct Base<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// (x - mean) / sqrt(variance + ε), times a constant, plus another, where these are there; without a mean it is an RMS
-    /// normalization. Found from its root, which may be a power.
+    /// (x - mean) / sqrt(variance + ε), optionally times a constant and plus another. Without a
+    /// mean it is an RMS normalization. Matched from the root, a Sqrt or a Pow.
     pub(super) fn layer_norm(&self, index: usize, root: &'a NodeProto) -> Option<Composed> {
         let inverse = match root.is("Pow") {
             false => false,
@@ -55,7 +55,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// A variance as the mean of (x - mean)².
+    /// Matches a variance as the mean of (x - mean)².
     fn by_differences(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
         let (variance_index, variance_node) = self.made(variance, "ReduceMean")?;
         let apart = self.square(variance_node.input_at(0)?, nodes)?;
@@ -70,10 +70,10 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// A variance as mean(x²) - mean(x)², as Flax writes it, the moments brought into shape.
+    /// Matches a variance as mean(x²) - mean(x)², as Flax writes it, with reshapes between.
     fn by_moments(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
         let mut variance = self.in_shape(variance, nodes);
-        // Rounding may have left a little less than nothing.
+        // A Max with 0 guards against a negative rounding error.
         if let Some((at, max)) = self.made(variance, "Max") {
             let (one, two) = (max.input_at(0)?, max.input_at(1)?);
             variance = match (self.number(one), self.number(two)) {
@@ -96,7 +96,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// The mean of squares of an RMS normalization.
+    /// Matches the mean of squares of an RMS normalization.
     fn by_squares(&self, variance: &'a str, nodes: &mut Vec<usize>) -> Option<Base<'a>> {
         let (at, node) = self.made(variance, "ReduceMean")?;
         nodes.push(at);
@@ -104,7 +104,8 @@ impl<'a> Finder<'a> {
         Some(Base { x, mean: None })
     }
 
-    /// Adds what makes the normalized values of a deviation (or its inverse), and what scales and shifts them.
+    /// Adds the nodes from a deviation (or its inverse) to the normalized values, with scale and
+    /// shift.
     fn normalized(
         &self,
         deviation: &'a str,
@@ -128,7 +129,7 @@ impl<'a> Finder<'a> {
             nodes.push(at);
             divisor = node.output.first()?;
         }
-        // The scale may come first.
+        // The scale may be multiplied first.
         if let Some((at, mul)) = self.taken(divisor, "Mul")
             && self.is_constant(self.other(mul, divisor)?)
         {
@@ -144,7 +145,7 @@ impl<'a> Finder<'a> {
         self.shifted_by_mean(divisor, base, nodes)
     }
 
-    /// Adds what takes the mean off, where there is one. Some exporters write it twice.
+    /// Adds the subtraction of the mean, if there is one. Some exporters write it twice.
     fn differences(&self, value: &'a str, base: Base<'a>, nodes: &mut Vec<usize>) -> Option<()> {
         let Some(mean) = base.mean else {
             return (value == base.x).then_some(());
@@ -186,7 +187,7 @@ impl<'a> Finder<'a> {
         Some(())
     }
 
-    /// Adds the product with a constant and the sum with another that follow, where they do.
+    /// Adds the following product with a constant and sum with a constant, if there are any.
     fn scaled_and_shifted(&self, mut output: &'a str, nodes: &mut Vec<usize>) {
         for operator in ["Mul", "Add"] {
             let next = self.taken(output, operator);
@@ -203,7 +204,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The value that another is, but for its shape.
+    /// The source of a value before shape operators.
     fn in_shape(&self, value: &'a str, nodes: &mut Vec<usize>) -> &'a str {
         let mut value = value;
         loop {
@@ -220,7 +221,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// What a value is the mean of, and the node that sums it up: a ReduceMean, or a ReduceSum times a constant.
+    /// The operand of a mean and the node that reduces it: a ReduceMean, or a ReduceSum times a
+    /// constant.
     fn mean(&self, value: &'a str, nodes: &mut Vec<usize>) -> Option<(&'a str, &'a NodeProto)> {
         if let Some((at, node)) = self.made(value, "ReduceMean") {
             nodes.push(at);
@@ -238,7 +240,7 @@ impl<'a> Finder<'a> {
         Some((node.input_at(0)?, node))
     }
 
-    /// What a value is the square of.
+    /// The base of a square.
     fn square(&self, value: &'a str, nodes: &mut Vec<usize>) -> Option<&'a str> {
         let (at, base) = match (self.made(value, "Pow"), self.made(value, "Mul")) {
             (Some((at, pow)), _) if self.is_number(pow.input_at(1)?, 2.0) => (at, pow.input_at(0)?),

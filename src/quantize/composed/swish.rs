@@ -1,15 +1,15 @@
-//! Values times a gate of their own: Swish (SiLU), HardSwish and Mish.
+//! Gates, x times a function of x: Swish (SiLU), HardSwish and Mish.
 
 use super::{Composed, Finder};
 use crate::onnx::schema::NodeProto;
 
 impl<'a> Finder<'a> {
-    /// x · sigmoid(x). Found from its sigmoid.
+    /// x · sigmoid(x). Matched from the Sigmoid.
     pub(super) fn swish(&self, index: usize, sigmoid: &'a NodeProto) -> Option<Composed> {
         self.times_itself("Swish", sigmoid.input_at(0)?, vec![index], sigmoid)
     }
 
-    /// x · hardsigmoid(x), a slope of a sixth through a half. Found from its gate.
+    /// x · hardsigmoid(x), with slope 1/6 and offset 1/2. Matched from the HardSigmoid.
     pub(super) fn hard_swish(&self, index: usize, gate: &'a NodeProto) -> Option<Composed> {
         let attribute = |name: &str, usual: f32| f64::from(gate.float(name).unwrap_or(usual));
         let (slope, half) = (attribute("alpha", 0.2), attribute("beta", 0.5));
@@ -18,7 +18,8 @@ impl<'a> Finder<'a> {
         self.times_itself("HardSwish", gate.input_at(0)?, vec![index], gate)
     }
 
-    /// x · min(max(x + 3, 0), 6) / 6, the sixth taken of the gate or of the product. Found from its clip.
+    /// x · min(max(x + 3, 0), 6) / 6, with the division on the gate or on the product. Matched from
+    /// the Clip.
     pub(super) fn hard_swish_by_clip(&self, index: usize, clip: &'a NodeProto) -> Option<Composed> {
         let bound = |slot| self.number(clip.input_at(slot)?);
         if bound(1) != Some(0.0) || bound(2) != Some(6.0) {
@@ -38,13 +39,13 @@ impl<'a> Finder<'a> {
         Some(found)
     }
 
-    /// x · tanh(softplus(x)). Found from its softplus.
+    /// x · tanh(softplus(x)). Matched from the Softplus.
     pub(super) fn mish(&self, index: usize, softplus: &'a NodeProto) -> Option<Composed> {
         let (at, tanh) = self.taken(softplus.output.first()?, "Tanh")?;
         self.times_itself("Mish", softplus.input_at(0)?, vec![index, at], tanh)
     }
 
-    /// The only node that takes a value, if it takes a sixth of it.
+    /// The only consumer of a value, if it divides the value by six.
     fn sixth(&self, value: &str) -> Option<(usize, &'a NodeProto)> {
         let divided = self.taken(value, "Div").filter(|(_, div)| {
             let by_six = div.input_at(1).is_some_and(|by| self.is_number(by, 6.0));
@@ -56,7 +57,7 @@ impl<'a> Finder<'a> {
         })
     }
 
-    /// The chain that ends in the product of `x` and what `gate` makes, which the nodes so far lead to.
+    /// The chain that ends in the product of `x` and the output of `gate`, after `nodes`.
     fn times_itself(
         &self,
         operator: &'static str,

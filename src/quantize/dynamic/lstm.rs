@@ -1,4 +1,4 @@
-//! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights lie turned over.
+//! LSTM: ONNX Runtime's DynamicQuantizeLSTM, whose weights are transposed.
 
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ const INPUTS: usize = 8;
 const SHAPE: &str = "its weights don't have three axes";
 
 impl Dynamic<'_> {
-    /// An LSTM whose weights are constants.
+    /// Rewrites an LSTM with constant weights.
     pub(super) fn lstm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -54,14 +54,15 @@ impl Dynamic<'_> {
         Ok(())
     }
 
-    /// The weights of all gates, [directions, 4 · hidden, inputs], as integers in the layout
-    /// [directions, inputs, 4 · hidden]; a scale for each row of a gate, or one for each direction.
+    /// Writes the weights of all gates: [directions, 4 · hidden, inputs] becomes integers
+    /// [directions, inputs, 4 · hidden]. There is one scale per row of a gate, or one per
+    /// direction.
     fn gates(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         let &[directions, rows, columns] = weight.shape.as_slice() else {
             return Err(SHAPE.into());
         };
         graph.shared(weight.name, "gates", |graph| {
-            // With a scale for each row, directions and rows are one axis.
+            // For a scale per row, directions and rows are merged into one axis.
             let (dims, shape) = if self.settings.per_channel {
                 let flat = vec![(directions * rows) as i64, columns as i64];
                 (flat, vec![directions, rows])
@@ -100,7 +101,7 @@ impl Dynamic<'_> {
     }
 }
 
-/// The elements of a matrix column by column.
+/// The elements of a matrix in column order.
 fn turn_over(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
     (0..columns).flat_map(move |column| matrix.iter().skip(column).step_by(columns).copied())
 }

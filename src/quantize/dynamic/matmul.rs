@@ -1,4 +1,4 @@
-//! MatMul and Gemm: MatMulInteger on the measured activation, its sums scaled back to floats.
+//! MatMul and Gemm: a MatMulInteger on the quantized activation, its accumulators dequantized.
 
 use super::{Dynamic, product, scaled};
 use crate::onnx::schema::NodeProto;
@@ -6,7 +6,7 @@ use crate::quantize::integers::{Quantity, parameters};
 use crate::quantize::rewrite::{ConstantWeight, Rewriter, Stop};
 
 impl Dynamic<'_> {
-    /// A MatMul whose second input is a constant.
+    /// Rewrites a MatMul with a constant second input.
     pub(super) fn matmul<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -27,7 +27,7 @@ impl Dynamic<'_> {
         multiply(graph, node.title(), input, &weights, output)
     }
 
-    /// A Gemm that is a MatMul and an Add: nothing scaled, the first input not turned over.
+    /// Rewrites a Gemm as MatMulInteger and Add. This requires alpha and beta of 1 and no transA.
     pub(super) fn gemm<'a>(
         &self,
         graph: &mut Rewriter<'a>,
@@ -58,7 +58,7 @@ impl Dynamic<'_> {
         Ok(())
     }
 
-    /// The integers of a matrix turned over, as MatMulInteger wants it.
+    /// Writes the transposed matrix, which MatMulInteger needs.
     fn turned(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         graph.shared(weight.name, "turned", |graph| {
             let turned = weight.tensor.transposed()?;
@@ -69,7 +69,7 @@ impl Dynamic<'_> {
     }
 }
 
-/// MatMulInteger under the name `title`, scaled back.
+/// Adds a MatMulInteger named after `title`, and the nodes that dequantize it.
 fn multiply(
     graph: &mut Rewriter,
     title: &str,
@@ -84,7 +84,7 @@ fn multiply(
     Ok(())
 }
 
-/// That a Gemm scales nothing and takes its first input as it lies; a MatMul never does.
+/// Checks that a Gemm has alpha and beta of 1 and no transA. A MatMul always passes.
 pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), Stop> {
     let scales = |name| node.float(name).unwrap_or(1.0) != 1.0;
     if scales("alpha") || (scales("beta") && node.input_at(2).is_some()) {

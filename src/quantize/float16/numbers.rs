@@ -1,21 +1,21 @@
-//! Numbers in half precision.
+//! float16 numbers.
 
 pub(super) use crate::onnx::half::SMALLEST_HALF as SMALLEST;
 use crate::onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 
-/// The largest finite number.
+/// The largest finite float16.
 pub(super) const LARGEST: f32 = 65504.0;
 
-/// Constants in half precision, and how many numbers did not fit.
+/// float16 numbers, with counts of those that did not fit.
 pub(super) struct Halves {
     pub(super) bytes: Vec<u8>,
     /// Finite numbers that became ±[`LARGEST`].
     pub(super) too_large: usize,
-    /// Numbers that became ±[`SMALLEST`], as they would have become zero.
+    /// Numbers that became ±[`SMALLEST`] because rounding would have made them zero.
     pub(super) too_small: usize,
 }
 
-/// The numbers in half precision; none becomes infinite or zero that was not.
+/// Converts numbers to float16. Finite numbers stay finite, and nonzero numbers stay nonzero.
 pub(super) fn halves(values: &[f32]) -> Halves {
     let mut made = Halves {
         bytes: Vec::with_capacity(values.len() * 2),

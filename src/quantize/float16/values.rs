@@ -1,8 +1,8 @@
-//! In which precision each value is under its own name, and under which other name it is in the other.
+//! The precision of each value under its own name, and its name in the other precision.
 //!
-//! A value keeps its name in the precision it is made in; but outputs of the graph, its inputs and
-//! what a subgraph reads keep theirs in the precision they must have. The other form is made by a
-//! Cast when it is first asked for, once.
+//! A value keeps its name in the precision of its producer. Graph inputs, graph outputs and values
+//! that a subgraph reads keep theirs in the precision that they must have. A Cast makes the other
+//! form once, at its first use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use crate::graph::{TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// How exact a float is.
+/// The precision of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     /// float32.
@@ -30,20 +30,20 @@ impl Precision {
     }
 }
 
-/// The float values of a graph.
+/// The float values of a graph, with their precisions.
 pub(super) struct Values {
     /// Values and constants that are float16 under their own names.
     half: HashSet<String>,
-    /// The name of the other form, where it was made.
+    /// The name of the other form, if it exists.
     other: HashMap<String, String>,
-    /// The types of what nodes make under other names.
+    /// The types of the values that nodes write under other names.
     pub(super) declared: Vec<ValueInfoProto>,
-    /// What a person should know of the constants.
+    /// Notes on constants.
     pub(super) notes: Vec<String>,
 }
 
 impl Values {
-    /// Decides for every value; `reasons` say of each node why it stays float32.
+    /// Decides for every value. `reasons` has the reason of each node that stays float32.
     pub(super) fn new(known: &Rewriter, reasons: &[Option<&'static str>], keep_io: bool) -> Values {
         let graph = &known.model.graph;
         let uses = &known.uses;
@@ -75,7 +75,7 @@ impl Values {
         }
     }
 
-    /// Whether a value is float16 under its own name, if it is a float at all.
+    /// True if a value is float16 under its own name, provided that it is a float.
     pub(super) fn is_half(&self, name: &str) -> bool {
         self.half.contains(name)
     }
@@ -87,7 +87,7 @@ impl Values {
         }
     }
 
-    /// The name under which a node reads a value in the precision it needs.
+    /// The name under which a node reads a value in the precision that it needs.
     pub(super) fn read(
         &mut self,
         graph: &mut Rewriter,
@@ -111,7 +111,7 @@ impl Values {
         Ok(other)
     }
 
-    /// The name a node gives to a value it makes; a Cast to follow where that is not its own.
+    /// The name under which a node writes a value. Adds a Cast if that is not the value's own name.
     pub(super) fn made(
         &mut self,
         graph: &mut Rewriter,
@@ -134,7 +134,7 @@ impl Values {
         other
     }
 
-    /// A constant in half precision, under its own name where nobody needs it as float32.
+    /// A float16 constant, under its own name where no node needs it as float32.
     fn half_constant(
         &mut self,
         graph: &mut Rewriter,
@@ -184,7 +184,7 @@ impl Values {
     }
 }
 
-/// Whether all that read a value are nodes in half precision.
+/// True if every consumer of a value is a float16 node.
 fn only_halves(uses: &Uses, reasons: &[Option<&'static str>], name: &str) -> bool {
     let half = |&(node, slot): &(usize, usize)| slot != usize::MAX && reasons[node].is_none();
     !uses.is_output(name) && uses.consumers(name).iter().all(half)
