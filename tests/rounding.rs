@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use octet::calibrate::run::{CalibrationRun, ExtraPass, FeedError};
 use octet::calibrate::{Method, Observation, Range};
 use octet::quantize::{
-    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, meetings,
+    ElementType, Ranges, Rounding, Scheme, Settings, SettingsError, apply, gram_views,
 };
 
 mod graphs;
@@ -138,7 +138,7 @@ fn any_number_of_threads_and_any_portion_give_the_same_integers() {
             };
             pass(&mut calibration);
             calibration
-                .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+                .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
                 .unwrap();
             pass(&mut calibration);
             calibration.finish().unwrap()
@@ -163,12 +163,12 @@ fn both_further_passes_go_together() {
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+        .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     let both = calibration.finish().unwrap();
     let apart = seen(&model);
-    for (value, meeting) in meetings(&model) {
+    for (value, meeting) in gram_views(&model) {
         let [one, other] = [&both, &apart].map(|seen| seen[&value].input_gram(&meeting));
         assert_eq!(one, other);
         assert!(one.is_some(), "{value}");
@@ -239,7 +239,7 @@ fn a_further_pass_takes_the_same_samples() {
         let mut calibration = calibration(&model);
         feed(&mut calibration, all_samples()).unwrap();
         calibration
-            .begin_pass(ExtraPass::InputGrams(meetings(&model)))
+            .begin_pass(ExtraPass::InputGrams(gram_views(&model)))
             .unwrap();
         calibration
     };
@@ -302,7 +302,7 @@ fn where_there_is_nothing_to_round_together_it_goes_through_and_says_so() {
     let weight = graphs::constant("w", &[3, 3, 2, 2]);
     let nodes = vec![graphs::node("ConvTranspose", &["x", "w"], "y")];
     let model = graphs::model(nodes, vec![weight], &["y"]);
-    assert!(meetings(&model).is_empty());
+    assert!(gram_views(&model).is_empty());
     let watched = Plan::observable(&model).unwrap().into_iter();
     let seen: BTreeMap<_, _> = watched
         .map(|name| {

@@ -57,8 +57,8 @@ pub(super) fn rewrite<'a>(
     let weights: Vec<Option<ConstantWeight>> = weights.collect::<Result<_, _>>()?;
     let form = Form { axis: None, ..form };
     let table = |weight: Option<ConstantWeight>| {
-        let made = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
-        made.transpose()
+        let names = weight.map(|weight| graph.in_original_layout(&weight, "table", form));
+        names.transpose()
     };
     let tables: Vec<_> = weights.into_iter().map(table).collect::<Result<_, _>>()?;
     let name = node.name.as_ref().filter(|name| !name.is_empty());

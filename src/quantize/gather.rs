@@ -29,15 +29,15 @@ pub(super) fn rewrite<'a>(
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);
     let tag = if axis.is_some() { "columns" } else { "table" };
-    let made = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
+    let names = graph.in_original_layout(&table, tag, Form { axis, ..form })?;
     let output = node.output.first().map_or("", String::as_str);
-    let picked = graph.fresh(&format!("{output}_quantized"));
+    let gathered = graph.fresh(&format!("{output}_quantized"));
     let mut gather = node.clone();
-    gather.input[0] = made.integers;
-    gather.output = vec![picked.clone()];
+    gather.input[0] = names.integers;
+    gather.output = vec![gathered.clone()];
     graph.push(gather);
     let title = graph.fresh(&format!("{output}_DequantizeLinear"));
-    let inputs = [picked.as_str(), &made.scale, &made.zero_point];
+    let inputs = [gathered.as_str(), &names.scale, &names.zero_point];
     let mut dequantize = NodeProto::new("DequantizeLinear", &title, &inputs, &[output]);
     if axis.is_some() {
         dequantize.set(AttributeProto::int("axis", -1));

@@ -77,28 +77,30 @@ pub fn quantize_weights(
             }
             EMBEDDING => embedding::rewrite(graph, node, form),
             "Conv" | "ConvTranspose" | "Gemm" | "MatMul" => {
-                dequantized(graph, node, &[1], form, &mut written)
+                read_dequantized(graph, node, &[1], form, &mut written)
             }
-            "LSTM" | "GRU" | "RNN" => dequantized(graph, node, &RECURRENT, form, &mut written),
+            "LSTM" | "GRU" | "RNN" => {
+                read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
+            }
             operator => Err(reason(operator).into()),
         }
     })
 }
 
 /// The names of dequantized weights, by weight name and scale axis.
-pub(super) type Written = HashMap<(String, Option<usize>), String>;
+pub(super) type DequantizedWeights = HashMap<(String, Option<usize>), String>;
 
 /// The slots of a recurrent layer's input weights and state weights, `[directions, gates · hidden,
 /// inputs]`.
-pub(super) const RECURRENT: [usize; 2] = [1, 2];
+pub(super) const RECURRENT_WEIGHTS: [usize; 2] = [1, 2];
 
 /// Makes a node read the weights in these slots through DequantizeLinear nodes.
-pub(super) fn dequantized<'a>(
+pub(super) fn read_dequantized<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     slots: &[usize],
     form: Form,
-    written: &mut Written,
+    written: &mut DequantizedWeights,
 ) -> Result<(), Stop> {
     let weights = slots.iter().map(|&slot| graph.weight(node, slot));
     let weights = weights.collect::<Result<Vec<_>, Stop>>()?;
@@ -112,11 +114,11 @@ pub(super) fn dequantized<'a>(
             Some(floats) => floats.clone(),
             None => {
                 let name = weight.name;
-                let found = parameters(weight.tensor, form)?;
-                let made = graph.write_constant(name, weight.tensor, &found)?;
+                let params = parameters(weight.tensor, form)?;
+                let names = graph.write_constant(name, weight.tensor, &params)?;
                 let floats = graph.fresh(&format!("{name}_DequantizeLinear_Output"));
                 let title = graph.fresh(&format!("{name}_DequantizeLinear"));
-                let inputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+                let inputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
                 let mut dequantize =
                     NodeProto::new("DequantizeLinear", &title, &inputs, &[&floats]);
                 if let Some(axis) = form.axis {

@@ -5,9 +5,9 @@ use std::slice;
 use bytes::Bytes;
 use octet_kernels::{Ends, IntegerGrid, add_squares, sum_of_squares, widen};
 
-use super::least_error::shrink;
 use super::scale::{Encoder, QuantizationParameters, integer_bounds};
 use super::settings::Representation;
+use super::weight_clip_search::search_clipped_scales;
 use crate::calibrate::Method;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
@@ -22,7 +22,7 @@ pub(super) fn parameters(
 ) -> Result<QuantizationParameters, TensorError> {
     let element = represented.element.data_type();
     let symmetric = represented.is_symmetric(weight);
-    let channels = Channels::of(&tensor.shape()?, axis);
+    let channels = ChannelLayout::new(&tensor.shape()?, axis);
     if let Some((scale, zero_point)) = represented.scale {
         return Ok(QuantizationParameters {
             element,
@@ -35,12 +35,12 @@ pub(super) fn parameters(
     match represented.range {
         Some(range) => ranges.fill([range.min, range.max]),
         None => channels.each_part(tensor, |part| match part {
-            Part::Run(channel, run) => {
+            ChannelPart::Run(channel, run) => {
                 let [min, max] = &mut ranges[channel];
                 let [least, greatest, _] = Ends::of(run).reach;
                 (*min, *max) = (min.min(least), max.max(greatest));
             }
-            Part::Row(first, row) => widen(&mut ranges[first..], row),
+            ChannelPart::Row(first, row) => widen(&mut ranges[first..], row),
         })?,
     }
     let used = integer_bounds(element, symmetric, represented.reduce_range);
@@ -54,28 +54,28 @@ pub(super) fn parameters(
         .map(|[min, max]| if min > max { [0.0; 2] } else { [min, max] })
         .map(|[min, max]| represented.scale_and_zero_point(min, max, used, symmetric))
         .unzip();
-    let mut found = QuantizationParameters {
+    let mut parameters = QuantizationParameters {
         element,
         axis,
         scales,
         zero_points,
     };
     if weight && represented.method == Some(Method::Mse) && represented.range.is_none() {
-        shrink(
-            &mut found,
+        search_clipped_scales(
+            &mut parameters,
             tensor,
             &channels,
             used,
             represented.power_of_two,
         )?;
     }
-    Ok(found)
+    Ok(parameters)
 }
 
 /// The expected squared rounding error relative to the squared weights, averaged over the channels
 /// along `axis`.
 ///
-/// The expected error is step²/12 for each number, at most the whole square. Channels of almost
+/// The expected error is step²/12 for each number, at most the whole square. ChannelLayout of almost
 /// zero weights are skipped.
 pub(super) fn relative_error(
     tensor: &TensorProto,
@@ -84,11 +84,11 @@ pub(super) fn relative_error(
 ) -> Result<f64, TensorError> {
     const ALMOST_NOTHING: f64 = 1e-6;
     let shape = tensor.shape()?;
-    let channels = Channels::of(&shape, Some(axis));
+    let channels = ChannelLayout::new(&shape, Some(axis));
     let mut squares = vec![0.0; channels.count];
     channels.each_part(tensor, |part| match part {
-        Part::Run(channel, run) => squares[channel] += sum_of_squares(run),
-        Part::Row(first, row) => add_squares(&mut squares[first..], row),
+        ChannelPart::Run(channel, run) => squares[channel] += sum_of_squares(run),
+        ChannelPart::Row(first, row) => add_squares(&mut squares[first..], row),
     })?;
     let numbers = shape.iter().product::<usize>() as f64 / channels.count.max(1) as f64;
     let largest = squares.iter().copied().fold(0.0, f64::max);
@@ -119,7 +119,7 @@ pub(super) fn empty_channels(
         .map(|&scale| scale == 1.0)
         .collect();
     if empty.contains(&true) {
-        let channels = Channels::of(&tensor.shape()?, parameters.axis);
+        let channels = ChannelLayout::new(&tensor.shape()?, parameters.axis);
         channels.each_run(tensor, |channel, run| {
             empty[channel] &= run.iter().all(|&value| value == 0.0);
         })?;
@@ -136,9 +136,9 @@ pub(super) fn quantized(
     let shape = tensor.shape()?;
     let mut integers = Encoder::new(parameters.element, shape.iter().product());
     let grids: Vec<IntegerGrid> = parameters.grids().collect();
-    Channels::of(&shape, parameters.axis).each_part(tensor, |part| match part {
-        Part::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
-        Part::Row(first, row) => integers.round(row, &grids[first..]),
+    ChannelLayout::new(&shape, parameters.axis).each_part(tensor, |part| match part {
+        ChannelPart::Run(channel, run) => integers.round(run, &grids[channel..][..1]),
+        ChannelPart::Row(first, row) => integers.round(row, &grids[first..]),
     })?;
     Ok(TensorProto::from_raw(
         name,
@@ -149,42 +149,42 @@ pub(super) fn quantized(
 }
 
 /// The memory layout of a tensor's channels.
-pub(super) struct Channels {
+pub(super) struct ChannelLayout {
     count: usize,
     inner: usize,
 }
 
 /// Consecutive numbers of a tensor.
-enum Part<'a> {
+enum ChannelPart<'a> {
     /// Numbers of one channel.
     Run(usize, &'a [f32]),
     /// One number for each consecutive channel, from this index on.
     Row(usize, &'a [f32]),
 }
 
-impl Channels {
-    fn of(shape: &[usize], axis: Option<usize>) -> Channels {
+impl ChannelLayout {
+    fn new(shape: &[usize], axis: Option<usize>) -> ChannelLayout {
         match axis {
-            Some(axis) => Channels {
+            Some(axis) => ChannelLayout {
                 count: shape[axis],
                 inner: shape[axis + 1..].iter().product(),
             },
-            None => Channels {
+            None => ChannelLayout {
                 count: 1,
                 inner: shape.iter().product(),
             },
         }
     }
 
-    /// [`Channels::each_part`] with runs only.
+    /// [`ChannelLayout::each_part`] with runs only.
     pub(super) fn each_run(
         &self,
         tensor: &TensorProto,
         mut each: impl FnMut(usize, &[f32]),
     ) -> Result<(), TensorError> {
         self.each_part(tensor, |part| match part {
-            Part::Run(channel, run) => each(channel, run),
-            Part::Row(first, row) => {
+            ChannelPart::Run(channel, run) => each(channel, run),
+            ChannelPart::Row(first, row) => {
                 let values = row.iter().enumerate();
                 values.for_each(|(at, value)| each(first + at, slice::from_ref(value)));
             }
@@ -196,7 +196,7 @@ impl Channels {
     fn each_part(
         &self,
         tensor: &TensorProto,
-        mut each: impl FnMut(Part),
+        mut each: impl FnMut(ChannelPart),
     ) -> Result<(), TensorError> {
         if self.inner == 0 || self.count == 0 {
             return Ok(());
@@ -206,7 +206,7 @@ impl Channels {
             return tensor.each_f32_block(|mut block| {
                 while !block.is_empty() {
                     let (row, rest) = block.split_at((self.count - first).min(block.len()));
-                    each(Part::Row(first, row));
+                    each(ChannelPart::Row(first, row));
                     block = rest;
                     first = (first + row.len()) % self.count;
                 }
@@ -216,7 +216,7 @@ impl Channels {
         tensor.each_f32_block(|mut block| {
             while !block.is_empty() {
                 let (run, rest) = block.split_at(left.min(block.len()));
-                each(Part::Run(channel, run));
+                each(ChannelPart::Run(channel, run));
                 block = rest;
                 left -= run.len();
                 if left == 0 {

@@ -8,7 +8,7 @@ use octet::calibrate::{Method, Observations};
 use octet::engine::Engine;
 use octet::graph::{Dim, Model};
 use octet::onnx::schema::{AttributeProto, DataType, TensorProto};
-use octet::quantize::{Plan, Quantized, Ranges, Settings, apply, channel_axes, meetings};
+use octet::quantize::{Plan, Quantized, Ranges, Settings, apply, channel_axes, gram_views};
 use octet::samples::{self, Encoded, InputSpec};
 use octet::tensor::{Tensor, Values};
 
@@ -110,7 +110,7 @@ pub fn seen(model: &Model) -> Observations {
     let mut calibration = calibration(model);
     feed(&mut calibration, all_samples()).unwrap();
     calibration
-        .begin_pass(ExtraPass::InputGrams(meetings(model)))
+        .begin_pass(ExtraPass::InputGrams(gram_views(model)))
         .unwrap();
     feed(&mut calibration, all_samples()).unwrap();
     calibration.finish().unwrap()

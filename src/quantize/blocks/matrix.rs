@@ -3,26 +3,26 @@
 
 use rayon::prelude::*;
 
-use super::rounding::{Grid, Levels, from_ends};
+use super::grid::{BlockGrid, Levels, from_ends};
 use super::{BlockMethod, BlockSettings, half_quadratic, search};
 use crate::calibrate::InputGram;
-use crate::quantize::compensate::{factors, gained};
+use crate::quantize::gptq::{error_reduction, gram_factors};
 use crate::quantize::rewrite::Stop;
 
 /// A weight matrix: `rows` along the reduction axis, `columns` of output channels.
-pub(super) struct Matrix<'a> {
+pub(super) struct BlockMatrix<'a> {
     pub(super) values: Vec<f32>,
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// True if a column is contiguous in memory.
-    pub(super) turned: bool,
+    pub(super) transposed: bool,
     /// The Gram matrices of the layer's input, for GPTQ.
-    pub(super) moments: Option<&'a InputGram>,
+    pub(super) gram: Option<&'a InputGram>,
 }
 
-impl Matrix<'_> {
+impl BlockMatrix<'_> {
     fn column(&self, index: usize) -> Vec<f32> {
-        if self.turned {
+        if self.transposed {
             self.values[index * self.rows..][..self.rows].to_vec()
         } else {
             let column = self.values.iter().skip(index).step_by(self.columns);
@@ -32,18 +32,21 @@ impl Matrix<'_> {
 }
 
 /// The integers of a matrix in column order, with scale and zero point of each block.
-pub(super) struct Blocks {
+pub(super) struct WeightBlocks {
     pub(super) integers: Vec<u8>,
     pub(super) scales: Vec<f32>,
     pub(super) zero_points: Vec<f32>,
     /// The number of blocks in a column.
     pub(super) per_column: usize,
     /// With GPTQ, the factor by which the mean square error of the layer's output is lower.
-    pub(super) gained: Option<f64>,
+    pub(super) error_reduction: Option<f64>,
 }
 
 /// Quantizes a matrix in blocks, its columns in parallel.
-pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blocks, Stop> {
+pub(super) fn quantize_matrix(
+    matrix: &BlockMatrix,
+    settings: &BlockSettings,
+) -> Result<WeightBlocks, Stop> {
     let levels = Levels {
         bits: settings.bits,
         symmetric: settings.is_symmetric(),
@@ -53,22 +56,20 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
         BlockMethod::Hqq => half_quadratic::grid(block, levels),
         BlockMethod::Search | BlockMethod::Gptq => search::grid(block, levels),
     };
-    let moments = matrix
-        .moments
-        .filter(|_| settings.method == BlockMethod::Gptq);
-    let factors: Vec<_> = moments
-        .map(|known| factors(known, false).collect())
+    let gram = matrix.gram.filter(|_| settings.method == BlockMethod::Gptq);
+    let factors: Vec<_> = gram
+        .map(|gram| gram_factors(gram, false).collect())
         .unwrap_or_default();
-    let columns: Vec<(Vec<u8>, Vec<Grid>, [f64; 2])> = (0..matrix.columns)
+    let columns: Vec<(Vec<u8>, Vec<BlockGrid>, [f64; 2])> = (0..matrix.columns)
         .into_par_iter()
         .map(|index| {
             let column = matrix.column(index);
             let mut integers = Vec::with_capacity(column.len());
             let mut grids = Vec::with_capacity(column.len().div_ceil(settings.size));
             for block in column.chunks(settings.size) {
-                let found = grid(block);
-                integers.extend(block.iter().map(|&value| found.integer(value, levels)));
-                grids.push(found);
+                let block_grid = grid(block);
+                integers.extend(block.iter().map(|&value| block_grid.integer(value, levels)));
+                grids.push(block_grid);
             }
             let mut errors = [0.0; 2];
             for (_, rows, factor) in &factors {
@@ -78,20 +79,20 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
                     let integer = grid.integer(wanted as f32, levels);
                     (integer, grid.real(integer).into())
                 };
-                let found =
-                    factor.better(&column[rows.clone()], &mut integers[rows.clone()], round);
-                errors = [errors[0] + found[0], errors[1] + found[1]];
+                let added =
+                    factor.improve(&column[rows.clone()], &mut integers[rows.clone()], round);
+                errors = [errors[0] + added[0], errors[1] + added[1]];
             }
             (integers, grids, errors)
         })
         .collect();
     let per_column = matrix.rows.div_ceil(settings.size);
-    let mut blocks = Blocks {
+    let mut blocks = WeightBlocks {
         integers: Vec::with_capacity(matrix.values.len()),
         scales: Vec::with_capacity(matrix.columns * per_column),
         zero_points: Vec::with_capacity(matrix.columns * per_column),
         per_column,
-        gained: gained(columns.iter().map(|&(.., errors)| errors)),
+        error_reduction: error_reduction(columns.iter().map(|&(.., errors)| errors)),
     };
     for (integers, grids, _) in columns {
         blocks.integers.extend(integers);
@@ -106,7 +107,7 @@ pub(super) fn quantized(matrix: &Matrix, settings: &BlockSettings) -> Result<Blo
     Ok(blocks)
 }
 
-impl Blocks {
+impl WeightBlocks {
     /// The zero points as integers. They are integers with every method but HQQ.
     pub(super) fn whole_zero_points(&self) -> Vec<u8> {
         self.zero_points.iter().map(|&zero| zero as u8).collect()
@@ -139,7 +140,7 @@ mod tests {
     fn a_matrix_and_its_transpose_have_the_same_blocks() {
         let (rows, columns) = (20, 3);
         let values: Vec<f32> = (0..60).map(|i| (i as f32 * 0.7).sin()).collect();
-        let turned = (0..columns)
+        let transposed = (0..columns)
             .flat_map(|column| (0..rows).map(move |row| row * columns + column))
             .map(|index| values[index])
             .collect();
@@ -147,19 +148,19 @@ mod tests {
             size: 16,
             ..BlockSettings::default()
         };
-        let blocks = |values, turned| {
-            let matrix = Matrix {
+        let blocks = |values, transposed| {
+            let matrix = BlockMatrix {
                 values,
                 rows,
                 columns,
-                turned,
-                moments: None,
+                transposed,
+                gram: None,
             };
-            quantized(&matrix, &settings).unwrap()
+            quantize_matrix(&matrix, &settings).unwrap()
         };
-        let (plain, turned) = (blocks(values, false), blocks(turned, true));
-        assert_eq!(plain.integers, turned.integers);
-        assert_eq!(plain.scales, turned.scales);
+        let (plain, transposed) = (blocks(values, false), blocks(transposed, true));
+        assert_eq!(plain.integers, transposed.integers);
+        assert_eq!(plain.scales, transposed.scales);
         assert_eq!(plain.per_column, 2);
     }
 

@@ -6,18 +6,18 @@
 //! DequantizeLinear of opset 21 precedes the product.
 
 mod dequantize;
+mod grid;
 mod half_quadratic;
 mod matmul_nbits;
 mod matrix;
-mod rounding;
 mod search;
 mod settings;
 
 pub use settings::{BlockChoice, BlockForm, BlockMethod, BlockSettings};
 
-use matrix::{Blocks, Matrix};
+use matrix::{BlockMatrix, WeightBlocks};
 
-use super::compensate::{Rows, decibels, moments};
+use super::gptq::{WeightRows, decibels, input_gram};
 use super::rewrite::{NO_WEIGHT, Rewriter, Stop};
 use super::scale::integer_bounds;
 use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
@@ -67,8 +67,8 @@ fn matrix_of<'a>(
     graph: &Rewriter<'a>,
     node: &'a NodeProto,
     seen: Option<&'a Observations>,
-) -> Result<(&'a str, Matrix<'a>), Stop> {
-    let turned = match node.operator().as_str() {
+) -> Result<(&'a str, BlockMatrix<'a>), Stop> {
+    let transposed = match node.operator().as_str() {
         "MatMul" => false,
         "Gemm" => node.int("transB").unwrap_or(0) != 0,
         operator => return Err(reason(operator).into()),
@@ -77,27 +77,27 @@ fn matrix_of<'a>(
     let &[first, second] = weight.shape.as_slice() else {
         return Err("its weight is no matrix".into());
     };
-    let (rows, columns) = if turned {
+    let (rows, columns) = if transposed {
         (second, first)
     } else {
         (first, second)
     };
     let values = weight.tensor.to_f32()?;
-    let met = Rows::of(node, &weight.shape);
-    let matrix = Matrix {
+    let rows_of_weight = WeightRows::from_node(node, &weight.shape);
+    let matrix = BlockMatrix {
         values,
         rows,
         columns,
-        turned,
-        moments: met.and_then(|met| moments(seen?, node, &met)),
+        transposed,
+        gram: rows_of_weight.and_then(|rows| input_gram(seen?, node, &rows)),
     };
     Ok((weight.name, matrix))
 }
 
 /// The key under which nodes share a weight with these settings.
-fn tag(matrix: &Matrix, settings: &BlockSettings) -> String {
-    let turned = if matrix.turned { "turned " } else { "" };
-    format!("{turned}{settings:?}")
+fn tag(matrix: &BlockMatrix, settings: &BlockSettings) -> String {
+    let transposed = if matrix.transposed { "transposed " } else { "" };
+    format!("{transposed}{settings:?}")
 }
 
 /// The reason why nodes of an operator stay float.
@@ -111,10 +111,10 @@ fn reason(operator: &str) -> &'static str {
 }
 
 /// The report's entry for a block-wise weight.
-fn reported(
+fn report_entry(
     name: &str,
     element: DataType,
-    blocks: &Blocks,
+    blocks: &WeightBlocks,
     settings: &BlockSettings,
 ) -> QuantizedTensor {
     let (low, high) = match element {
@@ -145,6 +145,6 @@ fn reported(
         max: ends[0].max(ends[1]),
         block: Some(settings.size),
         corrected: None,
-        compensated: blocks.gained.map(decibels),
+        compensated: blocks.error_reduction.map(decibels),
     }
 }

@@ -91,15 +91,15 @@ pub struct BlockChoice {
 }
 
 impl BlockSettings {
-    /// These settings, with those of `said` in place of them where it has any.
-    pub(in crate::quantize) fn with(&self, said: &BlockChoice) -> BlockSettings {
+    /// These settings, with those of `choice` in place of them where it has any.
+    pub(in crate::quantize) fn with(&self, choice: &BlockChoice) -> BlockSettings {
         BlockSettings {
             form: self.form,
-            bits: said.bits.unwrap_or(self.bits),
-            size: said.size.unwrap_or(self.size),
-            symmetric: said.symmetric.or(self.symmetric),
-            method: said.method.unwrap_or(self.method),
-            accuracy_level: said.accuracy_level.unwrap_or(self.accuracy_level),
+            bits: choice.bits.unwrap_or(self.bits),
+            size: choice.size.unwrap_or(self.size),
+            symmetric: choice.symmetric.or(self.symmetric),
+            method: choice.method.unwrap_or(self.method),
+            accuracy_level: choice.accuracy_level.unwrap_or(self.accuracy_level),
         }
     }
 

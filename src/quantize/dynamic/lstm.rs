@@ -79,29 +79,29 @@ impl Dynamic<'_> {
                 symmetric: true,
                 reduce_range: self.settings.reduce_range,
             };
-            let found = parameters(&flat, form)?;
-            let made = graph.fresh_names(weight.name);
-            let integers = quantized(&flat, weight.name, &found)?;
-            let turned: Vec<u8> = integers
+            let params = parameters(&flat, form)?;
+            let names = graph.fresh_names(weight.name);
+            let integers = quantized(&flat, weight.name, &params)?;
+            let transposed: Vec<u8> = integers
                 .raw_data
                 .unwrap_or_default()
                 .chunks_exact(rows * columns)
-                .flat_map(|matrix| turn_over(matrix, columns))
+                .flat_map(|matrix| transposed_bytes(matrix, columns))
                 .collect();
             graph.constant(TensorProto::from_raw(
-                &made.integers,
-                found.element,
+                &names.integers,
+                params.element,
                 &[directions, columns, rows],
-                Bytes::from(turned),
+                Bytes::from(transposed),
             ));
-            graph.write_parameters(&made, &found, &shape);
-            graph.report_weight(weight.name, &found);
-            Ok(made)
+            graph.write_parameters(&names, &params, &shape);
+            graph.report_weight(weight.name, &params);
+            Ok(names)
         })
     }
 }
 
 /// The elements of a matrix in column order.
-fn turn_over(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
+fn transposed_bytes(matrix: &[u8], columns: usize) -> impl Iterator<Item = u8> {
     (0..columns).flat_map(move |column| matrix.iter().skip(column).step_by(columns).copied())
 }

@@ -40,7 +40,7 @@ impl Dynamic<'_> {
             return Err("its weight is no matrix".into());
         }
         let weights = match node.int("transB").unwrap_or(0) != 0 {
-            true => self.turned(graph, &weight)?,
+            true => self.transposed(graph, &weight)?,
             false => self.weight(graph, &weight, Some(1))?,
         };
         let input = node.input_at(0).unwrap_or_default();
@@ -59,12 +59,12 @@ impl Dynamic<'_> {
     }
 
     /// Writes the transposed matrix, which MatMulInteger needs.
-    fn turned(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
-        graph.shared(weight.name, "turned", |graph| {
-            let turned = weight.tensor.transposed()?;
-            let turned = turned.ok_or("its weight is no matrix")?;
-            let found = parameters(&turned, self.form(Some(1)))?;
-            graph.write_constant(weight.name, &turned, &found)
+    fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
+        graph.shared(weight.name, "transposed", |graph| {
+            let transposed = weight.tensor.transposed()?;
+            let transposed = transposed.ok_or("its weight is no matrix")?;
+            let params = parameters(&transposed, self.form(Some(1)))?;
+            graph.write_constant(weight.name, &transposed, &params)
         })
     }
 }

@@ -18,7 +18,7 @@ use super::integers::{Form, Quantity, parameters};
 use super::operators::{EMBEDDING, float_reason};
 use super::rewrite::{ConstantWeight, Rewriter, Stop};
 use super::settings::ElementType;
-use super::weight_only::{RECURRENT, Written, dequantized};
+use super::weight_only::{DequantizedWeights, RECURRENT_WEIGHTS, read_dequantized};
 use super::weights::quantized;
 use super::{QuantizeError, Quantized, embedding, gather};
 use crate::graph::Model;
@@ -66,7 +66,7 @@ pub fn quantize_dynamic(
     }
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
     let dynamic = Dynamic { settings };
-    let mut written = Written::new();
+    let mut written = DequantizedWeights::new();
     rewriter.run(|graph, node| match node.operator().as_str() {
         "MatMul" => dynamic.matmul(graph, node),
         "Gemm" => dynamic.gemm(graph, node),
@@ -80,7 +80,7 @@ pub fn quantize_dynamic(
                 symmetric: true,
                 ..dynamic.form(axis)
             };
-            dequantized(graph, node, &RECURRENT, form, &mut written)
+            read_dequantized(graph, node, &RECURRENT_WEIGHTS, form, &mut written)
         }
         "Gather" => gather::rewrite(graph, node, TABLE),
         EMBEDDING => embedding::rewrite(graph, node, TABLE),
@@ -147,13 +147,13 @@ impl Dynamic<'_> {
             return self.weight(graph, weight, None);
         }
         graph.shared(weight.name, "around zero", |graph| {
-            let found = parameters(weight.tensor, form)?;
-            let made = graph.fresh_names(weight.name);
-            graph.constant(quantized(weight.tensor, &made.integers, &found)?);
-            graph.constant(TensorProto::from_f32(&made.scale, beside, &found.scales));
-            graph.constant(TensorProto::from_i8(&made.zero_point, &[], &[0]));
-            graph.report_weight(weight.name, &found);
-            Ok(made)
+            let params = parameters(weight.tensor, form)?;
+            let names = graph.fresh_names(weight.name);
+            graph.constant(quantized(weight.tensor, &names.integers, &params)?);
+            graph.constant(TensorProto::from_f32(&names.scale, beside, &params.scales));
+            graph.constant(TensorProto::from_i8(&names.zero_point, &[], &[0]));
+            graph.report_weight(weight.name, &params);
+            Ok(names)
         })
     }
 }
@@ -161,16 +161,16 @@ impl Dynamic<'_> {
 /// Quantizes an activation at run time. All readers of the value share one node.
 fn activation(graph: &mut Rewriter, name: &str) -> Result<Quantity, Stop> {
     graph.shared(name, "activation", |graph| {
-        let made = graph.fresh_names(name);
+        let names = graph.fresh_names(name);
         let title = graph.fresh(&format!("{name}_QuantizeLinear"));
-        let outputs = [&made.integers, &made.scale, &made.zero_point].map(String::as_str);
+        let outputs = [&names.integers, &names.scale, &names.zero_point].map(String::as_str);
         graph.push(NodeProto::new(
             "DynamicQuantizeLinear",
             &title,
             &[name],
             &outputs,
         ));
-        Ok(made)
+        Ok(names)
     })
 }
 

@@ -6,7 +6,7 @@
 
 mod numbers;
 mod operators;
-mod values;
+mod precisions;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use super::{QuantizeError, Quantized, QuantizedTensor, TensorKind};
 use crate::graph::Model;
 use crate::onnx::schema::{DataType, NodeProto};
 use numbers::LARGEST;
-use values::{Precision, Values};
+use precisions::{FloatValues, Precision};
 
 /// The settings of the scheme float16.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub fn quantize_half(model: &Model, settings: &HalfSettings) -> Result<Quantized
         .iter()
         .map(|node| float_reason(&rewriter, node, settings))
         .collect();
-    let mut values = Values::new(&rewriter, &reasons, settings.keep_io);
+    let mut values = FloatValues::new(&rewriter, &reasons, settings.keep_io);
     let mut reasons = reasons.into_iter();
     let mut quantized = rewriter.run(|graph, node| {
         let reason = reasons.next().flatten();
@@ -102,7 +102,7 @@ fn write<'a>(
     graph: &mut Rewriter<'a>,
     node: &'a NodeProto,
     reason: Option<&'static str>,
-    values: &mut Values,
+    values: &mut FloatValues,
 ) -> Result<(), Stop> {
     let precision = if reason.is_some() {
         Precision::Single
@@ -112,13 +112,13 @@ fn write<'a>(
     let mut written = node.clone();
     for input in &mut written.input {
         if graph.is_float(input) {
-            *input = values.read(graph, input, precision)?;
+            *input = values.read_name(graph, input, precision)?;
         }
     }
     let mut casts = Vec::new();
     for output in &mut written.output {
         if graph.is_float(output) {
-            *output = values.made(graph, output, precision, &mut casts);
+            *output = values.written_name(graph, output, precision, &mut casts);
         }
     }
     if !casts.is_empty() {
@@ -138,7 +138,7 @@ fn write<'a>(
 }
 
 /// The report's entry for a float16 constant, which has no scale.
-fn reported(name: &str) -> QuantizedTensor {
+fn report_entry(name: &str) -> QuantizedTensor {
     QuantizedTensor {
         name: name.to_owned(),
         kind: TensorKind::Weight,

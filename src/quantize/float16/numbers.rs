@@ -7,7 +7,7 @@ use crate::onnx::half::{TOO_LARGE_FOR_HALF as TOO_LARGE, narrow_half};
 pub(super) const LARGEST: f32 = 65504.0;
 
 /// float16 numbers, with counts of those that did not fit.
-pub(super) struct Halves {
+pub(super) struct Float16Bytes {
     pub(super) bytes: Vec<u8>,
     /// Finite numbers that became ±[`LARGEST`].
     pub(super) too_large: usize,
@@ -16,8 +16,8 @@ pub(super) struct Halves {
 }
 
 /// Converts numbers to float16. Finite numbers stay finite, and nonzero numbers stay nonzero.
-pub(super) fn halves(values: &[f32]) -> Halves {
-    let mut made = Halves {
+pub(super) fn to_float16(values: &[f32]) -> Float16Bytes {
+    let mut converted = Float16Bytes {
         bytes: Vec::with_capacity(values.len() * 2),
         too_large: 0,
         too_small: 0,
@@ -25,15 +25,15 @@ pub(super) fn halves(values: &[f32]) -> Halves {
     for &value in values {
         let mut fitting = value;
         if value.is_finite() && value.abs() >= TOO_LARGE {
-            made.too_large += 1;
+            converted.too_large += 1;
             fitting = LARGEST.copysign(value);
         } else if value != 0.0 && value.abs() <= SMALLEST / 2.0 {
-            made.too_small += 1;
+            converted.too_small += 1;
             fitting = SMALLEST.copysign(value);
         }
-        made.bytes.extend(narrow_half(fitting).to_le_bytes());
+        converted.bytes.extend(narrow_half(fitting).to_le_bytes());
     }
-    made
+    converted
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_become_the_ends_and_are_counted() {
-        let made = halves(&[
+        let converted = to_float16(&[
             65519.0,
             65520.0,
             -1e38,
@@ -70,6 +70,6 @@ mod tests {
             0.0,
         ];
         assert_eq!(numbers, wanted);
-        assert_eq!((made.too_large, made.too_small), (2, 1));
+        assert_eq!((converted.too_large, converted.too_small), (2, 1));
     }
 }

@@ -1,6 +1,6 @@
 //! Operators that stay float32, and operators with an attribute for their output type.
 
-use super::numbers::halves;
+use super::numbers::to_float16;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 use crate::quantize::rewrite::Stop;
 
@@ -50,7 +50,7 @@ pub(super) fn set_type(node: &mut NodeProto, makes_floats: bool) -> Result<(), S
                 Some(tensor) => tensor.to_f32()?,
                 None => vec![0.0],
             };
-            let bytes = halves(&filled).bytes.into();
+            let bytes = to_float16(&filled).bytes.into();
             let value = TensorProto::from_raw("value", DataType::Float16, &[filled.len()], bytes);
             node.set(AttributeProto::tensor("value", value));
         }

@@ -9,10 +9,14 @@ use super::super::plan::{Plan, RangeSource};
 use crate::calibrate::{Method, Observations, Range};
 
 /// Allowed ratio between a range's expected squared error and the least one: 3 dB.
-const FAR_FROM_THE_LEAST: f64 = 2.0;
+const MAX_EXCESS_ERROR: f64 = 2.0;
 
 /// Replaces each range that clips too much by the range of the method `auto`.
-pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observations) -> Vec<String> {
+pub(super) fn widen(
+    plan: &mut Plan,
+    with_ranges: &[String],
+    observations: &Observations,
+) -> Vec<String> {
     let wider = |name: &String| -> Option<(Range, f64)> {
         let (represented, Some(RangeSource::Observed(source))) =
             (plan.representations.get(name)?, plan.ranges.get(name))
@@ -30,13 +34,13 @@ pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observatio
         let range_by = |method: Method| method.range(seen, &target).ok();
         let error_of = |range: Range| seen.squared_error(range, &target);
         let (error, least) = (error_of(range)?, error_of(range_by(Method::Mse)?)?);
-        if error <= FAR_FROM_THE_LEAST * least {
+        if error <= MAX_EXCESS_ERROR * least {
             return None;
         }
         let wider = plan.clip(name, range_by(Method::Auto)?);
         Some((wider, error / least))
     };
-    let widened: Vec<(&String, Range, f64)> = found
+    let widened: Vec<(&String, Range, f64)> = with_ranges
         .par_iter()
         .filter_map(|name| wider(name).map(|(range, times)| (name, range, times)))
         .collect();

@@ -25,8 +25,9 @@ use crate::onnx::tensor::TensorError;
 pub fn channel_axes(model: &Model) -> BTreeMap<String, usize> {
     let constant = |name: Option<&str>| name.is_some_and(|n| model.graph.initializers.contains(n));
     let axis = |node: &NodeProto| {
-        let known =
-            form(node).is_some() && constant(node.input_at(1)) && constant(node.input_at(2));
+        let known = corrected_operator(node).is_some()
+            && constant(node.input_at(1))
+            && constant(node.input_at(2));
         let name = node.input_at(0).filter(|_| known)?;
         // The channel axis is 1 for the rows of a Gemm and the images of a Conv.
         Some((name.to_string(), 1))
@@ -45,16 +46,16 @@ pub(super) fn corrections(
     let Ranges::Seen(observations, _) = ranges else {
         return Ok(vec![Vec::new(); plan.biases.len()]);
     };
-    let one = |planned: &PlannedBias| {
+    let correct_one = |planned: &PlannedBias| {
         let weight = constants.get(&planned.weight);
         match weight.zip(integers.get(planned.weight.as_str())) {
-            Some((weight, made)) if plan.correct_biases => {
-                correction(model, planned, observations, weight, &made.tensor)
+            Some((weight, rounded)) if plan.correct_biases => {
+                correction(model, planned, observations, weight, &rounded.tensor)
             }
             _ => Ok(Vec::new()),
         }
     };
-    plan.biases.par_iter().map(one).collect()
+    plan.biases.par_iter().map(correct_one).collect()
 }
 
 fn correction(
@@ -67,8 +68,8 @@ fn correction(
     let node = &model.graph.nodes[planned.node];
     let constants = &model.graph.initializers;
     let seen = observations.get(&planned.input);
-    let (Some(form), Some(tensor), Some(bias), Some(channels)) = (
-        form(node),
+    let (Some(operator), Some(tensor), Some(bias), Some(channels)) = (
+        corrected_operator(node),
         constants.get(&planned.weight),
         constants.get(&planned.name),
         seen.and_then(|seen| seen.channel_means()),
@@ -76,36 +77,42 @@ fn correction(
         return Ok(Vec::new());
     };
     let grids: Vec<_> = weight.grids().collect();
-    let Some(layout) = Layout::of(node, form, &tensor.shape()?, channels) else {
+    let Some(layout) = CorrectionLayout::from_node(node, operator, &tensor.shape()?, channels)
+    else {
         return Ok(Vec::new());
     };
-    let Some(means) = channels.means().filter(|m| m.len() == layout.joins.inputs) else {
+    let Some(means) = channels
+        .means()
+        .filter(|m| m.len() == layout.weight_layout.inputs)
+    else {
         return Ok(Vec::new());
     };
-    if bias.shape()? != [layout.joins.outputs] {
+    if bias.shape()? != [layout.weight_layout.outputs] {
         return Ok(Vec::new());
     }
-    let mut added = vec![0.0; layout.joins.outputs];
+    let mut added = vec![0.0; layout.weight_layout.outputs];
     let (values, integers) = (tensor.to_f32()?, integers.to_i64()?);
-    let (joins, taps) = (&layout.joins, layout.shares.len());
+    let (weight_layout, taps) = (&layout.weight_layout, layout.inside_fractions.len());
     let windows = values.len() / taps.max(1);
     let mut window = 0;
     while window < windows {
-        let channel = weight.axis.map_or(0, |axis| joins.index(window, axis));
+        let channel = weight
+            .axis
+            .map_or(0, |axis| weight_layout.index(window, axis));
         let Some(grid) = grids.get(channel) else {
             return Ok(Vec::new());
         };
         // Windows with one scale and one output are added together, over neighbouring inputs.
-        let (input, output) = joins.of_window(window);
+        let (input, output) = weight_layout.of_window(window);
         let together = match weight.axis {
             Some(1) => 1,
-            _ => joins.along_inputs(window).min(windows - window),
+            _ => weight_layout.along_inputs(window).min(windows - window),
         };
         let these = window * taps..(window + together) * taps;
         added[output] += grid.added(
             &values[these.clone()],
             &integers[these],
-            &layout.shares,
+            &layout.inside_fractions,
             &means[input..][..together],
         );
         window += together;
@@ -117,51 +124,56 @@ fn correction(
 
 /// The operators with bias correction.
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum CorrectedOperator {
     Conv,
     ConvTranspose,
     Gemm,
 }
 
-fn form(node: &NodeProto) -> Option<Form> {
+fn corrected_operator(node: &NodeProto) -> Option<CorrectedOperator> {
     if node.is("Conv") {
-        Some(Form::Conv)
+        Some(CorrectedOperator::Conv)
     } else if node.is("ConvTranspose") {
         // An explicit output shape determines the padding, in ways that differ between runtimes.
         let open = node.attribute("output_shape").is_none();
-        open.then_some(Form::ConvTranspose)
+        open.then_some(CorrectedOperator::ConvTranspose)
     } else if node.is("Gemm") {
         let rows = node.int("transA").unwrap_or(0) == 0;
-        rows.then_some(Form::Gemm)
+        rows.then_some(CorrectedOperator::Gemm)
     } else {
         None
     }
 }
 
 /// The weight layout of a layer, with the fraction of positions at which each weight counts.
-struct Layout {
-    joins: Joins,
+struct CorrectionLayout {
+    weight_layout: Joins,
     /// For each weight of a window, the fraction of output positions at which it is inside the
     /// input.
-    shares: Vec<f64>,
+    inside_fractions: Vec<f64>,
     /// The factor of all products: Gemm's alpha.
     factor: f64,
 }
 
-impl Layout {
-    fn of(node: &NodeProto, form: Form, shape: &[usize], seen: &ChannelMeans) -> Option<Layout> {
-        let joins = Joins::of(node, shape)?;
-        let factor = match form {
-            Form::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
+impl CorrectionLayout {
+    fn from_node(
+        node: &NodeProto,
+        operator: CorrectedOperator,
+        shape: &[usize],
+        seen: &ChannelMeans,
+    ) -> Option<CorrectionLayout> {
+        let weight_layout = Joins::of(node, shape)?;
+        let factor = match operator {
+            CorrectedOperator::Gemm => f64::from(node.float("alpha").unwrap_or(1.0)),
             _ => 1.0,
         };
-        let shares = match form {
-            Form::Gemm => vec![1.0],
-            _ => shares(node, form, &shape[2..], seen.extents().get(2..)?)?,
+        let inside_fractions = match operator {
+            CorrectedOperator::Gemm => vec![1.0],
+            _ => inside_fractions(node, operator, &shape[2..], seen.extents().get(2..)?)?,
         };
-        Some(Layout {
-            joins,
-            shares,
+        Some(CorrectionLayout {
+            weight_layout,
+            inside_fractions,
             factor,
         })
     }
@@ -169,7 +181,12 @@ impl Layout {
 
 /// For each weight of a kernel, the fraction of output positions at which it is inside the input.
 /// `input` has the spatial sizes.
-fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Option<Vec<f64>> {
+fn inside_fractions(
+    node: &NodeProto,
+    operator: CorrectedOperator,
+    kernel: &[usize],
+    input: &[usize],
+) -> Option<Vec<f64>> {
     if kernel.len() != input.len() {
         return None;
     }
@@ -178,8 +195,8 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
         let extent = i64::try_from(extent).ok().filter(|&extent| extent > 0)?;
         // A weight at `tap` connects position i of the stepped axis with a position of the other
         // axis. A Conv steps over its output, a ConvTranspose over its input.
-        let (before, steps, bound, places) = match form {
-            Form::ConvTranspose => {
+        let (before, steps, bound, places) = match operator {
+            CorrectedOperator::ConvTranspose => {
                 let more = node.ints("output_padding").and_then(|more| more.get(axis));
                 let more = more.copied().unwrap_or(0);
                 let (before, made) = slide.output(extent, more);
@@ -193,12 +210,12 @@ fn shares(node: &NodeProto, form: Form, kernel: &[usize], input: &[usize]) -> Op
         if places < 1 {
             return None;
         }
-        let share = |tap: i64| {
+        let inside = |tap: i64| {
             let met = (0..steps)
                 .filter(|&place| (0..bound).contains(&slide.value_index(place, tap, before)));
             met.count() as f64 / places as f64
         };
-        let along: Vec<f64> = (0..slide.taps).map(share).collect();
+        let along: Vec<f64> = (0..slide.taps).map(inside).collect();
         let before = all.iter();
         all = before
             .flat_map(|share| along.iter().map(move |along| share * along))
@@ -220,7 +237,13 @@ mod tests {
     }
 
     fn conv(kernel: &[usize], input: &[usize], attributes: &[(&str, &[i64])]) -> Vec<f64> {
-        shares(&node("Conv", attributes), Form::Conv, kernel, input).unwrap()
+        inside_fractions(
+            &node("Conv", attributes),
+            CorrectedOperator::Conv,
+            kernel,
+            input,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -243,12 +266,13 @@ mod tests {
     #[test]
     fn a_transposed_kernel_meets_each_value_once() {
         let strided = node("ConvTranspose", &[("strides", &[2])]);
-        let found = shares(&strided, Form::ConvTranspose, &[2], &[3]).unwrap();
+        let found =
+            inside_fractions(&strided, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(found, [0.5, 0.5]);
         // Of six positions, one is cropped at each end; an outer weight of an outer value falls
         // there.
         let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
-        let found = shares(&cut, Form::ConvTranspose, &[2], &[3]).unwrap();
+        let found = inside_fractions(&cut, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
         assert_eq!(found, [0.5, 0.5]);
     }
 }

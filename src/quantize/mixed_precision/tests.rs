@@ -52,12 +52,12 @@ pub(super) fn seen(far: f32) -> Observation {
     seen
 }
 
-fn guarded(far: f32) -> (Plan, Guarded) {
-    guarded_of(seen(far), &Settings::default())
+fn refined_far(far: f32) -> (Plan, MixedPrecisionNotes) {
+    refined_with(seen(far), &Settings::default())
 }
 
 /// The plan and notes with these statistics for `a`.
-pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
+pub(super) fn refined_with(a: Observation, settings: &Settings) -> (Plan, MixedPrecisionNotes) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
     let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
@@ -65,9 +65,9 @@ pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded)
         .into();
     observations.insert("a".to_string(), a);
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();
-    (plan, said)
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    let notes = apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();
+    (plan, notes)
 }
 
 pub(super) fn typed(element: ElementType) -> TensorSettings {
@@ -79,8 +79,11 @@ pub(super) fn typed(element: ElementType) -> TensorSettings {
 
 #[test]
 fn what_is_fine_enough_is_left_alone() {
-    let (plan, said) = guarded(2.0);
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    let (plan, notes) = refined_far(2.0);
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
     assert!(
         plan.representations
             .values()
@@ -90,12 +93,12 @@ fn what_is_fine_enough_is_left_alone() {
 
 #[test]
 fn what_is_too_coarse_gets_16_bits() {
-    let (plan, said) = guarded(100.0);
+    let (plan, notes) = refined_far(100.0);
     assert_eq!(plan.representations["a"].element, ElementType::U16);
     assert_eq!(plan.representations["x"].element, ElementType::U8);
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("`a` has 16 bits"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("`a` has 16 bits"),
+        "{notes:?}"
     );
 }
 
@@ -127,11 +130,18 @@ fn what_a_concat_joins_is_judged_part_by_part() {
     .map(|(name, seen)| (name.to_string(), seen))
     .into();
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    let said = guard(&model, &Settings::default(), &mut plan, &found, ranges).unwrap();
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    let notes = apply_mixed_precision(
+        &model,
+        &Settings::default(),
+        &mut plan,
+        &with_ranges,
+        ranges,
+    )
+    .unwrap();
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("part `x`"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("part `x`"),
+        "{notes:?}"
     );
     assert_eq!(plan.representations["b"].element, ElementType::U16);
     assert_eq!(plan.representations["a"].element, ElementType::U8);
@@ -139,12 +149,12 @@ fn what_a_concat_joins_is_judged_part_by_part() {
 
 #[test]
 fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
-    let (plan, said) = guarded(-3.4e38);
+    let (plan, notes) = refined_far(-3.4e38);
     let forms: Vec<&str> = plan.forms.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(forms, ["x", "y"]);
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("`a` stays float"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("`a` stays float"),
+        "{notes:?}"
     );
 }
 
@@ -168,8 +178,8 @@ fn what_stays_float_is_cut_off_by_its_own_node_again() {
         .map(|(name, far)| (name.to_string(), seen(far)))
         .into();
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    guard(&model, &settings, &mut plan, &found, ranges).unwrap();
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    apply_mixed_precision(&model, &settings, &mut plan, &with_ranges, ranges).unwrap();
     assert!(!plan.forms.iter().any(|(name, _)| name == "c"));
     assert!(plan.removed.is_empty() && plan.renamed.is_empty());
 }
@@ -182,17 +192,21 @@ fn a_range_that_cuts_off_too_much_is_widened() {
         ..Default::default()
     };
     let even = Observation::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
-    let (plan, said) = guarded_of(even.clone(), &by(Method::Percentile(80.0)));
+    let (plan, notes) = refined_with(even.clone(), &by(Method::Percentile(80.0)));
     let range = plan.representations["a"].range.unwrap();
     assert!(range.max > 0.99, "{range:?}");
     assert!(
-        said.kept
+        notes
+            .protected
             .iter()
-            .any(|said| said.contains("`a` has the range") && said.contains("times the least")),
-        "{said:?}"
+            .any(|notes| notes.contains("`a` has the range") && notes.contains("times the least")),
+        "{notes:?}"
     );
-    let (_, said) = guarded_of(even, &by(Method::Percentile(99.999)));
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    let (_, notes) = refined_with(even, &by(Method::Percentile(99.999)));
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
 }
 
 #[test]
@@ -216,11 +230,11 @@ fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
         let observations = ["x", "a", "b", "y"].map(|name| (name.to_string(), seen(1.0)));
         let observations = observations.into();
         let ranges = Ranges::Seen(&observations, Method::Auto);
-        let found = plan.find_ranges(ranges).unwrap();
-        let said = outputs::refine_outputs(&model, &mut plan, &found);
+        let with_ranges = plan.find_ranges(ranges).unwrap();
+        let notes = logits::refine_logits(&model, &mut plan, &with_ranges);
         assert_eq!(plan.representations["y"].element, wanted, "{operator}");
         assert_eq!(plan.representations["a"].element, ElementType::U8);
-        assert_eq!(said.len(), usize::from(wanted == ElementType::U16));
+        assert_eq!(notes.len(), usize::from(wanted == ElementType::U16));
     }
 }
 
@@ -232,7 +246,7 @@ fn each_thing_can_be_switched_off() {
     };
     let (all, none) = (GuardSettings::ALL, GuardSettings::NONE);
     // Too coarse for 8 bits: 16 bits, else float, else a note.
-    let (plan, said) = guarded_of(
+    let (plan, notes) = refined_with(
         seen(100.0),
         &with(GuardSettings {
             finer: false,
@@ -240,10 +254,11 @@ fn each_thing_can_be_switched_off() {
         }),
     );
     assert!(
-        said.kept[0].contains("`a` stays float") && !plan.forms.iter().any(|(name, _)| name == "a"),
-        "{said:?}"
+        notes.protected[0].contains("`a` stays float")
+            && !plan.forms.iter().any(|(name, _)| name == "a"),
+        "{notes:?}"
     );
-    let (plan, said) = guarded_of(
+    let (plan, notes) = refined_with(
         seen(100.0),
         &with(GuardSettings {
             finer: false,
@@ -252,9 +267,12 @@ fn each_thing_can_be_switched_off() {
         }),
     );
     assert_eq!(plan.representations["a"].element, ElementType::U8);
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
     // Too coarse for 16 bits: float, else a note.
-    let (plan, said) = guarded_of(
+    let (plan, notes) = refined_with(
         seen(-3.4e38),
         &with(GuardSettings {
             float: false,
@@ -263,12 +281,12 @@ fn each_thing_can_be_switched_off() {
     );
     assert_eq!(plan.representations["a"].element, ElementType::U8);
     assert!(
-        said.kept.is_empty()
-            && said.declined[0].contains("keeps 8 bits, as the settings let nothing else"),
-        "{said:?}"
+        notes.protected.is_empty()
+            && notes.declined[0].contains("keeps 8 bits, as the settings let nothing else"),
+        "{notes:?}"
     );
-    let (_, said) = guarded_of(seen(100.0), &with(none));
-    assert!(said.kept.is_empty() && said.refined.is_empty() && said.declined.is_empty());
+    let (_, notes) = refined_with(seen(100.0), &with(none));
+    assert!(notes.protected.is_empty() && notes.refined.is_empty() && notes.declined.is_empty());
 }
 
 #[test]
@@ -287,12 +305,12 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
             ..Default::default()
         },
     ] {
-        let (plan, said) = guarded_of(seen(100.0), &settings);
+        let (plan, notes) = refined_with(seen(100.0), &settings);
         assert_eq!(plan.representations["a"].element, ElementType::U8);
         assert!(
-            said.kept.is_empty()
-                && said.declined[0].contains("`a` keeps the type that the settings give it"),
-            "{said:?}"
+            notes.protected.is_empty()
+                && notes.declined[0].contains("`a` keeps the type that the settings give it"),
+            "{notes:?}"
         );
     }
     // A default for all activations does not fix the type of one tensor.
@@ -301,7 +319,7 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
         ..Default::default()
     };
     assert_eq!(
-        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        refined_with(seen(100.0), &settings).0.representations["a"].element,
         ElementType::I16
     );
 }
@@ -313,11 +331,11 @@ fn of_four_bits_no_more_is_asked_than_four_bits_have() {
         ..Default::default()
     };
     assert_eq!(
-        guarded_of(seen(2.0), &settings).0.representations["a"].element,
+        refined_with(seen(2.0), &settings).0.representations["a"].element,
         ElementType::U4
     );
     assert_eq!(
-        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        refined_with(seen(100.0), &settings).0.representations["a"].element,
         ElementType::U16
     );
 }
@@ -351,33 +369,34 @@ fn weighted(larger: f32) -> Model {
 
 #[test]
 fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the_budget() {
-    let done = |larger: f32, per_channel: bool, guard: GuardSettings, said: Option<ElementType>| {
-        let model = weighted(larger);
-        let mut settings = Settings {
-            guard,
-            ..Default::default()
+    let done =
+        |larger: f32, per_channel: bool, guard: GuardSettings, chosen: Option<ElementType>| {
+            let model = weighted(larger);
+            let mut settings = Settings {
+                guard,
+                ..Default::default()
+            };
+            settings.weights.per_channel = Some(per_channel);
+            if let Some(element) = chosen {
+                settings.tensors.insert("u".into(), typed(element));
+            }
+            let mut plan = Plan::new(&model, &settings).unwrap();
+            let (kept, declined) = weights::refine_weights(
+                &model,
+                &model.graph.uses(),
+                &mut plan,
+                &InputNoise::default(),
+                settings.guard,
+            )
+            .unwrap();
+            let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
+            assert!(
+                plan.forms
+                    .iter()
+                    .any(|(name, role)| name == "u" && matches!(role, TensorRole::Weight(_)))
+            );
+            (types, kept.len(), declined.len())
         };
-        settings.weights.per_channel = Some(per_channel);
-        if let Some(element) = said {
-            settings.tensors.insert("u".into(), typed(element));
-        }
-        let mut plan = Plan::new(&model, &settings).unwrap();
-        let (kept, declined) = weights::refine_weights(
-            &model,
-            &model.graph.uses(),
-            &mut plan,
-            &Additions::default(),
-            settings.guard,
-        )
-        .unwrap();
-        let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
-        assert!(
-            plan.forms
-                .iter()
-                .any(|(name, form)| name == "u" && matches!(form, TensorRole::Weight(_)))
-        );
-        (types, kept.len(), declined.len())
-    };
     use ElementType::{I8, I16};
     let enough = GuardSettings {
         budget: 0.4,

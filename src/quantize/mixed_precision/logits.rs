@@ -11,15 +11,15 @@ const MOST_AXES: usize = 3;
 /// With 256 steps two classes tie. Rounding a final Softmax is the largest error of many networks
 /// that otherwise suit 8 bits. Only the DequantizeLinear behind it reads these integers, so 16 bits
 /// cost little. Images keep 8 bits: each of their values is one of many, and the operator before
-/// them is most of the work. `found` lists the tensors with computed ranges.
-pub(super) fn refine_outputs(model: &Model, plan: &mut Plan, found: &[String]) -> Vec<String> {
-    let mut said = Vec::new();
+/// them is most of the work. `with_ranges` lists the tensors with computed ranges.
+pub(super) fn refine_logits(model: &Model, plan: &mut Plan, with_ranges: &[String]) -> Vec<String> {
+    let mut notes = Vec::new();
     let outputs = model.graph.outputs.iter();
     for name in outputs.filter_map(|output| output.name.as_ref()) {
         let shape = model.graph.tensor_type(name).and_then(|t| t.shape);
         let scores = shape.is_some_and(|shape| shape.len() <= MOST_AXES);
-        let quantized = plan.forms.iter().any(|(form, _)| form == name);
-        let is_found = found.contains(name);
+        let quantized = plan.forms.iter().any(|(tensor, _)| tensor == name);
+        let is_found = with_ranges.contains(name);
         let fixed = matches!(plan.ranges.get(name), Some(RangeSource::Fixed(..)));
         let Some(represented) = plan.representations.get_mut(name) else {
             continue;
@@ -31,10 +31,10 @@ pub(super) fn refine_outputs(model: &Model, plan: &mut Plan, found: &[String]) -
             if is_found {
                 represented.range = None;
             }
-            said.push(format!(
+            notes.push(format!(
                 "`{name}` has 16 bits: the model ends in it, and scores that are near each other would tie in 256 steps"
             ));
         }
     }
-    said
+    notes
 }

@@ -23,7 +23,7 @@ const IN_A_GATE: &str =
 
 /// A chain of nodes that is equal to one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Composed {
+pub(super) struct OperatorPattern {
     /// The equal ONNX operator.
     pub(super) operator: &'static str,
     /// The input of the chain.
@@ -32,7 +32,7 @@ pub(super) struct Composed {
     pub(super) nodes: Vec<usize>,
 }
 
-impl Composed {
+impl OperatorPattern {
     /// The reason why an inner node has no integers.
     pub(super) fn reason(&self) -> &'static str {
         match self.operator {
@@ -50,9 +50,9 @@ impl Composed {
 }
 
 /// All chains of a graph whose inner values have no use outside.
-pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
-    let finder = Finder { graph, uses };
-    let mut found = Vec::new();
+pub(super) fn find_patterns(graph: &Graph, uses: &Uses) -> Vec<OperatorPattern> {
+    let finder = PatternFinder { graph, uses };
+    let mut patterns = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let chain = match node.op_type.as_deref() {
             Some("Sqrt" | "Pow") => finder.layer_norm(index, node),
@@ -64,30 +64,30 @@ pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
             Some("Softplus") => finder.mish(index, node),
             _ => None,
         };
-        found.extend(chain.filter(|chain| finder.is_closed(chain)));
+        patterns.extend(chain.filter(|chain| finder.is_closed(chain)));
     }
-    found
+    patterns
 }
 
 fn is_near(number: f64, wanted: f64) -> bool {
     (number - wanted).abs() < 1e-3 * wanted.abs()
 }
 
-struct Finder<'a> {
+struct PatternFinder<'a> {
     graph: &'a Graph,
     uses: &'a Uses,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> PatternFinder<'a> {
     /// The producer of a value, if it is this operator.
-    fn made(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+    fn producer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
         let index = self.uses.producer(value)?;
         let node = &self.graph.nodes[index];
         node.is(operator).then_some((index, node))
     }
 
     /// The only consumer of a value, if it is this operator.
-    fn taken(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+    fn only_consumer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
         let mut nodes = self.uses.consumers(value).iter().map(|&(node, _)| node);
         let index = nodes.next()?;
         let node = &self.graph.nodes[index];
@@ -121,7 +121,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The other input of a binary node.
-    fn other(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
+    fn other_operand(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (one == name, two == name) {
             (true, _) => Some(two),
@@ -131,7 +131,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The input of a binary node whose other input is this constant.
-    fn beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
+    fn operand_beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (self.is_number(two, number), self.is_number(one, number)) {
             (true, _) => Some(one),
@@ -151,11 +151,11 @@ impl<'a> Finder<'a> {
             None => node.ints("axes").map(<[i64]>::to_vec),
         };
         let keeps = |node: &NodeProto| node.int("keepdims").unwrap_or(1) != 0;
-        axes(one).is_some_and(|found| axes(two) == Some(found)) && keeps(one) == keeps(two)
+        axes(one).is_some_and(|of_one| axes(two) == Some(of_one)) && keeps(one) == keeps(two)
     }
 
     /// True if no inner value has a use outside.
-    fn is_closed(&self, chain: &Composed) -> bool {
+    fn is_closed(&self, chain: &OperatorPattern) -> bool {
         let inner = chain.nodes.iter().filter(|&&node| node != chain.last());
         inner
             .flat_map(|&node| &self.graph.nodes[node].output)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::ranges::Ranges;
 use super::super::scale::QuantizationParameters;
-use super::{Met, inlets};
+use super::{PathConstant, input_paths};
 use crate::calibrate::ChannelMoments;
 use crate::graph::{Joins, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
@@ -13,7 +13,7 @@ use crate::onnx::tensor::TensorError;
 /// Noise of rounding on the input paths, relative to the variance of the first layers' outputs,
 /// averaged over output channels.
 #[derive(Debug, Default)]
-pub(in super::super) struct Additions<'a> {
+pub(in super::super) struct InputNoise<'a> {
     /// Noise per squared step, by value and constant of the paths. The largest over the layers
     /// counts.
     by_step: HashMap<&'a str, f64>,
@@ -21,57 +21,53 @@ pub(in super::super) struct Additions<'a> {
     weights: HashMap<&'a str, (&'a NodeProto, Vec<ChannelMoments>)>,
 }
 
-impl<'a> Additions<'a> {
+impl<'a> InputNoise<'a> {
     pub(in super::super) fn of(
         model: &'a Model,
         ranges: Ranges<'_>,
-    ) -> Result<Additions<'a>, TensorError> {
-        let mut additions = Additions::default();
+    ) -> Result<InputNoise<'a>, TensorError> {
+        let mut additions = InputNoise::default();
         let Ranges::Seen(observations, _) = ranges else {
             return Ok(additions);
         };
-        for inlet in inlets(model) {
+        for path in input_paths(model) {
             let moments = |value: &str| {
                 let seen = observations
                     .get(value)
                     .and_then(|seen| seen.channel_variance());
                 seen.map_or_else(Vec::new, |spread| spread.moments())
             };
-            let Some(tensor) = model.graph.initializers.get(inlet.weight) else {
+            let Some(tensor) = model.graph.initializers.get(path.weight) else {
                 continue;
             };
-            let own = inlet
-                .way
+            let own = path
+                .values
                 .first()
                 .map_or_else(Vec::new, |(value, _)| moments(value));
             // Rounding adds a variance of step²/12 to each number.
-            let mut add = |name: &'a str, growth: &[f64], times: &[f64]| {
-                let noise = |growth: &f64, times: &f64| growth * growth * times / 12.0;
-                let noises = growth
+            let mut add = |name: &'a str, gain: &[f64], times: &[f64]| {
+                let noise = |gain: &f64, times: &f64| gain * gain * times / 12.0;
+                let noises = gain
                     .iter()
                     .zip(times)
-                    .map(|(growth, times)| noise(growth, times));
-                let both: Vec<[f64; 2]> = noises.zip(&own).map(|(n, m)| [n, m.variance]).collect();
-                let share = share(inlet.node, tensor, &both, |_, square| square)?;
+                    .map(|(gain, times)| noise(gain, times));
+                let channels: Vec<[f64; 2]> =
+                    noises.zip(&own).map(|(n, m)| [n, m.variance]).collect();
+                let ratio = noise_ratio(path.node, tensor, &channels, |_, square| square)?;
                 let most = additions.by_step.entry(name).or_default();
-                *most = most.max(share.unwrap_or(0.0));
+                *most = most.max(ratio.unwrap_or(0.0));
                 Ok::<(), TensorError>(())
             };
             let ones = vec![1.0; own.len()];
-            for (value, gains) in &inlet.way {
+            for (value, gains) in &path.values {
                 add(value, gains, &ones)?;
             }
-            for Met {
-                name,
-                growth,
-                times,
-            } in &inlet.constants
-            {
+            for PathConstant { name, gain, times } in &path.constants {
                 let squares = |value: &&str| moments(value).iter().map(|m| m.square).collect();
                 let times: Vec<f64> = times.as_ref().map_or_else(|| ones.clone(), squares);
-                add(name, growth, &times)?;
+                add(name, gain, &times)?;
             }
-            additions.weights.insert(inlet.weight, (inlet.node, own));
+            additions.weights.insert(path.weight, (path.node, own));
         }
         Ok(additions)
     }
@@ -91,16 +87,16 @@ impl<'a> Additions<'a> {
         let Some((node, moments)) = self.weights.get(name) else {
             return Ok(None);
         };
-        let both: Vec<[f64; 2]> = moments
+        let channels: Vec<[f64; 2]> = moments
             .iter()
             .map(|m| [m.square / 12.0, m.variance])
             .collect();
-        let step = |place: [usize; 2]| {
-            let own = parameters.axis.and_then(|axis| place.get(axis));
+        let step = |index: [usize; 2]| {
+            let own = parameters.axis.and_then(|axis| index.get(axis));
             let scale = parameters.scales.get(own.copied().unwrap_or(0));
             scale.map_or(0.0, |&scale| f64::from(scale))
         };
-        share(node, tensor, &both, |place, _| step(place).powi(2))
+        noise_ratio(node, tensor, &channels, |index, _| step(index).powi(2))
     }
 }
 
@@ -111,32 +107,40 @@ impl<'a> Additions<'a> {
 /// counts differ or nothing varies.
 ///
 /// `noise` takes the weight's indices along its first two axes, and its square.
-fn share(
+fn noise_ratio(
     node: &NodeProto,
     tensor: &TensorProto,
     channels: &[[f64; 2]],
     noise: impl Fn([usize; 2], f64) -> f64,
 ) -> Result<Option<f64>, TensorError> {
     const ALMOST_NOTHING: f64 = 1e-6;
-    let joins = Joins::of(node, &tensor.shape()?).filter(|joins| joins.inputs == channels.len());
-    let Some(joins) = joins else {
+    let weight_layout = Joins::of(node, &tensor.shape()?)
+        .filter(|weight_layout| weight_layout.inputs == channels.len());
+    let Some(weight_layout) = weight_layout else {
         return Ok(None);
     };
-    let mut sums = vec![[0.0; 2]; joins.outputs];
-    for (window, weights) in tensor.to_f32()?.chunks_exact(joins.taps).enumerate() {
-        let (input, output) = joins.of_window(window);
-        let place = [joins.index(window, 0), joins.index(window, 1)];
+    let mut sums = vec![[0.0; 2]; weight_layout.outputs];
+    for (window, weights) in tensor
+        .to_f32()?
+        .chunks_exact(weight_layout.taps)
+        .enumerate()
+    {
+        let (input, output) = weight_layout.of_window(window);
+        let index = [
+            weight_layout.index(window, 0),
+            weight_layout.index(window, 1),
+        ];
         for &weight in weights {
             let square = f64::from(weight).powi(2);
-            sums[output][0] += noise(place, square) * channels[input][0];
+            sums[output][0] += noise(index, square) * channels[input][0];
             sums[output][1] += square * channels[input][1];
         }
     }
     // Skips outputs with almost no variance, which carry no signal.
     let most = sums.iter().map(|sum| sum[1]).fold(0.0, f64::max);
-    let lively = |sum: &&[f64; 2]| sum[1] > ALMOST_NOTHING * most;
+    let varies = |sum: &&[f64; 2]| sum[1] > ALMOST_NOTHING * most;
     let (mut all, mut count) = (0.0, 0);
-    for [noise, signal] in sums.iter().filter(lively) {
+    for [noise, signal] in sums.iter().filter(varies) {
         all += noise / signal;
         count += 1;
     }
@@ -224,7 +228,7 @@ pub(super) mod tests {
         let (m, d) = ([5.0, -0.25], [30.0, 0.125]);
         let (model, observations) = divided(&rows, m, d);
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let additions = Additions::of(&model, ranges).unwrap();
+        let additions = InputNoise::new(&model, ranges).unwrap();
         // The expected value: the mean square change of an output relative to the output's
         // variance.
         let outputs = |change: &dyn Fn(f32, usize) -> f32| -> Vec<[f64; 2]> {
@@ -251,18 +255,18 @@ pub(super) mod tests {
                 });
                 (noise[0] + noise[1]) / 12.0 / variance
             };
-            (share(0) + share(1)) / 2.0
+            (noise_ratio(0) + noise_ratio(1)) / 2.0
         };
         let by = |at: usize, column: usize| if at == column { step } else { 0.0 };
         let n = |x: f32, at: usize| (x - m[at]) / d[at];
         let wanted = [
-            ("x", share(&|x, at, column| n(x + by(at, column), at))),
-            ("c", share(&|x, at, column| n(x + by(at, column), at))),
-            ("m", share(&|x, at, column| n(x - by(at, column), at))),
-            ("n", share(&|x, at, column| n(x, at) + by(at, column))),
+            ("x", noise_ratio(&|x, at, column| n(x + by(at, column), at))),
+            ("c", noise_ratio(&|x, at, column| n(x + by(at, column), at))),
+            ("m", noise_ratio(&|x, at, column| n(x - by(at, column), at))),
+            ("n", noise_ratio(&|x, at, column| n(x, at) + by(at, column))),
             (
                 "d",
-                share(&|x, at, column| (x - m[at]) / (d[at] + by(at, column))),
+                noise_ratio(&|x, at, column| (x - m[at]) / (d[at] + by(at, column))),
             ),
         ];
         for (name, wanted) in wanted {
@@ -282,7 +286,7 @@ pub(super) mod tests {
             let rows = columns(sizes);
             let (model, observations) = divided(&rows, [0.0; 2], [1.0; 2]);
             let ranges = Ranges::Seen(&observations, Method::MinMax);
-            let additions = Additions::of(&model, ranges).unwrap();
+            let additions = InputNoise::new(&model, ranges).unwrap();
             let parameters = QuantizationParameters {
                 element: DataType::Int8,
                 axis: Some(1),

@@ -6,20 +6,20 @@
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::GuardSettings;
-use super::settle;
+use super::widen_or_keep_float;
 use crate::calibrate::{Observations, Range};
 
 /// The maximum noise-to-signal ratio: 10 dB SQNR. Beyond it little of the signal is left.
-const RUINED: f64 = 0.1;
+const MAX_NOISE: f64 = 0.1;
 
 /// Applies the rule to all values of a fixed range. Returns the notes on changed values, and those
 /// on values that keep their type.
-pub(super) fn refine_shares(
+pub(super) fn refine_softmax(
     plan: &mut Plan,
     observations: &Observations,
-    may: GuardSettings,
+    rules: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let quantized: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in &quantized {
         let (Some(&RangeSource::Fixed(min, max)), Some(represented), Some(seen)) = (
@@ -38,17 +38,17 @@ pub(super) fn refine_shares(
         let (Some(all), [Some(now), Some(finer)]) = (all, errors) else {
             continue;
         };
-        if represented.is_chosen() || now <= RUINED * all {
+        if represented.is_chosen() || now <= MAX_NOISE * all {
             continue;
         }
         let why = format!(
             "its shares are so small that its integers would have {:.0} dB of signal over noise",
             10.0 * (all / now).log10()
         );
-        let suits = wide.element != represented.element && finer <= RUINED * all;
-        settle(plan, name, &why, suits, may, [&mut said, &mut declined]);
+        let suits = wide.element != represented.element && finer <= MAX_NOISE * all;
+        widen_or_keep_float(plan, name, &why, suits, rules, [&mut notes, &mut declined]);
     }
-    (said, declined)
+    (notes, declined)
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::tests::{model, seen};
-    use super::super::{Guarded, guard};
+    use super::super::{MixedPrecisionNotes, apply_mixed_precision};
     use super::*;
     use crate::calibrate::{Method, Observation};
     use crate::graph::Model;
@@ -64,7 +64,7 @@ mod tests {
     use crate::quantize::settings::{ElementType, Settings};
 
     /// x → Softmax → a → …, with these values for `a`.
-    fn softmax_of(shares: &[f32], settings: &Settings) -> (ElementType, bool, Guarded) {
+    fn softmax_of(shares: &[f32], settings: &Settings) -> (ElementType, bool, MixedPrecisionNotes) {
         let mut proto = model().to_proto();
         proto.graph.as_mut().unwrap().node[0].op_type = Some("Softmax".into());
         let model = Model::from_proto(proto).unwrap();
@@ -74,10 +74,11 @@ mod tests {
             .into();
         observations.insert("a".to_string(), Observation::from_values(shares));
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let found = plan.find_ranges(ranges).unwrap();
-        let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();
+        let with_ranges = plan.find_ranges(ranges).unwrap();
+        let notes =
+            apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();
         let quantized = plan.forms.iter().any(|(name, _)| name == "a");
-        (plan.representations["a"].element, quantized, said)
+        (plan.representations["a"].element, quantized, notes)
     }
 
     #[test]
@@ -85,24 +86,24 @@ mod tests {
         let even: Vec<f32> = (0..1000)
             .map(|i| (0.5 + i as f32 / 1000.0) / 1000.0)
             .collect();
-        let (element, _, said) = softmax_of(&even, &Settings::default());
+        let (element, _, notes) = softmax_of(&even, &Settings::default());
         assert_eq!(element, ElementType::U16);
         assert!(
-            said.kept[0].contains("`a` has 16 bits: its shares are so small"),
-            "{said:?}"
+            notes.protected[0].contains("`a` has 16 bits: its shares are so small"),
+            "{notes:?}"
         );
         // A few large values carry the signal. The many small ones may become zero.
         let sharp: Vec<f32> = (0..1000)
             .map(|i| if i % 100 == 0 { 0.9 } else { 1e-4 })
             .collect();
-        let (element, _, said) = softmax_of(&sharp, &Settings::default());
-        assert_eq!((element, said.kept.len()), (ElementType::U8, 0));
+        let (element, _, notes) = softmax_of(&sharp, &Settings::default());
+        assert_eq!((element, notes.protected.len()), (ElementType::U8, 0));
         // Values too small for 16 bits as well.
         let lost: Vec<f32> = even.iter().map(|share| share * 1e-3).collect();
-        let (_, quantized, said) = softmax_of(&lost, &Settings::default());
+        let (_, quantized, notes) = softmax_of(&lost, &Settings::default());
         assert!(
-            !quantized && said.kept[0].contains("stays float"),
-            "{said:?}"
+            !quantized && notes.protected[0].contains("stays float"),
+            "{notes:?}"
         );
         let off = Settings {
             guard: GuardSettings::NONE,

@@ -4,40 +4,40 @@
 //! channel's output. With one scale per channel it is 40 dB below the weights in nearly every
 //! layer. It grows with one scale for channels of unequal size, as in depthwise convolutions, and
 //! with four bits. For the first weights the variance of their inputs is known, so the error of
-//! their outputs counts (see `inlets/`).
+//! their outputs counts (see `input_noise/`).
 
 use rayon::prelude::*;
 
 use super::super::QuantizeError;
-use super::super::inlets::Additions;
+use super::super::input_noise::InputNoise;
 use super::super::operators::{Treatment, operand_channel_axis, treatment};
 use super::super::plan::{Plan, TensorRole};
 use super::super::settings::GuardSettings;
 use super::super::weights::{parameters, relative_error};
-use super::{HARMLESS, decibel};
+use super::{TOLERATED_NOISE, sqnr_db};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::TensorProto;
 
 /// A weight is an outlier from this multiple of the median error on: 10 dB.
-const OUT_OF_LINE: f64 = 10.0;
+const OUTLIER_FACTOR: f64 = 10.0;
 /// Fewer weights than this have no meaningful median.
-const FEWEST: usize = 3;
+const MIN_WEIGHTS: usize = 3;
 /// First weights may always grow by this many bytes. They are a large part of a small model, and
 /// every result depends on them.
-const NOTHING: f64 = 32_768.0;
+const NEGLIGIBLE_BYTES: f64 = 32_768.0;
 
 /// A weight with its relative squared error, its bits and the bytes that a wider type adds.
-struct Weight {
+struct WeightError {
     name: String,
     error: f64,
     /// True if `error` is that of the outputs of a first layer.
-    first: bool,
+    is_first: bool,
     bits: usize,
     added: f64,
     /// True if 16 bits are too few; `added` then counts the bytes of floats.
     float: bool,
     /// True if the settings allow another type.
-    free: bool,
+    changeable: bool,
 }
 
 /// Applies the rule, largest error first. The budget limits the added bytes, as a fraction of all
@@ -46,27 +46,29 @@ pub(super) fn refine_weights(
     model: &Model,
     uses: &Uses,
     plan: &mut Plan,
-    additions: &Additions,
-    may: GuardSettings,
+    input_noise: &InputNoise,
+    rules: GuardSettings,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let mut weights = measured(model, uses, plan, additions, may)?;
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
+    let mut weights = measure_weights(model, uses, plan, input_noise, rules)?;
     weights.sort_by(|one, other| other.error.total_cmp(&one.error));
-    let middle = weights.get(weights.len() / 2);
-    let middle = middle.filter(|_| weights.len() >= FEWEST).map(|w| w.error);
-    let mut left = may.budget * bytes_of_constants(model, plan);
-    let bad = |weight: &&Weight| {
-        let line = match middle {
-            Some(middle) => OUT_OF_LINE * middle,
-            None if weight.first && weight.bits >= 8 => 0.0,
+    let median = weights.get(weights.len() / 2);
+    let median = median
+        .filter(|_| weights.len() >= MIN_WEIGHTS)
+        .map(|w| w.error);
+    let mut left = rules.budget * bytes_of_constants(model, plan);
+    let bad = |weight: &&WeightError| {
+        let line = match median {
+            Some(median) => OUTLIER_FACTOR * median,
+            None if weight.is_first && weight.bits >= 8 => 0.0,
             None => f64::INFINITY,
         };
-        weight.free && weight.error > HARMLESS.max(line)
+        weight.changeable && weight.error > TOLERATED_NOISE.max(line)
     };
     for weight in weights.iter().filter(bad) {
         let (name, bits, added) = (&weight.name, weight.bits, weight.added);
-        let decibels = decibel(weight.error);
-        let mut why = match weight.first {
+        let decibels = sqnr_db(weight.error);
+        let mut why = match weight.is_first {
             true => format!(
                 "with {bits} bits what it makes of the model's inputs has {decibels:.0} dB of signal over noise"
             ),
@@ -74,10 +76,11 @@ pub(super) fn refine_weights(
                 format!("it is only {decibels:.0} dB above what rounding it to {bits} bits adds")
             }
         };
-        if let Some(middle) = middle {
-            why += &format!(", the weight in the middle {:.0} dB", decibel(middle));
+        if let Some(median) = median {
+            why += &format!(", the weight in the median {:.0} dB", sqnr_db(median));
         }
-        let affordable = added <= left || (weight.first && may.budget > 0.0 && added <= NOTHING);
+        let affordable =
+            added <= left || (weight.is_first && rules.budget > 0.0 && added <= NEGLIGIBLE_BYTES);
         if !affordable {
             declined.push(format!(
                 "`{name}` keeps {bits} bits, though {why}: {} would add {added:.0} bytes, more than is left of the budget",
@@ -85,27 +88,27 @@ pub(super) fn refine_weights(
             ));
         } else if weight.float {
             left = (left - added).max(0.0);
-            said.push(format!("`{name}` stays float: {why}"));
+            notes.push(format!("`{name}` stays float: {why}"));
             plan.keep_float(name);
         } else if let Some(represented) = plan.representations.get_mut(name) {
             left = (left - added).max(0.0);
             represented.element = represented.element.with_16_bits();
-            said.push(format!("`{name}` has 16 bits: {why}"));
+            notes.push(format!("`{name}` has 16 bits: {why}"));
         }
     }
-    Ok((said, declined))
+    Ok((notes, declined))
 }
 
 /// The weights of all layers, with their errors.
-fn measured(
+fn measure_weights(
     model: &Model,
     uses: &Uses,
     plan: &Plan,
-    additions: &Additions,
-    may: GuardSettings,
-) -> Result<Vec<Weight>, QuantizeError> {
-    let measure = |(name, form): &(String, TensorRole)| {
-        let (TensorRole::Weight(axis), Some(channels)) = (form, channel_axis(model, uses, name))
+    input_noise: &InputNoise,
+    rules: GuardSettings,
+) -> Result<Vec<WeightError>, QuantizeError> {
+    let measure_one = |(name, role): &(String, TensorRole)| {
+        let (TensorRole::Weight(axis), Some(channels)) = (role, channel_axis(model, uses, name))
         else {
             return Ok(None);
         };
@@ -114,39 +117,39 @@ fn measured(
         let (Some(tensor), Some(represented)) = (constant, plan.representations.get(name)) else {
             return Ok(None);
         };
-        let found = parameters(tensor, *axis, represented, true)?;
+        let parameters = parameters(tensor, *axis, represented, true)?;
         let (now, wide) = (represented.element, represented.element.with_16_bits());
-        let made = additions.of_weight(name, tensor, &found)?;
-        let float = may.float && made.is_some_and(|error| error > HARMLESS) && {
+        let output_error = input_noise.of_weight(name, tensor, &parameters)?;
+        let float = rules.float && output_error.is_some_and(|error| error > TOLERATED_NOISE) && {
             let mut other = represented.clone();
             other.element = wide;
-            let found = parameters(tensor, *axis, &other, true)?;
-            let error = additions.of_weight(name, tensor, &found)?;
-            error.is_some_and(|error| error > HARMLESS)
+            let parameters = parameters(tensor, *axis, &other, true)?;
+            let error = input_noise.of_weight(name, tensor, &parameters)?;
+            error.is_some_and(|error| error > TOLERATED_NOISE)
         };
         let then = match float {
             true => bytes_as(32, tensor),
             false => bytes_as(wide.bits(), tensor),
         };
-        Ok(Some(Weight {
+        Ok(Some(WeightError {
             name: name.clone(),
-            error: match made {
+            error: match output_error {
                 Some(error) => error,
-                None => relative_error(tensor, &found, channels)?,
+                None => relative_error(tensor, &parameters, channels)?,
             },
-            first: made.is_some(),
+            is_first: output_error.is_some(),
             bits: now.bits(),
             added: then - bytes_as(now.bits(), tensor),
             float,
-            free: !represented.typed && !represented.is_chosen() && now.bits() < 16,
+            changeable: !represented.typed && !represented.is_chosen() && now.bits() < 16,
         }))
     };
-    let found: Vec<Option<Weight>> = plan
+    let weights: Vec<Option<WeightError>> = plan
         .forms
         .par_iter()
-        .map(measure)
+        .map(measure_one)
         .collect::<Result<_, QuantizeError>>()?;
-    Ok(found.into_iter().flatten().collect())
+    Ok(weights.into_iter().flatten().collect())
 }
 
 /// The bytes of all constants with the types of the plan.

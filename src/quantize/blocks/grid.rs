@@ -5,7 +5,7 @@
 
 /// Scale and zero point of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct BlockGrid {
     pub(super) scale: f32,
     /// An integer, except from [`super::half_quadratic`].
     pub(super) zero_point: f32,
@@ -32,14 +32,14 @@ impl Levels {
 }
 
 /// Scale and zero point from minimum and maximum.
-pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
+pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if levels.symmetric {
         // The end with the larger magnitude gets the lowest integer, because the negative side has
         // one integer more.
         let end = if high.abs() > low.abs() { high } else { low };
-        return Grid {
+        return BlockGrid {
             scale: end / -f32::from(levels.middle()),
             zero_point: levels.middle().into(),
         };
@@ -48,13 +48,13 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
     let highest = f32::from(levels.highest());
     let scale = (high - low) / highest;
     let zero_point = if scale == 0.0 { low } else { 0.0 - low / scale };
-    Grid {
+    BlockGrid {
         scale,
         zero_point: zero_point.clamp(0.0, highest).round(),
     }
 }
 
-impl Grid {
+impl BlockGrid {
     /// The integer for a real number.
     pub(super) fn integer(self, value: f32, levels: Levels) -> u8 {
         let inverse = if self.scale == 0.0 {
@@ -81,7 +81,7 @@ mod tests {
         // The expected values come from `quantize_matmul_4bits` of ONNX Runtime 1.31.1.
         let values = [0.0, 0.5, -1.5, 3.0, 1.1, -0.2];
         let levels = |symmetric| Levels { bits: 4, symmetric };
-        let integers = |grid: Grid, levels| values.map(|v| grid.integer(v, levels));
+        let integers = |grid: BlockGrid, levels| values.map(|v| grid.integer(v, levels));
 
         let grid = from_ends(&values, levels(false));
         assert_eq!((grid.scale, grid.zero_point), (0.3, 5.0));

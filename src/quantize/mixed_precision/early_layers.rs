@@ -12,26 +12,26 @@ use crate::graph::{Model, Uses};
 /// The fraction of all tensors that may get 16 bits, and the maximum count. Each one slows down the
 /// layers that read it. Both, and the next constant, were chosen on the corpus' tasks
 /// (docs/accuracy.md).
-const SHARE: f64 = 0.25;
-const MOST: usize = 12;
+const MAX_FRACTION: f64 = 0.25;
+const MAX_TENSORS: usize = 12;
 
 /// Minimum ratio of a tensor's variance to its expected squared error: 45 dB. With 256 equally used
 /// integers the ratio is 65,000 (48 dB).
-const ENOUGH: f64 = 30_000.0;
+const MIN_SQNR: f64 = 30_000.0;
 
 /// The maximum count where the settings give none.
-fn usual(tensors: usize) -> usize {
-    ((tensors as f64 * SHARE).ceil() as usize).min(MOST)
+fn default_count(tensors: usize) -> usize {
+    ((tensors as f64 * MAX_FRACTION).ceil() as usize).min(MAX_TENSORS)
 }
 
-/// Gives 16 bits to the first activations that need them, and returns a note for each. `found`
+/// Gives 16 bits to the first activations that need them, and returns a note for each. `with_ranges`
 /// lists the tensors with computed ranges, in execution order.
-pub(super) fn refine_beginning(
+pub(super) fn refine_early_layers(
     model: &Model,
     uses: &Uses,
     settings: &Settings,
     plan: &mut Plan,
-    found: &[String],
+    with_ranges: &[String],
     observations: &Observations,
 ) -> Vec<String> {
     let nodes = model.graph.nodes.iter().enumerate();
@@ -43,16 +43,18 @@ pub(super) fn refine_beginning(
         return Vec::new();
     };
     let behind = |name: &&String| uses.producer(name).is_some_and(|node| node >= first);
-    let at_most = settings.fine_first.unwrap_or_else(|| usual(found.len()));
-    let mut said = Vec::new();
-    for name in found.iter().filter(behind).take(at_most) {
+    let at_most = settings
+        .fine_first
+        .unwrap_or_else(|| default_count(with_ranges.len()));
+    let mut notes = Vec::new();
+    for name in with_ranges.iter().filter(behind).take(at_most) {
         let (Some(represented), Some(RangeSource::Observed(source))) =
             (plan.representations.get_mut(name), plan.ranges.get(name))
         else {
             continue;
         };
         // A float tensor has no integers to refine.
-        let stays = !plan.forms.iter().any(|(form, _)| form == name);
+        let stays = !plan.forms.iter().any(|(tensor, _)| tensor == name);
         if represented.typed || stays {
             continue;
         }
@@ -64,18 +66,18 @@ pub(super) fn refine_beginning(
         let (Some(error), Some(variance)) = (error, seen.variance()) else {
             continue;
         };
-        if represented.element == wide || error * ENOUGH <= variance {
+        if represented.element == wide || error * MIN_SQNR <= variance {
             continue;
         }
         // A new range is computed for 16 bits, because finer steps need less clipping.
         (represented.element, represented.range) = (wide, None);
-        said.push(format!(
+        notes.push(format!(
             "`{name}` has 16 bits: it is among the first values the model makes, whose errors all that follows carries on, and \
              eight bits would add a {:.0}th of its variance",
             variance / error
         ));
     }
-    said
+    notes
 }
 
 #[cfg(test)]
@@ -131,18 +133,18 @@ mod tests {
             .into();
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let found = plan.find_ranges(ranges).unwrap();
+        let with_ranges = plan.find_ranges(ranges).unwrap();
         plan.keep_float(float);
-        let said = refine_beginning(
+        let notes = refine_early_layers(
             &model,
             &model.graph.uses(),
             settings,
             &mut plan,
-            &found,
+            &with_ranges,
             &observations,
         );
         let types = ["a", "b", "c", "y"].map(|name| plan.representations[name].element);
-        (types, said.len())
+        (types, notes.len())
     }
 
     #[test]
@@ -183,6 +185,6 @@ mod tests {
 
     #[test]
     fn few_of_many_are_finer() {
-        assert_eq!([1, 20, 45, 60, 535].map(usual), [1, 5, 12, 12, 12]);
+        assert_eq!([1, 20, 45, 60, 535].map(default_count), [1, 5, 12, 12, 12]);
     }
 }

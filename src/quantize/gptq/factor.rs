@@ -11,13 +11,13 @@
 
 use octet_kernels::{dot, take_off};
 
-/// Damping of the diagonal, as a fraction of its mean. `OF_FEW` adds more if the samples have about
-/// as few positions as the layer has inputs, because correlations are noisy then.
+/// Damping of the diagonal, as a fraction of its mean. `FEW_POSITIONS` adds more if the samples have
+/// about as few positions as the layer has inputs, because correlations are noisy then.
 const DAMPING: f64 = 0.01;
-const OF_FEW: f64 = 0.2;
+const FEW_POSITIONS: f64 = 0.2;
 
 /// The scaled Cholesky factor of a Gram matrix.
-pub(crate) struct Factor {
+pub(crate) struct GramFactor {
     /// The input index at each position. The largest inputs come last and are rounded first.
     order: Vec<usize>,
     /// Lᵀ with its diagonal scaled to 1. Row k holds the factors by which later errors enter square
@@ -27,13 +27,17 @@ pub(crate) struct Factor {
     squares: Vec<f64>,
 }
 
-impl Factor {
+impl GramFactor {
     /// Factorizes the lower triangle of a Gram matrix, stored by rows and averaged over
     /// `positions`.
     ///
     /// With `means`, the matrix is centred, because a bias corrects the mean error. `None` for a
     /// zero matrix or one with infinite or NaN elements.
-    pub(crate) fn new(products: &[f64], means: Option<&[f64]>, positions: u64) -> Option<Factor> {
+    pub(crate) fn new(
+        products: &[f64],
+        means: Option<&[f64]>,
+        positions: u64,
+    ) -> Option<GramFactor> {
         let size = (0..).find(|size| size * (size + 1) / 2 >= products.len())?;
         let product = |a: usize, b: usize| {
             let (a, b) = (a.max(b), a.min(b));
@@ -43,8 +47,8 @@ impl Factor {
         let own: Vec<f64> = (0..size)
             .map(|input| product(input, input).max(0.0))
             .collect();
-        let share = DAMPING + OF_FEW * size as f64 / positions.max(1) as f64;
-        let damping = share * own.iter().sum::<f64>() / size as f64;
+        let fraction = DAMPING + FEW_POSITIONS * size as f64 / positions.max(1) as f64;
+        let damping = fraction * own.iter().sum::<f64>() / size as f64;
         if !(damping.is_finite() && damping > 0.0) {
             return None;
         }
@@ -78,7 +82,7 @@ impl Factor {
             squares.push(square);
         }
         let sound = rows.iter().chain(&squares).all(|value| value.is_finite());
-        sound.then_some(Factor {
+        sound.then_some(GramFactor {
             order,
             rows,
             squares,
@@ -89,28 +93,28 @@ impl Factor {
     ///
     /// `round` returns the integer for an input index and a wanted value, and the real that it
     /// represents. Returns the mean square of the added output error, before and after.
-    pub(crate) fn better<I: Copy + Default>(
+    pub(crate) fn improve<I: Copy + Default>(
         &self,
         weights: &[f32],
         integers: &mut [I],
         round: impl Fn(usize, f64) -> (I, f64),
     ) -> [f64; 2] {
-        let plain = self.errors(|input, _| {
+        let nearest_error = self.errors(|input, _| {
             let weight = f64::from(weights[input]);
             round(input, weight).1 - weight
         });
-        let mut found = vec![I::default(); weights.len()];
+        let mut improved = vec![I::default(); weights.len()];
         let error = self.errors(|input, added| {
             let weight = f64::from(weights[input]);
             let (integer, real) = round(input, weight - added);
-            found[input] = integer;
+            improved[input] = integer;
             real - weight
         });
-        if error >= plain {
-            return [plain, plain];
+        if error >= nearest_error {
+            return [nearest_error, nearest_error];
         }
-        integers.copy_from_slice(&found);
-        [plain, error]
+        integers.copy_from_slice(&improved);
+        [nearest_error, error]
     }
 
     /// The mean square of the added output error. `own` returns the error of an input, from the
@@ -189,7 +193,7 @@ mod tests {
             .collect();
         let errors: Vec<f64> = weights(12).iter().map(|&w| f64::from(w) * 0.1).collect();
         for means in [None, Some(means.as_slice())] {
-            let found = Factor::new(&products, means, MANY)
+            let found = GramFactor::new(&products, means, MANY)
                 .unwrap()
                 .errors(|input, _| errors[input]);
             // Damping adds the same amount for every input.
@@ -205,13 +209,13 @@ mod tests {
     fn errors_make_up_for_one_another() {
         let (rows, products) = inputs(40);
         let weights = weights(40);
-        let factor = Factor::new(&products, None, MANY).unwrap();
+        let factor = GramFactor::new(&products, None, MANY).unwrap();
         let plain: Vec<i32> = weights
             .iter()
             .map(|&w| nearest(0, f64::from(w)).0)
             .collect();
         let mut integers = plain.clone();
-        let [before, after] = factor.better(&weights, &mut integers, nearest);
+        let [before, after] = factor.improve(&weights, &mut integers, nearest);
         let errors = |integers: &[i32]| -> Vec<f64> {
             let pairs = integers.iter().zip(&weights);
             pairs
@@ -235,18 +239,18 @@ mod tests {
             .collect();
         let weights = weights(size);
         let mut integers = vec![99; size];
-        let factor = Factor::new(&products, None, MANY).unwrap();
-        let [before, after] = factor.better(&weights, &mut integers, nearest);
+        let factor = GramFactor::new(&products, None, MANY).unwrap();
+        let [before, after] = factor.improve(&weights, &mut integers, nearest);
         // No better integers exist, so none changed.
         assert_eq!((before, &integers), (after, &vec![99; size]));
     }
 
     #[test]
     fn nothing_comes_of_nothing() {
-        assert!(Factor::new(&[], None, MANY).is_none());
-        assert!(Factor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
-        assert!(Factor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());
+        assert!(GramFactor::new(&[], None, MANY).is_none());
+        assert!(GramFactor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
+        assert!(GramFactor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());
         // The Gram matrix equals the product of the means.
-        assert!(Factor::new(&[4.0], Some(&[2.0]), MANY).is_none());
+        assert!(GramFactor::new(&[4.0], Some(&[2.0]), MANY).is_none());
     }
 }

@@ -6,35 +6,35 @@
 //!
 //! Each input of a Concat is measured separately, because boxes in pixels can leave no integers for
 //! probabilities. The model's inputs are also measured by the noise that their rounding adds to the
-//! first layers (see `inlets/`).
+//! first layers (see `input_noise/`).
 
-use super::super::inlets::Additions;
+use super::super::input_noise::InputNoise;
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::{ElementType, GuardSettings};
-use super::{HARMLESS, decibel, settle};
+use super::{TOLERATED_NOISE, sqnr_db, widen_or_keep_float};
 use crate::calibrate::{Observations, ShortestHalf};
 use crate::graph::{Model, Uses};
 
 /// Minimum of integers in the shortest half of a tensor's values. With six, every network of the
 /// corpus that 8 bits ruin recovers, and the others stay unchanged (docs/accuracy.md).
-const ENOUGH: f64 = 6.0;
+const MIN_INTEGERS: f64 = 6.0;
 /// The minimum for one input of a Concat. Below one integer, nothing of the input is left. Inputs
 /// of unequal size are common and harmless above it.
-const ENOUGH_OF_A_PART: f64 = 1.0;
+const MIN_INTEGERS_OF_AN_INPUT: f64 = 1.0;
 
-/// Applies the rule to the tensors with computed ranges (`found`). Returns the notes on changed
+/// Applies the rule to the tensors with computed ranges (`with_ranges`). Returns the notes on changed
 /// tensors, and those on tensors that keep their type.
 pub(super) fn refine_activations(
     model: &Model,
     uses: &Uses,
     plan: &mut Plan,
-    found: &[String],
+    with_ranges: &[String],
     observations: &Observations,
-    additions: &Additions,
-    may: GuardSettings,
+    input_noise: &InputNoise,
+    rules: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
-    for name in found {
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
+    for name in with_ranges {
         let (Some(represented), Some(RangeSource::Observed(source))) =
             (plan.representations.get(name), plan.ranges.get(name))
         else {
@@ -49,16 +49,16 @@ pub(super) fn refine_activations(
                 .get(value)
                 .and_then(|seen| seen.shortest_half())
         };
-        let whole = bulk_of(source).map(|bulk| (bulk, source, ENOUGH));
+        let whole = bulk_of(source).map(|bulk| (bulk, source, MIN_INTEGERS));
         let parts = parts
             .iter()
-            .filter_map(|part| Some((bulk_of(part)?, part, ENOUGH_OF_A_PART)));
+            .filter_map(|part| Some((bulk_of(part)?, part, MIN_INTEGERS_OF_AN_INPUT)));
         // The candidate with the fewest integers relative to its minimum.
-        let found = whole.into_iter().chain(parts).min_by(|one, other| {
-            let share = |(bulk, _, enough): &(ShortestHalf, &String, f64)| bulk.width / enough;
+        let tightest = whole.into_iter().chain(parts).min_by(|one, other| {
+            let share = |(bulk, _, minimum): &(ShortestHalf, &String, f64)| bulk.width / minimum;
             share(one).total_cmp(&share(other))
         });
-        let Some((bulk, of, enough)) = found else {
+        let Some((bulk, of, minimum)) = tightest else {
             continue;
         };
         let Some(range) = represented.range else {
@@ -72,8 +72,9 @@ pub(super) fn refine_activations(
             let integers = f64::from(target.high) - f64::from(target.low);
             (high - low) / integers
         };
-        let added = |element: ElementType| additions.of_step(name, step(element));
-        let is_harmless = |element: ElementType| element.bits() < 8 || added(element) <= HARMLESS;
+        let added = |element: ElementType| input_noise.of_step(name, step(element));
+        let is_harmless =
+            |element: ElementType| element.bits() < 8 || added(element) <= TOLERATED_NOISE;
         // With 4 bits the minimum is the same fraction of all integers as with 8.
         let is_enough = |element: ElementType| {
             let part = if element.bits() < 8 { 1.0 / 16.0 } else { 1.0 };
@@ -94,12 +95,12 @@ pub(super) fn refine_activations(
             ),
             false => format!(
                 "leave channels of it so few integers that what the first weights make has {:.0} dB of signal over noise",
-                decibel(added(now))
+                sqnr_db(added(now))
             ),
         };
         let why = format!("its range, {} to {}, would {what}", range.min, range.max);
         let suits = wide != now && bulk.resolved && is_enough(wide);
-        settle(plan, name, &why, suits, may, [&mut said, &mut declined]);
+        widen_or_keep_float(plan, name, &why, suits, rules, [&mut notes, &mut declined]);
     }
-    (said, declined)
+    (notes, declined)
 }

@@ -5,11 +5,11 @@
 //! them the small ones become zero.
 
 use super::super::QuantizeError;
-use super::super::inlets::Additions;
+use super::super::input_noise::InputNoise;
 use super::super::plan::{Plan, TensorRole};
 use super::super::settings::GuardSettings;
 use super::super::weights::parameters;
-use super::{HARMLESS, decibel, settle};
+use super::{TOLERATED_NOISE, sqnr_db, widen_or_keep_float};
 use crate::graph::Model;
 
 /// Applies the rule. Returns the notes on changed constants, and those on constants that keep their
@@ -17,12 +17,12 @@ use crate::graph::Model;
 pub(super) fn refine_constants(
     model: &Model,
     plan: &mut Plan,
-    additions: &Additions,
-    may: GuardSettings,
+    input_noise: &InputNoise,
+    rules: GuardSettings,
 ) -> Result<(Vec<String>, Vec<String>), QuantizeError> {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
-    let own = |(name, form): &(String, TensorRole)| {
-        matches!(form, TensorRole::Activation).then(|| name.clone())
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
+    let own = |(name, role): &(String, TensorRole)| {
+        matches!(role, TensorRole::Activation).then(|| name.clone())
     };
     for name in plan.forms.iter().filter_map(own).collect::<Vec<_>>() {
         let (Some(tensor), Some(represented)) = (
@@ -37,22 +37,22 @@ pub(super) fn refine_constants(
         let added = |element| {
             let mut other = represented.clone();
             other.element = element;
-            let found = parameters(tensor, None, &other, true)?;
-            let step = found.scales.first().copied().unwrap_or(0.0);
-            Ok::<f64, QuantizeError>(additions.of_step(&name, step.into()))
+            let parameters = parameters(tensor, None, &other, true)?;
+            let step = parameters.scales.first().copied().unwrap_or(0.0);
+            Ok::<f64, QuantizeError>(input_noise.of_step(&name, step.into()))
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         let error = added(now)?;
-        if error <= HARMLESS {
+        if error <= TOLERATED_NOISE {
             continue;
         }
         let why = format!(
             "with {} bits what the first weights make has {:.0} dB of signal over noise",
             now.bits(),
-            decibel(error)
+            sqnr_db(error)
         );
-        let suits = wide != now && added(wide)? <= HARMLESS;
-        settle(plan, &name, &why, suits, may, [&mut said, &mut declined]);
+        let suits = wide != now && added(wide)? <= TOLERATED_NOISE;
+        widen_or_keep_float(plan, &name, &why, suits, rules, [&mut notes, &mut declined]);
     }
-    Ok((said, declined))
+    Ok((notes, declined))
 }

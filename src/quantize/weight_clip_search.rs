@@ -2,7 +2,7 @@
 //! error.
 
 use super::scale::{IntegerBounds, QuantizationParameters};
-use super::weights::Channels;
+use super::weights::ChannelLayout;
 use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
@@ -10,46 +10,48 @@ use crate::onnx::tensor::TensorError;
 /// The factors for scales that are powers of two, the one without clipping first, as in AMD Quark.
 const POWERS: [f32; 5] = [2.0, 1.0, 0.5, 0.25, 0.125];
 /// The factors for other scales: 20 equal steps from 1 down to a half.
-const COARSE: usize = 20;
-const LEAST: f32 = 0.5;
+const COARSE_STEPS: usize = 20;
+const SMALLEST_FACTOR: f32 = 0.5;
 
 /// Gives each channel the scale with the least squared error. The scales passed in cover all values
 /// of a channel.
-pub(super) fn shrink(
-    found: &mut QuantizationParameters,
+pub(super) fn search_clipped_scales(
+    parameters: &mut QuantizationParameters,
     tensor: &TensorProto,
-    channels: &Channels,
+    channels: &ChannelLayout,
     used: IntegerBounds,
     powers: PowerOfTwo,
 ) -> Result<(), TensorError> {
     if powers.is_asked() {
-        return choose(found, tensor, channels, used, &POWERS);
+        return choose_factors(parameters, tensor, channels, used, &POWERS);
     }
-    let step = (1.0 - LEAST) / COARSE as f32;
-    let coarse: Vec<f32> = (0..=COARSE).map(|at| 1.0 - step * at as f32).collect();
-    choose(found, tensor, channels, used, &coarse)?;
+    let step = (1.0 - SMALLEST_FACTOR) / COARSE_STEPS as f32;
+    let coarse: Vec<f32> = (0..=COARSE_STEPS)
+        .map(|at| 1.0 - step * at as f32)
+        .collect();
+    choose_factors(parameters, tensor, channels, used, &coarse)?;
     let fine = [1.0, 1.0 + step / 2.0, 1.0 - step / 2.0];
-    choose(found, tensor, channels, used, &fine)
+    choose_factors(parameters, tensor, channels, used, &fine)
 }
 
 /// Multiplies each channel's scale by the factor with the least squared error; ties go to the
 /// first.
-fn choose(
-    found: &mut QuantizationParameters,
+fn choose_factors(
+    parameters: &mut QuantizationParameters,
     tensor: &TensorProto,
-    channels: &Channels,
+    channels: &ChannelLayout,
     used: IntegerBounds,
     factors: &[f32],
 ) -> Result<(), TensorError> {
-    let mut errors = vec![0.0; found.scales.len() * factors.len()];
+    let mut errors = vec![0.0; parameters.scales.len() * factors.len()];
     channels.each_run(tensor, |channel, run| {
-        let (scale, zero_point) = (found.scales[channel], found.zero_points[channel]);
+        let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
         let errors = errors[channel * factors.len()..].iter_mut();
         for (error, factor) in errors.zip(factors) {
             *error += used.grid(scale * factor, zero_point).squared_error(run);
         }
     })?;
-    for (scale, errors) in found
+    for (scale, errors) in parameters
         .scales
         .iter_mut()
         .zip(errors.chunks_exact(factors.len()))

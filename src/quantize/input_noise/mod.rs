@@ -6,11 +6,11 @@
 //! ones, and the error of the whole value does not show it. The measure is the noise in the first
 //! layer's outputs relative to their variance.
 
-mod additions;
+mod noise;
 
 use std::collections::BTreeMap;
 
-pub(super) use additions::Additions;
+pub(super) use noise::InputNoise;
 
 use crate::graph::{Joins, Model, Uses};
 use crate::onnx::schema::NodeProto;
@@ -18,49 +18,51 @@ use crate::prepare::by_channel;
 
 /// A layer that reads a model input, directly or through arithmetic with constants.
 #[derive(Debug)]
-struct Inlet<'a> {
+struct InputPath<'a> {
     node: &'a NodeProto,
     weight: &'a str,
     /// The channel axis of its input.
     axis: usize,
     /// The values on the path, the layer's own input first. Each has the derivative of the layer's
     /// input with respect to it, per channel.
-    way: Vec<(&'a str, Vec<f64>)>,
-    constants: Vec<Met<'a>>,
+    values: Vec<(&'a str, Vec<f64>)>,
+    constants: Vec<PathConstant<'a>>,
 }
 
 /// A constant on the path.
 #[derive(Debug)]
-struct Met<'a> {
+struct PathConstant<'a> {
     name: &'a str,
     /// The derivative of the layer's input with respect to the constant, per channel. It excludes
     /// the factor `times`, the value that the constant multiplies, if any.
-    growth: Vec<f64>,
+    gain: Vec<f64>,
     times: Option<&'a str>,
 }
 
 /// The values between the model's inputs and the first weights, with their channel axes.
-pub fn inlet_axes(model: &Model) -> BTreeMap<String, usize> {
-    let values = |inlet: Inlet<'_>| {
-        let axis = inlet.axis;
-        let names = inlet.way.into_iter();
+pub fn input_path_axes(model: &Model) -> BTreeMap<String, usize> {
+    let values = |path: InputPath<'_>| {
+        let axis = path.axis;
+        let names = path.values.into_iter();
         names
             .map(move |(name, _)| (name.to_string(), axis))
             .collect::<Vec<_>>()
     };
-    inlets(model).into_iter().flat_map(values).collect()
+    input_paths(model).into_iter().flat_map(values).collect()
 }
 
-fn inlets(model: &Model) -> Vec<Inlet<'_>> {
+fn input_paths(model: &Model) -> Vec<InputPath<'_>> {
     let uses = model.graph.uses();
     let nodes = model.graph.nodes.iter();
-    nodes.filter_map(|node| inlet(model, &uses, node)).collect()
+    nodes
+        .filter_map(|node| input_path(model, &uses, node))
+        .collect()
 }
 
-fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet<'a>> {
+fn path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
     let graph = &model.graph;
     let weight = node.input_at(1)?;
-    let joins = Joins::of(node, &graph.initializers.get(weight)?.shape().ok()?)?;
+    let weight_layout = Joins::of(node, &graph.initializers.get(weight)?.shape().ok()?)?;
     if node.int("transA").unwrap_or(0) != 0 {
         return None;
     }
@@ -70,37 +72,37 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
         true => rank.checked_sub(1)?,
         false => 1,
     };
-    let mut gains = vec![1.0; joins.inputs];
-    let mut way = vec![(value, gains.clone())];
+    let mut gains = vec![1.0; weight_layout.inputs];
+    let mut values = vec![(value, gains.clone())];
     let mut constants = Vec::new();
     while !graph
         .inputs
         .iter()
         .any(|input| input.name.as_deref() == Some(value))
     {
-        let maker = &graph.nodes[uses.producer(value)?];
-        let constant = |slot: usize| graph.initializers.get(maker.input_at(slot)?);
+        let producer = &graph.nodes[uses.producer(value)?];
+        let constant = |slot: usize| graph.initializers.get(producer.input_at(slot)?);
         let (from, tensor) = match (constant(0), constant(1)) {
-            (None, Some(tensor)) => (maker.input_at(0)?, tensor),
-            (Some(tensor), None) if !maker.is("Div") => (maker.input_at(1)?, tensor),
+            (None, Some(tensor)) => (producer.input_at(0)?, tensor),
+            (Some(tensor), None) if !producer.is("Div") => (producer.input_at(1)?, tensor),
             _ => return None,
         };
-        if maker.is("Add") || maker.is("Sub") {
-            constants.push(Met {
+        if producer.is("Add") || producer.is("Sub") {
+            constants.push(PathConstant {
                 name: tensor.title(),
-                growth: gains.clone(),
+                gain: gains.clone(),
                 times: None,
             });
-        } else if maker.is("Mul") || maker.is("Div") {
-            let numbers = by_channel(tensor, joins.inputs, rank, axis).ok()??;
+        } else if producer.is("Mul") || producer.is("Div") {
+            let numbers = by_channel(tensor, weight_layout.inputs, rank, axis).ok()??;
             // The derivative with respect to the factor: that of x / d is x / d², up to the sign.
-            let (by, change): (Vec<f64>, Vec<f64>) = match maker.is("Mul") {
-                true => (numbers, vec![1.0; joins.inputs]),
+            let (by, change): (Vec<f64>, Vec<f64>) = match producer.is("Mul") {
+                true => (numbers, vec![1.0; weight_layout.inputs]),
                 false => numbers.iter().map(|d| (1.0 / d, 1.0 / (d * d))).unzip(),
             };
-            constants.push(Met {
+            constants.push(PathConstant {
                 name: tensor.title(),
-                growth: gains.iter().zip(change).map(|(g, c)| g * c).collect(),
+                gain: gains.iter().zip(change).map(|(g, c)| g * c).collect(),
                 times: Some(from),
             });
             for (gain, by) in gains.iter_mut().zip(by) {
@@ -110,26 +112,26 @@ fn inlet<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<Inlet
             return None;
         }
         value = from;
-        way.push((value, gains.clone()));
+        values.push((value, gains.clone()));
     }
-    Some(Inlet {
+    Some(InputPath {
         node,
         weight,
         axis,
-        way,
+        values,
         constants,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::additions::tests::{divided, model};
+    use super::noise::tests::{divided, model};
     use super::*;
 
     #[test]
     fn what_constants_alone_make_of_an_input_is_on_the_way() {
         let (known, _) = divided(&[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]);
-        let axes = inlet_axes(&known);
+        let axes = input_path_axes(&known);
         assert_eq!(axes.keys().collect::<Vec<_>>(), ["c", "n", "x"]);
         assert!(axes.values().all(|&axis| axis == 1));
         // A product of two values ends the path, and so does an operator other than arithmetic with
@@ -140,7 +142,7 @@ mod tests {
             ["Div", "m", "x", "n"],
         ] {
             let other = model(&[node], &[("m", [1.0, 1.0])]);
-            assert!(inlet_axes(&other).is_empty(), "{node:?}");
+            assert!(input_path_axes(&other).is_empty(), "{node:?}");
         }
     }
 }

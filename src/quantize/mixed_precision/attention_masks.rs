@@ -10,16 +10,16 @@ use super::super::ranges::Ranges;
 use crate::graph::{Model, Uses};
 
 /// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
-/// that become integers nevertheless. `found` lists the tensors with computed ranges.
-pub(super) fn free_infinite(
+/// that become integers nevertheless. `with_ranges` lists the tensors with computed ranges.
+pub(super) fn keep_infinite_float(
     model: &Model,
     uses: &Uses,
     plan: &mut Plan,
-    found: &[String],
+    with_ranges: &[String],
     ranges: Ranges<'_>,
-    may_free: bool,
+    may_keep_float: bool,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let names: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in names {
         let (Some(represented), Some(RangeSource::Observed(source))) =
@@ -30,9 +30,9 @@ pub(super) fn free_infinite(
         let Some(why) = infinite(model, uses, source, ranges) else {
             continue;
         };
-        let chosen = represented.typed || (represented.is_chosen() && !found.contains(&name));
-        if may_free && !chosen {
-            said.push(format!("`{name}` stays float: {why}, and no integer is"));
+        let chosen = represented.typed || (represented.is_chosen() && !with_ranges.contains(&name));
+        if may_keep_float && !chosen {
+            notes.push(format!("`{name}` stays float: {why}, and no integer is"));
             plan.keep_float(&name);
         } else {
             let wanted = match chosen {
@@ -44,7 +44,7 @@ pub(super) fn free_infinite(
             ));
         }
     }
-    (said, declined)
+    (notes, declined)
 }
 
 /// The reason why a value is infinite somewhere, if it is.
@@ -56,13 +56,13 @@ fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Optio
             (infinite > 0).then(|| format!("{infinite} of its {all} values were infinite"))
         }
         // Provided ranges do not show infinities; an infinite constant among the sources does.
-        Ranges::Given(_) => source(model, uses, name, FARTHEST)
+        Ranges::Given(_) => source(model, uses, name, MAX_DISTANCE)
             .map(|constant| format!("the constant `{constant}` makes some of it infinite")),
     }
 }
 
 /// The maximum number of nodes between a mask and the value that it masks.
-const FARTHEST: usize = 8;
+const MAX_DISTANCE: usize = 8;
 
 /// The infinite constant that a value contains, if any.
 fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Option<&'a str> {
@@ -94,7 +94,7 @@ mod tests {
     use crate::calibrate::{Observation, Range};
     use crate::graph::Model;
     use crate::onnx::schema::{NodeProto, TensorProto};
-    use crate::quantize::guard::tests::{guarded_of, model, seen, typed};
+    use crate::quantize::mixed_precision::tests::{model, refined_with, seen, typed};
     use crate::quantize::settings::{ElementType, GuardSettings};
     use crate::quantize::{Plan, Ranges, Settings, TensorSettings};
 
@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn what_was_infinite_stays_float_with_all_that_share_its_scale() {
-        let (plan, said) = guarded_of(masked(), &Settings::default());
+        let (plan, notes) = refined_with(masked(), &Settings::default());
         assert_eq!(forms(&plan), ["x", "y"]);
-        let [said] = said.kept.as_slice() else {
-            panic!("{said:?}")
+        let [notes] = notes.protected.as_slice() else {
+            panic!("{notes:?}")
         };
         assert!(
-            said.contains("`a` stays float: 3 of its 1004 values were infinite"),
-            "{said}"
+            notes.contains("`a` stays float: 3 of its 1004 values were infinite"),
+            "{notes}"
         );
     }
 
@@ -140,11 +140,11 @@ mod tests {
             ..Settings::default()
         };
         for settings in [own(typed(ElementType::U8)), own(range), never] {
-            let (plan, said) = guarded_of(masked(), &settings);
+            let (plan, notes) = refined_with(masked(), &settings);
             assert_eq!(forms(&plan), ["x", "a", "b", "y"]);
             assert!(
-                said.kept.is_empty() && said.declined[0].contains("a mask of -∞"),
-                "{said:?}"
+                notes.protected.is_empty() && notes.declined[0].contains("a mask of -∞"),
+                "{notes:?}"
             );
         }
     }
@@ -166,12 +166,13 @@ mod tests {
                 .map(|name| (name.to_string(), Range::new(-1.0, 1.0)))
                 .into();
             let given = Ranges::Given(&ranges);
-            let found = plan.find_ranges(given).unwrap();
+            let with_ranges = plan.find_ranges(given).unwrap();
             let uses = model.graph.uses();
-            let (said, _) = super::free_infinite(&model, &uses, &mut plan, &found, given, true);
+            let (notes, _) =
+                super::keep_infinite_float(&model, &uses, &mut plan, &with_ranges, given, true);
             let mut forms = forms(&plan);
             forms.retain(|name| *name != "m");
-            assert_eq!((forms, said.len()), (left, usize::from(least < -1.0)));
+            assert_eq!((forms, notes.len()), (left, usize::from(least < -1.0)));
         }
     }
 }

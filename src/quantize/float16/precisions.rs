@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::numbers::{LARGEST, SMALLEST, halves};
-use super::reported;
+use super::numbers::{LARGEST, SMALLEST, to_float16};
+use super::report_entry;
 use crate::graph::{TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
@@ -31,8 +31,8 @@ impl Precision {
 }
 
 /// The float values of a graph, with their precisions.
-pub(super) struct Values {
-    /// Values and constants that are float16 under their own names.
+pub(super) struct FloatValues {
+    /// FloatValues and constants that are float16 under their own names.
     half: HashSet<String>,
     /// The name of the other form, if it exists.
     other: HashMap<String, String>,
@@ -42,9 +42,13 @@ pub(super) struct Values {
     pub(super) notes: Vec<String>,
 }
 
-impl Values {
+impl FloatValues {
     /// Decides for every value. `reasons` has the reason of each node that stays float32.
-    pub(super) fn new(known: &Rewriter, reasons: &[Option<&'static str>], keep_io: bool) -> Values {
+    pub(super) fn new(
+        known: &Rewriter,
+        reasons: &[Option<&'static str>],
+        keep_io: bool,
+    ) -> FloatValues {
         let graph = &known.model.graph;
         let uses = &known.uses;
         let made = graph.nodes.iter().zip(reasons);
@@ -67,7 +71,7 @@ impl Values {
         let halved = |name: &str| known.is_float(name) && only_halves(uses, reasons, name);
         let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
         half.extend(constants.filter(|name| halved(name)));
-        Values {
+        FloatValues {
             half,
             other: HashMap::new(),
             declared: Vec::new(),
@@ -88,7 +92,7 @@ impl Values {
     }
 
     /// The name under which a node reads a value in the precision that it needs.
-    pub(super) fn read(
+    pub(super) fn read_name(
         &mut self,
         graph: &mut Rewriter,
         name: &str,
@@ -112,7 +116,7 @@ impl Values {
     }
 
     /// The name under which a node writes a value. Adds a Cast if that is not the value's own name.
-    pub(super) fn made(
+    pub(super) fn written_name(
         &mut self,
         graph: &mut Rewriter,
         name: &str,
@@ -148,16 +152,16 @@ impl Values {
             true => name.to_owned(),
             false => graph.fresh(&format!("{name}_{}", suffix(Precision::Half))),
         };
-        let made = halves(&tensor.to_f32()?);
+        let converted = to_float16(&tensor.to_f32()?);
         let shape = tensor.shape()?;
-        let bytes = made.bytes.into();
+        let bytes = converted.bytes.into();
         graph.constant(TensorProto::from_raw(
             &other,
             DataType::Float16,
             &shape,
             bytes,
         ));
-        graph.report(reported(name));
+        graph.report(report_entry(name));
         let many = |count| {
             if count == 1 {
                 "number is"
@@ -165,15 +169,15 @@ impl Values {
                 "numbers are"
             }
         };
-        if made.too_large > 0 {
-            let count = made.too_large;
+        if converted.too_large > 0 {
+            let count = converted.too_large;
             self.notes.push(format!(
                 "`{name}`: {count} {} too large for float16 and became ±{LARGEST}",
                 many(count)
             ));
         }
-        if made.too_small > 0 {
-            let count = made.too_small;
+        if converted.too_small > 0 {
+            let count = converted.too_small;
             self.notes.push(format!(
                 "`{name}`: {count} {} too near to zero for float16 and became ±{SMALLEST:e}",
                 many(count)

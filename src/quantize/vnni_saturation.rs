@@ -5,35 +5,38 @@ use crate::graph::{MICROSOFT, Model};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
 /// The largest weight magnitude for which two products always fit: 2 · 255 · 64.
-const FITS: u8 = 64;
+const MAX_SAFE_MAGNITUDE: u8 = 64;
 
 /// The note, if the model has such layers.
-pub(crate) fn said(model: &Model) -> Option<String> {
+pub(crate) fn note(model: &Model) -> Option<String> {
     let uses = model.graph.uses();
-    let made_by = |name: &str| uses.producer(name).map(|index| &model.graph.nodes[index]);
+    let producer = |name: &str| uses.producer(name).map(|index| &model.graph.nodes[index]);
     let constant = |name: Option<&str>| model.graph.initializers.get(name?);
-    let cut = |node: &&NodeProto| {
+    let saturates = |node: &&NodeProto| {
         let Some(slot) = slot_of_weight(node) else {
             return false;
         };
         let weight = node.input_at(slot);
         let dequantized =
-            |name: Option<&str>| made_by(name?).filter(|maker| maker.is("DequantizeLinear"));
+            |name: Option<&str>| producer(name?).filter(|node| node.is("DequantizeLinear"));
         let integers = match dequantized(weight) {
             // In QDQ form, the activation must have 8 bits too.
-            Some(maker) => {
-                let given = dequantized(node.input_at(0));
-                let bytes = given.is_some_and(|given| match constant(given.input_at(2)) {
-                    Some(zero_point) => is_of(zero_point, &[DataType::Uint8, DataType::Int8]),
-                    None => given.input_at(2).is_none(),
-                });
-                constant(maker.input_at(0)).filter(|_| bytes)
+            Some(producer) => {
+                let activation = dequantized(node.input_at(0));
+                let bytes =
+                    activation.is_some_and(|activation| match constant(activation.input_at(2)) {
+                        Some(zero_point) => {
+                            has_type(zero_point, &[DataType::Uint8, DataType::Int8])
+                        }
+                        None => activation.input_at(2).is_none(),
+                    });
+                constant(producer.input_at(0)).filter(|_| bytes)
             }
             None => constant(weight),
         };
-        integers.is_some_and(reaches_further)
+        integers.is_some_and(exceeds_safe_magnitude)
     };
-    let count = model.graph.nodes.iter().filter(cut).count();
+    let count = model.graph.nodes.iter().filter(saturates).count();
     (count > 0).then(|| {
         format!(
             "native ONNX Runtime may cut off sums in {count} layers on x86 processors without VNNI (AMD before Zen 4, most Intel \
@@ -54,13 +57,16 @@ fn slot_of_weight(node: &NodeProto) -> Option<usize> {
     }
 }
 
-fn is_of(tensor: &TensorProto, elements: &[DataType]) -> bool {
+fn has_type(tensor: &TensorProto, elements: &[DataType]) -> bool {
     tensor
         .element()
         .is_ok_and(|element| elements.contains(&element))
 }
 
-fn reaches_further(integers: &TensorProto) -> bool {
+fn exceeds_safe_magnitude(integers: &TensorProto) -> bool {
     let raw = integers.raw_data.as_deref().unwrap_or_default();
-    is_of(integers, &[DataType::Int8]) && raw.iter().any(|&byte| (byte as i8).unsigned_abs() > FITS)
+    has_type(integers, &[DataType::Int8])
+        && raw
+            .iter()
+            .any(|&byte| (byte as i8).unsigned_abs() > MAX_SAFE_MAGNITUDE)
 }
