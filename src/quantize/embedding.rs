@@ -18,10 +18,10 @@ pub(super) const MASK: usize = 7;
 pub(super) fn obstacle(node: &NodeProto) -> Option<&'static str> {
     let sum = node.output.get(2).is_some_and(|name| !name.is_empty());
     if sum {
-        return Some("the sum it gives out has no place in its form on integers");
+        return Some("its integer operator has no output for the sum");
     }
     let places = node.input_at(MASK + 1).is_some();
-    places.then_some("the places it is given have no place in its form on integers")
+    places.then_some("its integer operator has no input for position ids")
 }
 
 /// The inputs of the integer operator: the node's own, with integers, scale and zero point of each

@@ -17,14 +17,14 @@ pub(super) fn rewrite<'a>(
 ) -> Result<(), Stop> {
     let table = graph.weight(node, 0)?;
     if table.shape.iter().product::<usize>() < SMALLEST_TABLE {
-        return Err("the table it picks from is small".into());
+        return Err("its table is too small to gain from integers".into());
     }
     let nodes = &graph.model.graph.nodes;
     let mut users = graph.uses.consumers(table.name).iter();
     if graph.uses.is_output(table.name)
         || !users.all(|&(user, slot)| nodes[user].is("Gather") && slot == 0)
     {
-        return Err("its table is used for something else, which needs it as floats".into());
+        return Err("another node needs its table as float32".into());
     }
     let whole_rows = table.shape.len() == 2 && node.int("axis").unwrap_or(0) == 0;
     let axis = form.axis.filter(|_| whole_rows).map(|_| 1);

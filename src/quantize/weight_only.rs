@@ -54,7 +54,7 @@ pub fn quantize_weights(
         return Err(QuantizeError::Setting {
             setting: "weights",
             given: settings.element.data_type().name().into(),
-            wanted: "i8 or u8 for this scheme, or the scheme blocks for less bits",
+            wanted: "i8 or u8 for this scheme; fewer bits need the scheme blocks",
         });
     }
     let opset = model.opset();
@@ -105,7 +105,7 @@ pub(super) fn read_dequantized<'a>(
     let weights = slots.iter().map(|&slot| graph.weight(node, slot));
     let weights = weights.collect::<Result<Vec<_>, Stop>>()?;
     if weights.iter().any(|weight| weight.shape.len() < 2) {
-        return Err("its weight is no matrix".into());
+        return Err("its weight is not a matrix".into());
     }
     let mut rewritten = node.clone();
     for (&slot, weight) in slots.iter().zip(weights) {

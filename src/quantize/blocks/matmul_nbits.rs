@@ -22,7 +22,9 @@ pub(super) fn rewrite<'a>(
     plain_gemm(node)?;
     let padded = matrix.rows.next_multiple_of(settings.size) * matrix.columns;
     if padded * usize::from(settings.bits) / 8 >= matrix.values.len() * size_of::<f32>() {
-        return Err("its columns are so short that blocks would take more room than floats".into());
+        return Err(
+            "its columns are so short that blocks would need more bytes than float32".into(),
+        );
     }
     let weight = graph.shared(name, &tag(&matrix, settings), |graph| {
         let blocks = quantize_matrix(&matrix, settings)?;

@@ -102,7 +102,7 @@ pub(super) fn quantize_matrix(
             .extend(grids.iter().map(|grid| grid.zero_point));
     }
     if blocks.scales.iter().any(|scale| !scale.is_finite()) {
-        return Err("its weight has numbers too far apart for a scale".into());
+        return Err("the range of its weight is too large for a float32 scale".into());
     }
     Ok(blocks)
 }

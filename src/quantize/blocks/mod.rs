@@ -75,7 +75,7 @@ fn matrix_of<'a>(
     };
     let weight = graph.weight(node, 1)?;
     let &[first, second] = weight.shape.as_slice() else {
-        return Err("its weight is no matrix".into());
+        return Err("its weight is not a matrix".into());
     };
     let (rows, columns) = if transposed {
         (second, first)

@@ -137,8 +137,8 @@ impl BlockSettings {
         if self.method == BlockMethod::Hqq
             && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
         {
-            let wanted = "rtn, search or gptq; or with it 2 or 4 bits, weights that are not symmetric and the form \
-                          matmul_nbits, since its zero points are no integers";
+            let wanted = "rtn, search or gptq; hqq needs 2 or 4 bits, asymmetric weights and the form \
+                          matmul_nbits, because its zero points are fractional";
             return wrong("method", "hqq".to_owned(), wanted);
         }
         Ok(())

@@ -25,7 +25,7 @@ impl Dynamic<'_> {
             return Err("it does not work on float32 values".into());
         }
         if node.int("layout").unwrap_or(0) != 0 {
-            return Err("its quantized form knows only the layout with the time first".into());
+            return Err("its integer operator supports only layout 0, time first".into());
         }
         let forward = graph.weight(node, 1)?;
         let recurrent = graph.weight(node, 2)?;

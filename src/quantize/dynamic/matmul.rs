@@ -15,7 +15,7 @@ impl Dynamic<'_> {
         graph.float_activations(node)?;
         let weight = graph.weight(node, 1)?;
         let weights = match weight.shape.as_slice() {
-            [] | [_] => return Err("its weight is no matrix".into()),
+            [] | [_] => return Err("its weight is not a matrix".into()),
             [_, _] => self.weight(graph, &weight, Some(1))?,
             [.., columns] => {
                 let last = weight.shape.len() - 1;
@@ -37,7 +37,7 @@ impl Dynamic<'_> {
         let weight = graph.weight(node, 1)?;
         plain_gemm(node)?;
         if weight.shape.len() != 2 {
-            return Err("its weight is no matrix".into());
+            return Err("its weight is not a matrix".into());
         }
         let weights = match node.int("transB").unwrap_or(0) != 0 {
             true => self.transposed(graph, &weight)?,
@@ -62,7 +62,7 @@ impl Dynamic<'_> {
     fn transposed(&self, graph: &mut Rewriter, weight: &ConstantWeight) -> Result<Quantity, Stop> {
         graph.shared(weight.name, "transposed", |graph| {
             let transposed = weight.tensor.transposed()?;
-            let transposed = transposed.ok_or("its weight is no matrix")?;
+            let transposed = transposed.ok_or("its weight is not a matrix")?;
             let params = parameters(&transposed, self.form(Some(1)))?;
             graph.write_constant(weight.name, &transposed, &params)
         })
@@ -91,7 +91,7 @@ pub(in crate::quantize) fn plain_gemm(node: &NodeProto) -> Result<(), Stop> {
         return Err("it scales its product or its bias".into());
     }
     if node.int("transA").unwrap_or(0) != 0 {
-        return Err("it turns its first input over".into());
+        return Err("it transposes its first input".into());
     }
     Ok(())
 }

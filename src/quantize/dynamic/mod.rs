@@ -61,7 +61,7 @@ pub fn quantize_dynamic(
         return Err(QuantizeError::Setting {
             setting: "weights",
             given: settings.weights.data_type().name().into(),
-            wanted: "i8 or u8, which dynamic products take",
+            wanted: "i8 or u8, the types of dynamic products",
         });
     }
     let rewriter = Rewriter::new(model, &settings.keep_float, settings.operators.as_deref())?;
@@ -99,7 +99,7 @@ const TABLE: Form = Form {
 /// The reason why nodes of an operator stay float in this scheme.
 fn reason(operator: &str) -> &'static str {
     match operator {
-        "ConvTranspose" => "ONNX has no integer form of it",
+        "ConvTranspose" => "ONNX has no integer operator for it",
         _ => float_reason(operator)
             .unwrap_or("only products with a weight are quantized dynamically"),
     }

@@ -53,7 +53,7 @@ mod tests {
             4e-8,
             0.0,
         ]);
-        let numbers: Vec<f32> = made
+        let numbers: Vec<f32> = converted
             .bytes
             .chunks(2)
             .map(|b| widen_half(u16::from_le_bytes([b[0], b[1]])))

@@ -12,23 +12,23 @@ pub(super) fn float_reason(node: &NodeProto) -> Option<&'static str> {
     Some(match node.operator().as_str() {
         operator if operator.contains("::") => "it is not an operator of ONNX itself",
         "Celu" | "CumSum" | "IsInf" | "NonMaxSuppression" | "Range" | "TfIdfVectorizer" => {
-            "ONNX has no float16 form of it in every opset"
+            "not every opset has float16 for it"
         }
         // Coordinates and ranks need more than float16's 11 bits.
         "Resize" | "Upsample" | "RoiAlign" | "GridSample" | "AffineGrid" | "TopK" => {
-            "positions need more digits than float16 has"
+            "positions need more precision than float16 has"
         }
         "LayerNormalization" if node.output.iter().skip(1).any(|name| !name.is_empty()) => {
-            "its statistics are float32 always"
+            "its statistics are always float32"
         }
         // ONNX Runtime inserts Casts around nodes without a float16 kernel. It does not where an
         // attribute names the type, nor inside a function (1.31.1).
         "EyeLike" | "RandomNormal" | "RandomUniform" | "MeanVarianceNormalization" => {
-            "ONNX Runtime's processor code can't make float16 of it"
+            "ONNX Runtime has no float16 kernel for it on the CPU"
         }
         "BitCast" => "it reads the bits of its input",
         "Constant" | "HannWindow" | "HammingWindow" | "BlackmanWindow" | "MelWeightMatrix"
-        | "DFT" | "STFT" | "Multinomial" => "it has another form that is left as it is",
+        | "DFT" | "STFT" | "Multinomial" => "Octet does not convert it to float16",
         _ => return None,
     })
 }

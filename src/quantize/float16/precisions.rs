@@ -179,7 +179,7 @@ impl FloatValues {
         if converted.too_small > 0 {
             let count = converted.too_small;
             self.notes.push(format!(
-                "`{name}`: {count} {} too near to zero for float16 and became ±{SMALLEST:e}",
+                "`{name}`: {count} {} too close to zero for float16 and became ±{SMALLEST:e}",
                 many(count)
             ));
         }

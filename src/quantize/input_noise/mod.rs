@@ -59,7 +59,7 @@ fn input_paths(model: &Model) -> Vec<InputPath<'_>> {
         .collect()
 }
 
-fn path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
+fn input_path<'a>(model: &'a Model, uses: &Uses, node: &'a NodeProto) -> Option<InputPath<'a>> {
     let graph = &model.graph;
     let weight = node.input_at(1)?;
     let weight_layout = Joins::of(node, &graph.initializers.get(weight)?.shape().ok()?)?;

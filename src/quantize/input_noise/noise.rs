@@ -22,13 +22,13 @@ pub(in super::super) struct InputNoise<'a> {
 }
 
 impl<'a> InputNoise<'a> {
-    pub(in super::super) fn of(
+    pub(in super::super) fn new(
         model: &'a Model,
         ranges: Ranges<'_>,
     ) -> Result<InputNoise<'a>, TensorError> {
-        let mut additions = InputNoise::default();
+        let mut input_noise = InputNoise::default();
         let Ranges::Seen(observations, _) = ranges else {
-            return Ok(additions);
+            return Ok(input_noise);
         };
         for path in input_paths(model) {
             let moments = |value: &str| {
@@ -54,7 +54,7 @@ impl<'a> InputNoise<'a> {
                 let channels: Vec<[f64; 2]> =
                     noises.zip(&own).map(|(n, m)| [n, m.variance]).collect();
                 let ratio = noise_ratio(path.node, tensor, &channels, |_, square| square)?;
-                let most = additions.by_step.entry(name).or_default();
+                let most = input_noise.by_step.entry(name).or_default();
                 *most = most.max(ratio.unwrap_or(0.0));
                 Ok::<(), TensorError>(())
             };
@@ -67,9 +67,9 @@ impl<'a> InputNoise<'a> {
                 let times: Vec<f64> = times.as_ref().map_or_else(|| ones.clone(), squares);
                 add(name, gain, &times)?;
             }
-            additions.weights.insert(path.weight, (path.node, own));
+            input_noise.weights.insert(path.weight, (path.node, own));
         }
-        Ok(additions)
+        Ok(input_noise)
     }
 
     /// Noise of rounding a value or constant with this step; 0 for names off the paths.
@@ -228,7 +228,7 @@ pub(super) mod tests {
         let (m, d) = ([5.0, -0.25], [30.0, 0.125]);
         let (model, observations) = divided(&rows, m, d);
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let additions = InputNoise::new(&model, ranges).unwrap();
+        let input_noise = InputNoise::new(&model, ranges).unwrap();
         // The expected value: the mean square change of an output relative to the output's
         // variance.
         let outputs = |change: &dyn Fn(f32, usize) -> f32| -> Vec<[f64; 2]> {
@@ -255,29 +255,29 @@ pub(super) mod tests {
                 });
                 (noise[0] + noise[1]) / 12.0 / variance
             };
-            (noise_ratio(0) + noise_ratio(1)) / 2.0
+            (share(0) + share(1)) / 2.0
         };
         let by = |at: usize, column: usize| if at == column { step } else { 0.0 };
         let n = |x: f32, at: usize| (x - m[at]) / d[at];
         let wanted = [
-            ("x", noise_ratio(&|x, at, column| n(x + by(at, column), at))),
-            ("c", noise_ratio(&|x, at, column| n(x + by(at, column), at))),
-            ("m", noise_ratio(&|x, at, column| n(x - by(at, column), at))),
-            ("n", noise_ratio(&|x, at, column| n(x, at) + by(at, column))),
+            ("x", share(&|x, at, column| n(x + by(at, column), at))),
+            ("c", share(&|x, at, column| n(x + by(at, column), at))),
+            ("m", share(&|x, at, column| n(x - by(at, column), at))),
+            ("n", share(&|x, at, column| n(x, at) + by(at, column))),
             (
                 "d",
-                noise_ratio(&|x, at, column| (x - m[at]) / (d[at] + by(at, column))),
+                share(&|x, at, column| (x - m[at]) / (d[at] + by(at, column))),
             ),
         ];
         for (name, wanted) in wanted {
-            let found = additions.of_step(name, step.into());
+            let found = input_noise.of_step(name, step.into());
             // The formula assumes uncorrelated columns; these are slightly correlated.
             assert!(
                 (found / wanted - 1.0).abs() < 0.1,
                 "{name}: {found}, {wanted}"
             );
         }
-        assert_eq!(additions.of_step("y", 1.0), 0.0);
+        assert_eq!(input_noise.of_step("y", 1.0), 0.0);
     }
 
     #[test]
@@ -286,7 +286,7 @@ pub(super) mod tests {
             let rows = columns(sizes);
             let (model, observations) = divided(&rows, [0.0; 2], [1.0; 2]);
             let ranges = Ranges::Seen(&observations, Method::MinMax);
-            let additions = InputNoise::new(&model, ranges).unwrap();
+            let input_noise = InputNoise::new(&model, ranges).unwrap();
             let parameters = QuantizationParameters {
                 element: DataType::Int8,
                 axis: Some(1),
@@ -294,7 +294,7 @@ pub(super) mod tests {
                 zero_points: vec![0, 0],
             };
             let tensor = model.graph.initializers.get("w").unwrap();
-            additions
+            input_noise
                 .of_weight("w", tensor, &parameters)
                 .unwrap()
                 .unwrap()

@@ -78,7 +78,7 @@ pub(super) fn refine_activations(
         // With 4 bits the minimum is the same fraction of all integers as with 8.
         let is_enough = |element: ElementType| {
             let part = if element.bits() < 8 { 1.0 / 16.0 } else { 1.0 };
-            bulk.width / step(element) >= enough * part && is_harmless(element)
+            bulk.width / step(element) >= minimum * part && is_harmless(element)
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
         if is_enough(now) {
@@ -86,19 +86,19 @@ pub(super) fn refine_activations(
         }
         let whose = match of == source {
             true => "its values".to_string(),
-            false => format!("the values of its part `{of}`"),
+            false => format!("the values of its input `{of}`"),
         };
         let what = match is_harmless(now) {
             true => format!(
-                "leave {:.2} integers to half of {whose}",
+                "leaves {:.2} integers for half of {whose}",
                 bulk.width / step(now)
             ),
             false => format!(
-                "leave channels of it so few integers that what the first weights make has {:.0} dB of signal over noise",
+                "gives some channels so few integers that the first layer's output has {:.0} dB SQNR",
                 sqnr_db(added(now))
             ),
         };
-        let why = format!("its range, {} to {}, would {what}", range.min, range.max);
+        let why = format!("its range {} to {} {what}", range.min, range.max);
         let suits = wide != now && bulk.resolved && is_enough(wide);
         widen_or_keep_float(plan, name, &why, suits, rules, [&mut notes, &mut declined]);
     }

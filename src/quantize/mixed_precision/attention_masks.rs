@@ -32,15 +32,17 @@ pub(super) fn keep_infinite_float(
         };
         let chosen = represented.typed || (represented.is_chosen() && !with_ranges.contains(&name));
         if may_keep_float && !chosen {
-            notes.push(format!("`{name}` stays float: {why}, and no integer is"));
+            notes.push(format!(
+                "`{name}` stays float: {why}, which no integer represents"
+            ));
             plan.keep_float(&name);
         } else {
             let wanted = match chosen {
-                true => "is represented as the settings have it",
-                false => "becomes integers, as the settings let nothing else",
+                true => "keeps its type from the settings",
+                false => "becomes integers because the settings do not allow float",
             };
             declined.push(format!(
-                "`{name}` {wanted}, though {why}: its lowest or greatest integer stands for that, so that a mask of -∞ lets something through"
+                "`{name}` {wanted}, although {why}: its lowest or highest integer stands for infinity, so a mask of -∞ lets some attention through"
             ));
         }
     }
@@ -57,7 +59,7 @@ fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Optio
         }
         // Provided ranges do not show infinities; an infinite constant among the sources does.
         Ranges::Given(_) => source(model, uses, name, MAX_DISTANCE)
-            .map(|constant| format!("the constant `{constant}` makes some of it infinite")),
+            .map(|constant| format!("the constant `{constant}` makes some of its values infinite")),
     }
 }
 

@@ -37,8 +37,8 @@ pub(super) fn refine_constants(
         let added = |element| {
             let mut other = represented.clone();
             other.element = element;
-            let parameters = parameters(tensor, None, &other, true)?;
-            let step = parameters.scales.first().copied().unwrap_or(0.0);
+            let params = parameters(tensor, None, &other, true)?;
+            let step = params.scales.first().copied().unwrap_or(0.0);
             Ok::<f64, QuantizeError>(input_noise.of_step(&name, step.into()))
         };
         let (now, wide) = (represented.element, represented.element.with_16_bits());
@@ -47,7 +47,7 @@ pub(super) fn refine_constants(
             continue;
         }
         let why = format!(
-            "with {} bits what the first weights make has {:.0} dB of signal over noise",
+            "with {} bits the first layer's output has {:.0} dB SQNR",
             now.bits(),
             sqnr_db(error)
         );

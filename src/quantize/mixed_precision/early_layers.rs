@@ -72,8 +72,8 @@ pub(super) fn refine_early_layers(
         // A new range is computed for 16 bits, because finer steps need less clipping.
         (represented.element, represented.range) = (wide, None);
         notes.push(format!(
-            "`{name}` has 16 bits: it is among the first values the model makes, whose errors all that follows carries on, and \
-             eight bits would add a {:.0}th of its variance",
+            "`{name}` has 16 bits: it is one of the first activations, whose errors reach every later layer, \
+             and 8 bits would add noise of 1/{:.0} of its variance",
             variance / error
         ));
     }

@@ -32,7 +32,7 @@ pub(super) fn refine_logits(model: &Model, plan: &mut Plan, with_ranges: &[Strin
                 represented.range = None;
             }
             notes.push(format!(
-                "`{name}` has 16 bits: the model ends in it, and scores that are near each other would tie in 256 steps"
+                "`{name}` has 16 bits: it is an output of the model, and close scores would tie in 256 steps"
             ));
         }
     }

@@ -51,7 +51,7 @@ fn widen_or_keep_float(
     let now = represented.element;
     if represented.typed {
         declined.push(format!(
-            "`{name}` keeps the type that the settings give it, though {why}"
+            "`{name}` keeps its type from the settings, although {why}"
         ));
     } else if rules.finer && suits {
         notes.push(format!("`{name}` has 16 bits: {why}"));
@@ -62,7 +62,7 @@ fn widen_or_keep_float(
         plan.keep_float(name);
     } else {
         declined.push(format!(
-            "`{name}` keeps {} bits, as the settings let nothing else, though {why}",
+            "`{name}` keeps {} bits because the settings allow no other type, although {why}",
             now.bits()
         ));
     }

@@ -48,7 +48,7 @@ pub(super) fn widen(
         let represented = plan.representations.get_mut(name)?;
         let cut = represented.range.replace(range)?;
         Some(format!(
-            "`{name}` has the range {} to {}: {} to {} would cut off so much that the expected error is {times:.1} times the least",
+            "`{name}` has the range {} to {}: {} to {} would clip so much that the expected error is {times:.1} times the least possible",
             range.min, range.max, cut.min, cut.max
         ))
     });

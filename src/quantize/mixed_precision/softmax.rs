@@ -42,7 +42,7 @@ pub(super) fn refine_softmax(
             continue;
         }
         let why = format!(
-            "its shares are so small that its integers would have {:.0} dB of signal over noise",
+            "its values are so small that its integers would have {:.0} dB SQNR",
             10.0 * (all / now).log10()
         );
         let suits = wide.element != represented.element && finer <= MAX_NOISE * all;
@@ -89,7 +89,7 @@ mod tests {
         let (element, _, notes) = softmax_of(&even, &Settings::default());
         assert_eq!(element, ElementType::U16);
         assert!(
-            notes.protected[0].contains("`a` has 16 bits: its shares are so small"),
+            notes.protected[0].contains("`a` has 16 bits: its values are so small"),
             "{notes:?}"
         );
         // A few large values carry the signal. The many small ones may become zero.

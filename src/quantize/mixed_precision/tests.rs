@@ -140,7 +140,7 @@ fn what_a_concat_joins_is_judged_part_by_part() {
     )
     .unwrap();
     assert!(
-        notes.protected.len() == 1 && notes.protected[0].contains("part `x`"),
+        notes.protected.len() == 1 && notes.protected[0].contains("input `x`"),
         "{notes:?}"
     );
     assert_eq!(plan.representations["b"].element, ElementType::U16);
@@ -282,7 +282,7 @@ fn each_thing_can_be_switched_off() {
     assert_eq!(plan.representations["a"].element, ElementType::U8);
     assert!(
         notes.protected.is_empty()
-            && notes.declined[0].contains("keeps 8 bits, as the settings let nothing else"),
+            && notes.declined[0].contains("keeps 8 bits because the settings allow no other type"),
         "{notes:?}"
     );
     let (_, notes) = refined_with(seen(100.0), &with(none));
@@ -309,7 +309,7 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
         assert_eq!(plan.representations["a"].element, ElementType::U8);
         assert!(
             notes.protected.is_empty()
-                && notes.declined[0].contains("`a` keeps the type that the settings give it"),
+                && notes.declined[0].contains("`a` keeps its type from the settings"),
             "{notes:?}"
         );
     }

@@ -69,22 +69,20 @@ pub(super) fn refine_weights(
         let (name, bits, added) = (&weight.name, weight.bits, weight.added);
         let decibels = sqnr_db(weight.error);
         let mut why = match weight.is_first {
-            true => format!(
-                "with {bits} bits what it makes of the model's inputs has {decibels:.0} dB of signal over noise"
-            ),
+            true => format!("with {bits} bits the output of its layer has {decibels:.0} dB SQNR"),
             false => {
-                format!("it is only {decibels:.0} dB above what rounding it to {bits} bits adds")
+                format!("rounding it to {bits} bits leaves only {decibels:.0} dB SQNR")
             }
         };
         if let Some(median) = median {
-            why += &format!(", the weight in the median {:.0} dB", sqnr_db(median));
+            why += &format!(", the median weight {:.0} dB", sqnr_db(median));
         }
         let affordable =
             added <= left || (weight.is_first && rules.budget > 0.0 && added <= NEGLIGIBLE_BYTES);
         if !affordable {
             declined.push(format!(
-                "`{name}` keeps {bits} bits, though {why}: {} would add {added:.0} bytes, more than is left of the budget",
-                if weight.float { "floats" } else { "16" }
+                "`{name}` keeps {bits} bits, although {why}: {} would add {added:.0} bytes, more than the budget has left",
+                if weight.float { "float32" } else { "16 bits" }
             ));
         } else if weight.float {
             left = (left - added).max(0.0);
@@ -117,14 +115,14 @@ fn measure_weights(
         let (Some(tensor), Some(represented)) = (constant, plan.representations.get(name)) else {
             return Ok(None);
         };
-        let parameters = parameters(tensor, *axis, represented, true)?;
+        let params = parameters(tensor, *axis, represented, true)?;
         let (now, wide) = (represented.element, represented.element.with_16_bits());
-        let output_error = input_noise.of_weight(name, tensor, &parameters)?;
+        let output_error = input_noise.of_weight(name, tensor, &params)?;
         let float = rules.float && output_error.is_some_and(|error| error > TOLERATED_NOISE) && {
             let mut other = represented.clone();
             other.element = wide;
-            let parameters = parameters(tensor, *axis, &other, true)?;
-            let error = input_noise.of_weight(name, tensor, &parameters)?;
+            let params = parameters(tensor, *axis, &other, true)?;
+            let error = input_noise.of_weight(name, tensor, &params)?;
             error.is_some_and(|error| error > TOLERATED_NOISE)
         };
         let then = match float {
@@ -135,7 +133,7 @@ fn measure_weights(
             name: name.clone(),
             error: match output_error {
                 Some(error) => error,
-                None => relative_error(tensor, &parameters, channels)?,
+                None => relative_error(tensor, &params, channels)?,
             },
             is_first: output_error.is_some(),
             bits: now.bits(),
