@@ -1,8 +1,9 @@
-//! What observers add to a calibration: `observers MODEL.onnx IN.npz ROUNDS`.
+//! Cost of observers during calibration: `observers MODEL.onnx IN.npz ROUNDS`.
 //!
-//! Runs of one sample on one thread take turns: nothing watched, the ends of each value only, ends and histogram, and with
-//! the means of channels, too. Writes the medians to standard output as JSON: the milliseconds of a run with ends only, and
-//! how many times as long the others take, by neighbouring turns. `scripts/bench.mjs` makes a row of it.
+//! Runs of one sample on one thread alternate between four variants: no observer, the ends of each
+//! value only, ends and histogram, and the same with channel means. Writes medians to standard
+//! output as JSON: the milliseconds of a run with ends only, and the ratios of the others, by
+//! neighbouring runs. `scripts/bench.mjs` makes a row of it.
 
 use std::time::Instant;
 use std::{env, error::Error, fs};
@@ -47,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Engine::new(model, watched.clone()),
     );
     let mut ends = [f32::INFINITY, f32::NEG_INFINITY];
-    // Nothing, ends, a histogram, means.
+    // No observer, ends, histogram, means.
     let mut run = |observers: usize| -> Result<f64, Box<dyn Error>> {
         let mut seen = vec![Observation::new(); watched.len()];
         let began = Instant::now();

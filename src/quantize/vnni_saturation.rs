@@ -39,7 +39,7 @@ pub(crate) fn note(model: &Model) -> Option<String> {
     let count = model.graph.nodes.iter().filter(saturates).count();
     (count > 0).then(|| {
         format!(
-            "sums may saturate in {count} layers in native ONNX Runtime on x86 processors without VNNI (AMD before Zen 4, \
+            "native ONNX Runtime may saturate sums in {count} layers on x86 processors without VNNI (AMD before Zen 4, \
              most Intel before 2021), with large errors; weights of the type u8 avoid this, and browsers and Octet \
              are exact with any type"
         )
