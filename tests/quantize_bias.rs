@@ -84,9 +84,9 @@ fn floats(name: &str) -> Vec<f64> {
 fn the_mean_row_comes_out_as_from_the_float_layer() {
     let wanted = of_the_mean(&floats("w"), &floats("b"));
     let error = |correct: bool| {
-        let found = quantized(Method::MinMax, Some(correct));
-        let found = of_the_mean(&reals(&found, "w"), &reals(&found, "b"));
-        let pairs = found.iter().zip(&wanted);
+        let quantized_model = quantized(Method::MinMax, Some(correct));
+        let outputs = of_the_mean(&reals(&quantized_model, "w"), &reals(&quantized_model, "b"));
+        let pairs = outputs.iter().zip(&wanted);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
     let corrected = quantized(Method::MinMax, Some(true));

@@ -65,12 +65,12 @@ pub(super) fn fit_weight_scales(
             f64::from(1.0001f32 * (2.0 * bias.get(channel).map_or(0.0, |b| b.abs() * times)))
         };
         let smallest = needed / INTEGERS;
-        let found = f64::from(input) * f64::from(*scale);
+        let bias_scale = f64::from(input) * f64::from(*scale);
         let free = smallest > 0.0 && empty.get(channel) == Some(&true);
-        if found > 0.0 && (found < smallest || free) {
+        if bias_scale > 0.0 && (bias_scale < smallest || free) {
             *scale = match free {
                 true => (256.0 * smallest / f64::from(input)).max(LEAST) as f32,
-                false => (f64::from(*scale) * (smallest / found)) as f32,
+                false => (f64::from(*scale) * (smallest / bias_scale)) as f32,
             };
             if powers_of_two {
                 *scale = power_of_two(*scale);
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn the_factor_a_bias_is_taken_with_goes_into_its_integers() {
+    fn beta_multiplies_the_integers() {
         assert_eq!(whole(&[1.0, -3.0], &[0.25], 0.5, &[]), [2, -6]);
         assert_eq!(whole(&[1.0], &[0.25], 0.0, &[]), [0]);
     }
 
     #[test]
-    fn what_is_added_is_added_before_it_is_rounded() {
+    fn corrections_are_added_before_rounding() {
         assert_eq!(whole(&[1.0, 1.0], &[0.5], 1.0, &[0.3, -2.0]), [3, -2]);
         assert_eq!(whole(&[1.0], &[0.5], 0.0, &[0.5]), [1]);
     }

@@ -199,21 +199,21 @@ fn inside_fractions(
             CorrectedOperator::ConvTranspose => {
                 let more = node.ints("output_padding").and_then(|more| more.get(axis));
                 let more = more.copied().unwrap_or(0);
-                let (before, made) = slide.output(extent, more);
-                (before, extent, made, made)
+                let (before, count) = slide.output(extent, more);
+                (before, extent, count, count)
             }
             _ => {
-                let (before, made) = slide.places(extent);
-                (before, made, extent, made)
+                let (before, count) = slide.places(extent);
+                (before, count, extent, count)
             }
         };
         if places < 1 {
             return None;
         }
         let inside = |tap: i64| {
-            let met = (0..steps)
+            let inside = (0..steps)
                 .filter(|&place| (0..bound).contains(&slide.value_index(place, tap, before)));
-            met.count() as f64 / places as f64
+            inside.count() as f64 / places as f64
         };
         let along: Vec<f64> = (0..slide.taps).map(inside).collect();
         let before = all.iter();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_counts_as_often_as_it_lies_inside() {
+    fn a_weight_counts_with_its_fraction_inside() {
         assert_eq!(conv(&[1], &[5], &[]), [1.0]);
         // Three positions; each outer weight is outside at one of them.
         let same: &[(&str, &[i64])] = &[("pads", &[1, 1])];
@@ -264,15 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_transposed_kernel_meets_each_value_once() {
+    fn a_transposed_kernel_covers_each_value_once() {
         let strided = node("ConvTranspose", &[("strides", &[2])]);
-        let found =
+        let fractions =
             inside_fractions(&strided, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
-        assert_eq!(found, [0.5, 0.5]);
+        assert_eq!(fractions, [0.5, 0.5]);
         // Of six positions, one is cropped at each end; an outer weight of an outer value falls
         // there.
         let cut = node("ConvTranspose", &[("strides", &[2]), ("pads", &[1, 1])]);
-        let found = inside_fractions(&cut, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
-        assert_eq!(found, [0.5, 0.5]);
+        let fractions = inside_fractions(&cut, CorrectedOperator::ConvTranspose, &[2], &[3]).unwrap();
+        assert_eq!(fractions, [0.5, 0.5]);
     }
 }

@@ -82,9 +82,9 @@ mod tests {
     }
 
     /// The squared errors of two channels.
-    fn errors(values: &[f32], found: &QuantizationParameters) -> Vec<f64> {
-        let whole = super::super::scale::integer_bounds(found.element, true, false);
-        let channels = values.chunks_exact(values.len() / 2).zip(&found.scales);
+    fn errors(values: &[f32], parameters: &QuantizationParameters) -> Vec<f64> {
+        let whole = super::super::scale::integer_bounds(parameters.element, true, false);
+        let channels = values.chunks_exact(values.len() / 2).zip(&parameters.scales);
         let error = |(values, &scale): (&[f32], &f32)| {
             let square = |&value: &f32| {
                 let integer = quantize_value(value, scale, 0, whole);
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_channel_costs_more_than_with_all_it_reaches(
+        fn no_channel_has_a_larger_error_than_unclipped(
             values in prop::collection::vec(-1f32..1.0, 64),
             far in 1f32..20.0,
             four in any::<bool>(),
@@ -112,7 +112,7 @@ mod tests {
             let usual = parameters(&tensor, Some(0), &usual, true).unwrap();
             let least = parameters(&tensor, Some(0), &least, true).unwrap();
             prop_assert_eq!(&usual.zero_points, &least.zero_points);
-            let [before, after] = [&usual, &least].map(|found| errors(&values, found));
+            let [before, after] = [&usual, &least].map(|parameters| errors(&values, parameters));
             for (before, after) in before.iter().zip(&after) {
                 prop_assert!(*after <= before * (1.0 + 1e-9), "{} {}", before, after);
             }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_out_is_cut_off_where_that_costs_less() {
+    fn outliers_are_clipped_where_the_error_falls() {
         let mut values: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.37).sin()).collect();
         values[0] = 2.0;
         let tensor = TensorProto::from_f32("w", &[2, 500], &values);
@@ -137,7 +137,7 @@ mod tests {
         // The first channel has one outlier, the second none.
         assert!(least.scales[0] < 0.7 * usual.scales[0], "{least:?}");
         assert!(least.scales[1] > 0.85 * usual.scales[1], "{least:?}");
-        let [before, after] = [&usual, &least].map(|found| errors(&values, found)[0]);
+        let [before, after] = [&usual, &least].map(|parameters| errors(&values, parameters)[0]);
         assert!(after < 0.6 * before, "{before} {after}");
     }
 }

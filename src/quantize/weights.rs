@@ -253,10 +253,10 @@ mod tests {
             ),
             (None, vec![2.0], vec![0, -1, 2, 64, 127, 0]),
         ] {
-            let found = by_default(&tensor, axis);
-            assert_eq!(found.scales, scales);
-            assert!(found.zero_points.iter().all(|&z| z == 0));
-            let bytes = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
+            let params = by_default(&tensor, axis);
+            assert_eq!(params.scales, scales);
+            assert!(params.zero_points.iter().all(|&z| z == 0));
+            let bytes = quantized(&tensor, "q", &params).unwrap().raw_data.unwrap();
             assert_eq!(bytes.iter().map(|&b| b as i8).collect::<Vec<_>>(), integers);
         }
     }
@@ -275,12 +275,12 @@ mod tests {
             (&large, None),
         ] {
             let tensor = TensorProto::from_f32("w", &[64, 64], values);
-            let found = by_default(&tensor, axis);
-            let expected = relative_error(&tensor, &found, 0).unwrap();
-            let integers = quantized(&tensor, "q", &found).unwrap().raw_data.unwrap();
+            let params = by_default(&tensor, axis);
+            let expected = relative_error(&tensor, &params, 0).unwrap();
+            let integers = quantized(&tensor, "q", &params).unwrap().raw_data.unwrap();
             let mut errors = 0.0;
             for channel in 0..64 {
-                let scale = found.scales[if axis.is_some() { channel } else { 0 }];
+                let scale = params.scales[if axis.is_some() { channel } else { 0 }];
                 let (mut error, mut all) = (0.0, 0.0);
                 for place in channel * 64..(channel + 1) * 64 {
                     let back = f32::from(integers[place] as i8) * scale;

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn better_methods_are_never_worse_by_their_own_measure() {
+    fn search_and_hqq_never_raise_their_objective() {
         let mut state = 1u32;
         let mut random = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -110,10 +110,10 @@ impl BlockSettings {
 
     /// Checks that the settings are valid together.
     pub(super) fn check(&self) -> Result<(), QuantizeError> {
-        let wrong = |setting: &'static str, given: String, wanted: &'static str| {
+        let wrong = |setting: &'static str, value: String, wanted: &'static str| {
             Err(QuantizeError::Setting {
                 setting,
-                given,
+                given: value,
                 wanted,
             })
         };
@@ -127,12 +127,12 @@ impl BlockSettings {
             }
         }
         if !self.size.is_power_of_two() || !(16..=256).contains(&self.size) {
-            let given = self.size.to_string();
-            return wrong("size", given, "16, 32, 64, 128 or 256");
+            let value = self.size.to_string();
+            return wrong("size", value, "16, 32, 64, 128 or 256");
         }
         if self.accuracy_level > 4 {
-            let given = self.accuracy_level.to_string();
-            return wrong("accuracy_level", given, "a number from 0 to 4");
+            let value = self.accuracy_level.to_string();
+            return wrong("accuracy_level", value, "a number from 0 to 4");
         }
         if self.method == BlockMethod::Hqq
             && (self.is_symmetric() || self.bits == 8 || self.form != BlockForm::MatMulNBits)
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_for_zero_points_has_them_where_nothing_is_said() {
+    fn hqq_is_asymmetric_by_default() {
         for (method, symmetric) in [
             (BlockMethod::Rtn, true),
             (BlockMethod::Hqq, false),

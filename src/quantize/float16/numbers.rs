@@ -42,7 +42,7 @@ mod tests {
     use crate::onnx::half::widen_half;
 
     #[test]
-    fn numbers_that_do_not_fit_become_the_ends_and_are_counted() {
+    fn numbers_out_of_range_become_its_ends_and_are_counted() {
         let converted = to_float16(&[
             65519.0,
             65520.0,

@@ -51,10 +51,10 @@ impl FloatValues {
     ) -> FloatValues {
         let graph = &known.model.graph;
         let uses = &known.uses;
-        let made = graph.nodes.iter().zip(reasons);
-        let made = made.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
+        let produced = graph.nodes.iter().zip(reasons);
+        let produced = produced.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
         let mut half = HashSet::new();
-        for (name, reason) in made.filter(|(name, _)| known.is_float(name)) {
+        for (name, reason) in produced.filter(|(name, _)| known.is_float(name)) {
             let wanted = if uses.is_output(name) {
                 !keep_io
             } else {

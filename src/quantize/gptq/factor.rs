@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_that_of_what_is_added() {
+    fn the_error_is_the_mean_square_of_the_output_error() {
         let (rows, products) = inputs(12);
         let means: Vec<f64> = (0..12)
             .map(|k| rows.iter().map(|row| row[k]).sum::<f64>() / 400.0)
             .collect();
         let errors: Vec<f64> = weights(12).iter().map(|&w| f64::from(w) * 0.1).collect();
         for means in [None, Some(means.as_slice())] {
-            let found = GramFactor::new(&products, means, MANY)
+            let actual = GramFactor::new(&products, means, MANY)
                 .unwrap()
                 .errors(|input, _| errors[input]);
             // Damping adds the same amount for every input.
@@ -201,12 +201,12 @@ mod tests {
             let damping = DAMPING * (0..12).map(own).sum::<f64>() / 12.0;
             let damped = damping * errors.iter().map(|e| e * e).sum::<f64>();
             let wanted = mean_square(&rows, &errors, means.is_some()) + damped;
-            assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+            assert!((actual / wanted - 1.0).abs() < 1e-9, "{actual} {wanted}");
         }
     }
 
     #[test]
-    fn errors_make_up_for_one_another() {
+    fn errors_cancel() {
         let (rows, products) = inputs(40);
         let weights = weights(40);
         let factor = GramFactor::new(&products, None, MANY).unwrap();
@@ -222,17 +222,17 @@ mod tests {
                 .map(|(&q, &w)| f64::from(q) * STEP - f64::from(w))
                 .collect()
         };
-        for (integers, told) in [(&plain, before), (&integers, after)] {
+        for (integers, returned) in [(&plain, before), (&integers, after)] {
             let errors = errors(integers);
-            let found = factor.errors(|input, _| errors[input]);
-            assert!((found / told - 1.0).abs() < 1e-9);
+            let actual = factor.errors(|input, _| errors[input]);
+            assert!((actual / returned - 1.0).abs() < 1e-9);
         }
         let [together, apart] = [&integers, &plain].map(|q| mean_square(&rows, &errors(q), false));
         assert!(together * 5.0 < apart, "{together} {apart}");
     }
 
     #[test]
-    fn inputs_that_have_nothing_to_do_with_each_other_are_rounded_to_the_nearest() {
+    fn weights_of_uncorrelated_inputs_are_rounded_to_nearest() {
         let size = 9;
         let products: Vec<f64> = (0..size)
             .flat_map(|a| (0..=a).map(move |b| if a == b { 1.0 + a as f64 } else { 0.0 }))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn degenerate_gram_matrices_have_no_factor() {
         assert!(GramFactor::new(&[], None, MANY).is_none());
         assert!(GramFactor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
         assert!(GramFactor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());

@@ -216,22 +216,22 @@ impl<'a> Gptq<'a> {
                 };
                 let places = block.clone().map(|input| rows.place(output, input));
                 let own: Vec<f32> = places.clone().map(|place| values[place]).collect();
-                let mut made: Vec<i32> = places.map(|place| integers[place]).collect();
-                let errors = factor.improve(&own, &mut made, round);
-                (made, errors)
+                let mut row: Vec<i32> = places.map(|place| integers[place]).collect();
+                let errors = factor.improve(&own, &mut row, round);
+                (row, errors)
             };
             let outputs = group * per_group..(group + 1) * per_group;
-            let made: Vec<_> = outputs.clone().into_par_iter().map(round_output).collect();
-            for (output, (made, error)) in outputs.zip(made) {
+            let rounded: Vec<_> = outputs.clone().into_par_iter().map(round_output).collect();
+            for (output, (row, error)) in outputs.zip(rounded) {
                 errors.push(error);
-                for (input, integer) in block.clone().zip(made) {
+                for (input, integer) in block.clone().zip(row) {
                     integers[rows.place(output, input)] = integer;
                 }
             }
         }
         let raw = encoded(parameters.element, integers).into();
-        let made = TensorProto::from_raw(name, parameters.element, &shape, raw);
-        Ok(error_reduction(errors.into_iter()).map(|error_reduction| (made, error_reduction)))
+        let rounded = TensorProto::from_raw(name, parameters.element, &shape, raw);
+        Ok(error_reduction(errors.into_iter()).map(|error_reduction| (rounded, error_reduction)))
     }
 }
 

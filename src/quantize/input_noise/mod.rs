@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_constants_alone_make_of_an_input_is_on_the_way() {
+    fn a_path_has_arithmetic_with_constants_only() {
         let (known, _) = divided(&[1.0, 2.0], [0.0, 0.0], [1.0, 1.0]);
         let axes = input_path_axes(&known);
         assert_eq!(axes.keys().collect::<Vec<_>>(), ["c", "n", "x"]);

@@ -159,8 +159,8 @@ pub(super) mod tests {
     /// A model of nodes `[operator, input, input, output]` from `x`, of two columns, to a MatMul of
     /// `n` with two outputs.
     pub(in super::super) fn model(nodes: &[[&str; 4]], constants: &[(&str, [f32; 2])]) -> Model {
-        let node = |[operator, one, other, made]: &[&str; 4]| {
-            NodeProto::new(operator, made, &[one, other], &[made])
+        let node = |[operator, one, other, output]: &[&str; 4]| {
+            NodeProto::new(operator, output, &[one, other], &[output])
         };
         let rows = TensorType {
             element: DataType::Float,
@@ -171,7 +171,7 @@ pub(super) mod tests {
             |(name, values): &(&str, [f32; 2])| TensorProto::from_f32(name, &[2], values);
         let between = nodes
             .iter()
-            .map(|[.., made]| ValueInfoProto::of(made, &rows));
+            .map(|[.., output]| ValueInfoProto::of(output, &rows));
         let last = NodeProto::new("MatMul", "y", &["n", "w"], &["y"]);
         let graph = GraphProto {
             node: nodes.iter().map(node).chain([last]).collect(),
@@ -223,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_rounding_adds_is_what_a_changed_input_would() {
+    fn noise_of_a_step_is_that_of_a_changed_input() {
         let rows = columns([40.0, 0.3]);
         let (m, d) = ([5.0, -0.25], [30.0, 0.125]);
         let (model, observations) = divided(&rows, m, d);
@@ -270,18 +270,18 @@ pub(super) mod tests {
             ),
         ];
         for (name, wanted) in wanted {
-            let found = input_noise.of_step(name, step.into());
+            let actual = input_noise.of_step(name, step.into());
             // The formula assumes uncorrelated columns; these are slightly correlated.
             assert!(
-                (found / wanted - 1.0).abs() < 0.1,
-                "{name}: {found}, {wanted}"
+                (actual / wanted - 1.0).abs() < 0.1,
+                "{name}: {actual}, {wanted}"
             );
         }
         assert_eq!(input_noise.of_step("y", 1.0), 0.0);
     }
 
     #[test]
-    fn what_rounding_a_weight_adds_grows_with_what_it_meets() {
+    fn noise_of_a_weight_grows_with_its_input() {
         let added = |sizes: [f32; 2]| {
             let rows = columns(sizes);
             let (model, observations) = divided(&rows, [0.0; 2], [1.0; 2]);
@@ -308,10 +308,10 @@ pub(super) mod tests {
             (of(0.01, [1.0, -3.0]) + of(0.02, [2.0, 0.5])) / 2.0
         };
         for sizes in [[1.0, 1.0], [100.0, 0.5]] {
-            let found = added(sizes.map(|size| size as f32));
+            let actual = added(sizes.map(|size| size as f32));
             assert!(
-                (found / wanted(sizes) - 1.0).abs() < 0.02,
-                "{found}, {}",
+                (actual / wanted(sizes) - 1.0).abs() < 0.02,
+                "{actual}, {}",
                 wanted(sizes)
             );
         }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_infinite_stays_float_with_all_that_share_its_scale() {
+    fn infinite_values_stay_float_with_all_that_share_their_scale() {
         let (plan, notes) = refined_with(masked(), &Settings::default());
         assert_eq!(forms(&plan), ["x", "y"]);
         let [notes] = notes.protected.as_slice() else {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_settings_have_stays_and_it_is_said_what_that_costs() {
+    fn a_chosen_type_of_an_infinite_value_stays_with_a_note() {
         let own = |own: TensorSettings| Settings {
             tensors: [("a".to_string(), own)].into(),
             ..Settings::default()
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_from_elsewhere_do_not_tell_but_a_constant_does() {
+    fn with_provided_ranges_an_infinite_constant_is_detected() {
         for (least, left) in [
             (f32::NEG_INFINITY, vec!["y"]),
             (-1.0, vec!["x", "a", "b", "y"]),
@@ -167,11 +167,11 @@ mod tests {
             let ranges: BTreeMap<_, _> = ["x", "a", "b", "y"]
                 .map(|name| (name.to_string(), Range::new(-1.0, 1.0)))
                 .into();
-            let given = Ranges::Given(&ranges);
-            let with_ranges = plan.find_ranges(given).unwrap();
+            let provided = Ranges::Given(&ranges);
+            let with_ranges = plan.find_ranges(provided).unwrap();
             let uses = model.graph.uses();
             let (notes, _) =
-                super::keep_infinite_float(&model, &uses, &mut plan, &with_ranges, given, true);
+                super::keep_infinite_float(&model, &uses, &mut plan, &with_ranges, provided, true);
             let mut forms = forms(&plan);
             forms.retain(|name| *name != "m");
             assert_eq!((forms, notes.len()), (left, usize::from(least < -1.0)));

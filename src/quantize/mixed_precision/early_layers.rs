@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_values_behind_a_convolution_are_finer_where_eight_bits_cost_much() {
+    fn early_activations_get_16_bits_where_8_cost_much() {
         use ElementType::{U8, U16};
         let mut settings = Settings::default();
         // A quarter of five tensors, rounded up, is two.
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_float_is_not_said_to_be_finer() {
+    fn float_tensors_get_no_note() {
         use ElementType::{U8, U16};
         let settings = Settings::default();
         assert_eq!(refined_but(&settings, 3.0, "b"), ([U8, U8, U16, U8], 1));
     }
 
     #[test]
-    fn few_of_many_are_finer() {
+    fn the_default_count_is_limited() {
         assert_eq!([1, 20, 45, 60, 535].map(default_count), [1, 5, 12, 12, 12]);
     }
 }

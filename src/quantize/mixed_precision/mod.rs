@@ -108,7 +108,7 @@ pub(super) fn apply_mixed_precision(
         notes.protected.extend(widened);
     }
     if rules.finer || rules.float {
-        let (kept, declined) = activations::refine_activations(
+        let (protected, declined) = activations::refine_activations(
             model,
             &uses,
             plan,
@@ -117,18 +117,18 @@ pub(super) fn apply_mixed_precision(
             &input_noise,
             rules,
         );
-        notes.protected.extend(kept);
+        notes.protected.extend(protected);
         notes.declined.extend(declined);
-        let (kept, declined) = softmax::refine_softmax(plan, observations, rules);
-        notes.protected.extend(kept);
+        let (protected, declined) = softmax::refine_softmax(plan, observations, rules);
+        notes.protected.extend(protected);
         notes.declined.extend(declined);
-        let (kept, declined) = constants::refine_constants(model, plan, &input_noise, rules)?;
-        notes.protected.extend(kept);
+        let (protected, declined) = constants::refine_constants(model, plan, &input_noise, rules)?;
+        notes.protected.extend(protected);
         notes.declined.extend(declined);
     }
     if rules.weights {
-        let (kept, declined) = weights::refine_weights(model, &uses, plan, &input_noise, rules)?;
-        notes.protected.extend(kept);
+        let (protected, declined) = weights::refine_weights(model, &uses, plan, &input_noise, rules)?;
+        notes.protected.extend(protected);
         notes.declined.extend(declined);
     }
     if auto && rules.outputs {

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_that_eight_bits_would_lose_get_16() {
+    fn softmax_outputs_that_8_bits_lose_get_16() {
         let even: Vec<f32> = (0..1000)
             .map(|i| (0.5 + i as f32 / 1000.0) / 1000.0)
             .collect();

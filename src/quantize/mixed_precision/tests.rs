@@ -78,7 +78,7 @@ pub(super) fn typed(element: ElementType) -> TensorSettings {
 }
 
 #[test]
-fn what_is_fine_enough_is_left_alone() {
+fn fine_activations_stay_unchanged() {
     let (plan, notes) = refined_far(2.0);
     assert!(
         notes.protected.is_empty() && notes.declined.is_empty(),
@@ -92,7 +92,7 @@ fn what_is_fine_enough_is_left_alone() {
 }
 
 #[test]
-fn what_is_too_coarse_gets_16_bits() {
+fn coarse_activations_get_16_bits() {
     let (plan, notes) = refined_far(100.0);
     assert_eq!(plan.representations["a"].element, ElementType::U16);
     assert_eq!(plan.representations["x"].element, ElementType::U8);
@@ -103,7 +103,7 @@ fn what_is_too_coarse_gets_16_bits() {
 }
 
 #[test]
-fn what_a_concat_joins_is_judged_part_by_part() {
+fn inputs_of_a_concat_are_measured_separately() {
     let mut proto = model().to_proto();
     let graph = proto.graph.as_mut().unwrap();
     // Boxes in pixels beside a few probabilities. The shortest half of all values is that of the
@@ -148,7 +148,7 @@ fn what_a_concat_joins_is_judged_part_by_part() {
 }
 
 #[test]
-fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
+fn a_value_without_suitable_integers_stays_float_with_all_that_share_its_scale() {
     let (plan, notes) = refined_far(-3.4e38);
     let forms: Vec<&str> = plan.forms.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(forms, ["x", "y"]);
@@ -159,7 +159,7 @@ fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
 }
 
 #[test]
-fn what_stays_float_is_cut_off_by_its_own_node_again() {
+fn a_clamp_of_a_float_value_is_restored() {
     let mut model = model();
     // x → Sigmoid → a, clipped at zero twice → c → Sigmoid → y
     model.graph.nodes[1] = NodeProto::new("Relu", "first", &["a"], &["b"]);
@@ -185,7 +185,7 @@ fn what_stays_float_is_cut_off_by_its_own_node_again() {
 }
 
 #[test]
-fn a_range_that_cuts_off_too_much_is_widened() {
+fn a_range_that_clips_too_much_is_widened() {
     // Clipping a tenth at each end costs far more than the finer steps gain.
     let by = |method| Settings {
         method: Some(method),
@@ -210,7 +210,7 @@ fn a_range_that_cuts_off_too_much_is_widened() {
 }
 
 #[test]
-fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
+fn logits_get_16_bits_but_images_do_not() {
     for (operator, axes, wanted) in [
         ("Softmax", 2, ElementType::U16),
         ("Sigmoid", 3, ElementType::U16),
@@ -239,7 +239,7 @@ fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
 }
 
 #[test]
-fn each_thing_can_be_switched_off() {
+fn each_rule_can_be_switched_off() {
     let with = |guard| Settings {
         guard,
         ..Default::default()
@@ -290,7 +290,7 @@ fn each_thing_can_be_switched_off() {
 }
 
 #[test]
-fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
+fn a_chosen_type_stays_with_a_note() {
     let layer = LayerSettings {
         activations: typed(ElementType::U8),
         ..Default::default()
@@ -325,7 +325,7 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
 }
 
 #[test]
-fn of_four_bits_no_more_is_asked_than_four_bits_have() {
+fn the_minimum_for_four_bits_is_proportional() {
     let settings = Settings {
         activations: typed(ElementType::U4),
         ..Default::default()
@@ -381,7 +381,7 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
                 settings.tensors.insert("u".into(), typed(element));
             }
             let mut plan = Plan::new(&model, &settings).unwrap();
-            let (kept, declined) = weights::refine_weights(
+            let (protected, declined) = weights::refine_weights(
                 &model,
                 &model.graph.uses(),
                 &mut plan,
@@ -395,7 +395,7 @@ fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the
                     .iter()
                     .any(|(name, role)| name == "u" && matches!(role, TensorRole::Weight(_)))
             );
-            (types, kept.len(), declined.len())
+            (types, protected.len(), declined.len())
         };
     use ElementType::{I8, I16};
     let enough = GuardSettings {
