@@ -1,4 +1,4 @@
-//! Bias correction: the bias absorbs the mean error of rounding the weights.
+//! Bias correction: the bias subtracts the mean error that rounding the weights adds to a layer.
 #![allow(clippy::unwrap_used)]
 
 mod graphs;
@@ -13,7 +13,7 @@ use octet::quantize::{Quantized, Ranges, Settings, apply, channel_axes};
 
 const ROWS: usize = 8;
 
-/// Rows of three features with means of about 5, -2 and 0.
+/// Rows of three features whose means are about 5, -2 and 0.
 fn rows() -> Vec<f32> {
     let row = |i: usize| {
         let wave = (i as f32 * 1.3).sin();
@@ -22,7 +22,7 @@ fn rows() -> Vec<f32> {
     (0..ROWS).flat_map(row).collect()
 }
 
-/// y = x·w + b, with three input features and two output features.
+/// y = x·w + b, with three features in and two out.
 fn gemm() -> Model {
     let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
     let constants = vec![constant("w", &[3, 2]), constant("b", &[2])];
@@ -53,7 +53,7 @@ fn quantized(method: Method, wanted: Option<bool>) -> Quantized {
     quantized
 }
 
-/// Dequantizes a constant with a scale for each channel of its last axis.
+/// The real values of an integer constant with a scale per channel along its last axis.
 fn reals(quantized: &Quantized, name: &str) -> Vec<f64> {
     let constants = &quantized.model.graph.initializers;
     let get = |suffix: &str| constants.get(&format!("{name}_quantized{suffix}"));
@@ -64,7 +64,7 @@ fn reals(quantized: &Quantized, name: &str) -> Vec<f64> {
     integers.iter().enumerate().map(real).collect()
 }
 
-/// The output of the layer for the mean row.
+/// The layer's output for the mean row.
 fn of_the_mean(weight: &[f64], bias: &[f64]) -> Vec<f64> {
     let values = rows();
     let mean = |feature: usize| {
@@ -81,17 +81,17 @@ fn floats(name: &str) -> Vec<f64> {
 }
 
 #[test]
-fn the_corrected_layer_gives_the_float_output_for_the_mean_row() {
+fn the_mean_row_comes_out_as_from_the_float_layer() {
     let wanted = of_the_mean(&floats("w"), &floats("b"));
     let error = |correct: bool| {
-        let result = quantized(Method::MinMax, Some(correct));
-        let result = of_the_mean(&reals(&result, "w"), &reals(&result, "b"));
-        let pairs = result.iter().zip(&wanted);
+        let quantized_model = quantized(Method::MinMax, Some(correct));
+        let outputs = of_the_mean(&reals(&quantized_model, "w"), &reals(&quantized_model, "b"));
+        let pairs = outputs.iter().zip(&wanted);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
     let corrected = quantized(Method::MinMax, Some(true));
     let bias = corrected.tensors.iter().find(|t| t.name == "b").unwrap();
-    // The rounding of the bias remains: half a step.
+    // The rounding of the bias itself remains: half a step.
     let half = f64::from(bias.scale) / 2.0 + 1e-6;
     let (without, with) = (error(false), error(true));
     assert!(without > 10.0 * half, "{without}");
@@ -99,26 +99,26 @@ fn the_corrected_layer_gives_the_float_output_for_the_mean_row() {
 }
 
 #[test]
-fn biases_are_corrected_on_request_and_by_auto() {
+fn it_is_done_where_it_is_wanted_and_by_auto() {
     for (method, wanted, done) in [
         (Method::MinMax, None, false),
         (Method::MinMax, Some(true), true),
         (Method::Auto, None, true),
         (Method::Auto, Some(false), false),
     ] {
-        let result = quantized(method, wanted);
-        let bias = result.tensors.iter().find(|t| t.name == "b").unwrap();
+        let found = quantized(method, wanted);
+        let bias = found.tensors.iter().find(|t| t.name == "b").unwrap();
         assert_eq!(bias.corrected.is_some(), done, "{method:?} {wanted:?}");
         let plain = quantized(method, Some(false));
-        let changed = reals(&result, "b") != reals(&plain, "b");
+        let changed = reals(&found, "b") != reals(&plain, "b");
         assert_eq!(changed, done, "{method:?} {wanted:?}");
-        // The weights don't change.
-        assert_eq!(reals(&result, "w"), reals(&plain, "w"));
+        // The weights do not change.
+        assert_eq!(reals(&found, "w"), reals(&plain, "w"));
     }
 }
 
 #[test]
-fn without_channel_means_a_note_says_that_biases_are_not_corrected() {
+fn without_means_it_says_that_nothing_was_done() {
     let model = gemm();
     let ranges = ["x", "y"].map(|name| (name.to_string(), octet::calibrate::Range::new(-9.0, 9.0)));
     let ranges = ranges.into();
@@ -126,17 +126,17 @@ fn without_channel_means_a_note_says_that_biases_are_not_corrected() {
         bias_correction: Some(true),
         ..Settings::default()
     };
-    let result = apply(&model, &settings, Some(Ranges::Given(&ranges))).unwrap();
+    let found = apply(&model, &settings, Some(Ranges::Given(&ranges))).unwrap();
     assert!(
-        result
+        found
             .notes
             .iter()
             .any(|note| note.contains("not corrected"))
     );
-    assert!(result.tensors.iter().all(|t| t.corrected.is_none()));
+    assert!(found.tensors.iter().all(|t| t.corrected.is_none()));
 }
 
-/// The layer with tiny weights in its first channel, whose bias is large.
+/// [`gemm`] with tiny weights and a large bias in the first channel.
 fn faint() -> Model {
     let nodes = vec![node("Gemm", &["x", "w", "b"], "y")];
     let weight = TensorProto::from_f32("w", &[3, 2], &[1e-9, 0.5, -3e-9, -0.7, 2e-9, 0.3]);
@@ -158,7 +158,7 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
         (r#"{"fit_bias": false}"#, false),
         (r#"{"tensors": {"w": {"scale": 1e-9}}}"#, false),
         (r#"{"operators": "onnxruntime"}"#, true),
-        // ONNX Runtime increases the scale for no other type.
+        // ONNX Runtime raises no scale for other types than i8.
         (
             r#"{"operators": "onnxruntime", "weights": {"type": "u8"}}"#,
             false,
@@ -167,17 +167,17 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
         let model = faint();
         let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
         let ranges = ranges.into();
-        let result = apply(&model, &weights(settings), Some(Ranges::Given(&ranges))).unwrap();
-        check_valid(&result.model);
-        let bias = reals(&result, "b");
-        let near = |wanted: f64, result: f64| (wanted - result).abs() < 1e-4;
+        let found = apply(&model, &weights(settings), Some(Ranges::Given(&ranges))).unwrap();
+        check_valid(&found.model);
+        let bias = reals(&found, "b");
+        let near = |wanted: f64, found: f64| (wanted - found).abs() < 1e-4;
         assert_eq!(near(bias[0], 3.0), fits, "{settings}: {bias:?}");
-        let noted = result
+        let said = found
             .notes
             .iter()
             .any(|note| note.contains("`b` is a bias"));
-        assert_eq!(noted, !fits, "{settings}: {:?}", result.notes);
-        let constants = &result.model.graph.initializers;
+        assert_eq!(said, !fits, "{settings}: {:?}", found.notes);
+        let constants = &found.model.graph.initializers;
         let scales = constants.get("w_scale").unwrap().to_f32().unwrap();
         if settings.contains("power_of_two") {
             let is_power = |scale: &f32| scale.to_bits() & 0x007f_ffff == 0;
@@ -188,9 +188,9 @@ fn a_bias_fits_32_bits_whatever_type_its_weight_has() {
     }
 }
 
-/// A pruned channel, whose weights are zero, outputs its bias.
+/// A pruned channel outputs its bias.
 #[test]
-fn a_bias_of_a_channel_of_zero_weights_is_kept() {
+fn a_bias_beside_weights_that_are_all_zero_is_kept() {
     for (settings, kept) in [
         ("{}", true),
         (r#"{"weights": {"type": "u8"}}"#, true),
@@ -209,15 +209,15 @@ fn a_bias_of_a_channel_of_zero_weights_is_kept() {
         let ranges = ["x", "y"].map(|name| (name.to_string(), Range::new(-9.0, 9.0)));
         let ranges = Ranges::Given(&ranges.into());
         let settings = Settings::from_value(serde_json::from_str(settings).unwrap()).unwrap();
-        let result = apply(&model, &settings, Some(ranges)).unwrap();
-        let bias = reals(&result, "b")[0];
+        let found = apply(&model, &settings, Some(ranges)).unwrap();
+        let bias = reals(&found, "b")[0];
         assert_eq!((bias - 0.013).abs() < 1e-6, kept, "{bias}");
     }
 }
 
-/// Two layers share a bias. The first one's input stays float, so its bias can't be quantized.
+/// Two layers share a bias. The input of the first stays float, because no integers suit it.
 #[test]
-fn a_bias_stays_float_if_its_layers_input_does() {
+fn a_bias_stays_float_beside_an_input_that_does() {
     let beta = AttributeProto {
         name: Some("beta".into()),
         r#type: Some(AttributeType::Float as i32),
@@ -243,17 +243,17 @@ fn a_bias_stays_float_if_its_layers_input_does() {
         (name.to_string(), seen)
     });
     let ranges = Ranges::Seen(&seen.into(), Method::MinMax);
-    let result = apply(&model, &Settings::default(), Some(ranges)).unwrap();
-    check_valid(&result.model);
-    let first = maker(&result, "h");
+    let found = apply(&model, &Settings::default(), Some(ranges)).unwrap();
+    check_valid(&found.model);
+    let first = maker(&found, "h");
     assert_eq!(
         (first.input[0].as_str(), first.input[2].as_str()),
         ("x", "b")
     );
     assert_eq!(first.float("beta"), Some(2.0));
-    let second = result.model.graph.nodes.last().unwrap();
+    let second = found.model.graph.nodes.last().unwrap();
     assert!(
-        second.is("DequantizeLinear") && maker(&result, "h").is("Gemm"),
+        second.is("DequantizeLinear") && maker(&found, "h").is("Gemm"),
         "{second:?}"
     );
 }

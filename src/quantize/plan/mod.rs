@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::composed::{Composed, composed};
+use super::operator_patterns::{OperatorPattern, find_patterns};
 use super::operators::is_quantized_operator;
 use super::ranges::Ranges;
 use super::settings::{Layers, Operators, Representation, Rounding};
@@ -83,25 +83,25 @@ impl Plan {
     /// Makes the plan of a prepared model whose values all have their types in `value_info`.
     pub fn new(model: &Model, settings: &Settings) -> Result<Plan, QuantizeError> {
         let graph = &model.graph;
-        let mut patterns = composed(graph, &graph.uses());
+        let mut chains = find_patterns(graph, &graph.uses());
         // ONNX Runtime's default list has no operator patterns; it quantizes their nodes one by
         // one.
-        patterns.retain(|pattern| match &settings.operators {
+        chains.retain(|chain| match &settings.operators {
             Operators::All => true,
             Operators::OnnxRuntime => false,
-            Operators::Only(wanted) => wanted.iter().any(|name| name == pattern.operator),
+            Operators::Only(wanted) => wanted.iter().any(|name| name == chain.operator),
         });
-        Plan::with_patterns(model, settings, patterns)
+        Plan::with_chains(model, settings, chains)
     }
 
-    fn with_patterns(
+    fn with_chains(
         model: &Model,
         settings: &Settings,
-        patterns: Vec<Composed>,
+        chains: Vec<OperatorPattern>,
     ) -> Result<Plan, QuantizeError> {
         refuse_quantized(model)?;
         let layers = Layers::new(settings, model)?;
-        let mut planner = Planner::new(model, settings, &layers, patterns);
+        let mut planner = Planner::new(model, settings, &layers, chains);
         for (index, node) in model.graph.nodes.iter().enumerate() {
             let reason = planner.visit(index, node).err();
             planner.choices.push(NodeChoice {
@@ -210,9 +210,9 @@ impl Plan {
             self.keep_float(&source);
             self.choices[index].quantized = false;
             self.choices[index].reason =
-                Some("ONNX Runtime's MaxPool has no 4-bit form".to_string());
+                Some("ONNX Runtime's MaxPool takes no integers of four bits".to_string());
             notes.push(format!(
-                "`{source}` stays float: ONNX Runtime would run the MaxPool `{}` on its 4-bit integers, and has no kernel for them",
+                "`{source}` stays float: ONNX Runtime would let the MaxPool `{}` work on its integers, which takes none of four bits",
                 node.title()
             ));
         }

@@ -6,7 +6,7 @@ use super::visit::Planner;
 use super::{Plan, TensorRole};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::DataType;
-use crate::quantize::composed::composed;
+use crate::quantize::operator_patterns::find_patterns;
 use crate::quantize::operators::treatment;
 use crate::quantize::ranges::Ranges;
 use crate::quantize::{QuantizeError, Settings};
@@ -96,7 +96,7 @@ impl Plan {
     /// fold, or quantize one that they leave float.
     pub fn observable(model: &Model) -> Result<Vec<String>, QuantizeError> {
         // Without operator patterns, because settings may quantize the nodes inside a pattern.
-        Plan::with_patterns(model, &Settings::default(), Vec::new())?;
+        Plan::with_chains(model, &Settings::default(), Vec::new())?;
         let graph = &model.graph;
         let (uses, element) = (graph.uses(), graph.element_types());
         let is_float = |name: &str| element.get(name) == Some(&DataType::Float);
@@ -106,10 +106,10 @@ impl Plan {
             .iter()
             .filter(|node| treatment(&node.operator()).is_some());
         let read_and_made = treated.flat_map(|node| node.input.iter().chain(&node.output));
-        let patterns = composed(graph, &uses);
-        let around = patterns.iter().flat_map(|pattern| {
-            let output = graph.nodes[pattern.last()].output.first();
-            output.into_iter().chain([&pattern.input])
+        let chains = find_patterns(graph, &uses);
+        let around = chains.iter().flat_map(|chain| {
+            let output = graph.nodes[chain.last()].output.first();
+            output.into_iter().chain([&chain.input])
         });
         let names: BTreeSet<String> = read_and_made
             .chain(around)

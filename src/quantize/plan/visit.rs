@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{FoldedClamp, PlannedBias, TensorRole};
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
-use crate::quantize::composed::Composed;
+use crate::quantize::operator_patterns::OperatorPattern;
 use crate::quantize::operators::{Treatment, float_reason, is_onnx_runtime_default, treatment};
 use crate::quantize::settings::{Layer, Layers, Operators, Representation};
 use crate::quantize::{NodeChoice, Settings};
 
-const NOT_FINITE: &str = "one of its constants is infinite or NaN, which no integer represents";
-const FLOAT_INPUT: &str = "its input is not quantized";
+const NOT_FINITE: &str = "a constant of it is infinite or not a number, which has no integer";
+const FLOAT_INPUT: &str = "what it reads is not quantized";
 const NOT_FLOAT: &str = "it does not work on float32 values";
 
 pub(super) struct Planner<'a> {
@@ -32,8 +32,8 @@ pub(super) struct Planner<'a> {
     pub(super) quantized: HashSet<usize>,
     pub(super) choices: Vec<NodeChoice>,
     /// Operator patterns, and the pattern of each node that belongs to one.
-    patterns: Vec<Composed>,
-    pattern_of: HashMap<usize, usize>,
+    chains: Vec<OperatorPattern>,
+    inside: HashMap<usize, usize>,
 }
 
 impl<'a> Planner<'a> {
@@ -41,17 +41,17 @@ impl<'a> Planner<'a> {
         model: &'a Model,
         settings: &'a Settings,
         layers: &'a Layers<'a>,
-        patterns: Vec<Composed>,
+        chains: Vec<OperatorPattern>,
     ) -> Planner<'a> {
         let graph = &model.graph;
         let uses = graph.uses();
-        let of = |(which, pattern): (usize, &Composed)| {
-            let nodes = pattern.nodes.clone();
+        let of = |(which, chain): (usize, &OperatorPattern)| {
+            let nodes = chain.nodes.clone();
             nodes.into_iter().map(move |node| (node, which))
         };
-        let pattern_of: HashMap<usize, usize> = patterns.iter().enumerate().flat_map(of).collect();
-        let operator_of = |(index, node): (usize, &NodeProto)| match pattern_of.get(&index) {
-            Some(&pattern) => patterns[pattern].operator.to_string(),
+        let inside: HashMap<usize, usize> = chains.iter().enumerate().flat_map(of).collect();
+        let operator_of = |(index, node): (usize, &NodeProto)| match inside.get(&index) {
+            Some(&chain) => chains[chain].operator.to_string(),
             None => node.operator(),
         };
         let operators: Vec<String> = graph.nodes.iter().enumerate().map(operator_of).collect();
@@ -73,8 +73,8 @@ impl<'a> Planner<'a> {
             renamed: HashMap::new(),
             quantized: HashSet::new(),
             choices: Vec::new(),
-            patterns,
-            pattern_of,
+            chains,
+            inside,
         }
     }
 
@@ -103,18 +103,18 @@ impl<'a> Planner<'a> {
         let weight = self.model.graph.nodes[index].input_at(1);
         let constant = weight.is_some_and(|name| self.model.graph.initializers.contains(name));
         (layer.constant_only && products && !constant)
-            .then_some("its weight is not a constant, and the settings quantize only constants")
+            .then_some("its weight is no constant, and the settings take only those")
     }
 
     /// Marks the tensors that a node wants quantized; the error is the reason why it stays float.
     pub(super) fn visit(&mut self, index: usize, node: &NodeProto) -> Result<(), &'static str> {
-        if let Some(&pattern) = self.pattern_of.get(&index) {
-            return self.visit_pattern(index, pattern);
+        if let Some(&chain) = self.inside.get(&index) {
+            return self.visit_chain(index, chain);
         }
         if let Some(reason) = self.excluded(index) {
             return Err(reason);
         }
-        let treatment = treatment(&node.operator()).ok_or("Octet has no integer form of it yet")?;
+        let treatment = treatment(&node.operator()).ok_or("it has no int8 form here yet")?;
         // The bounds of a Clip may be infinite, because they are not quantized.
         if !matches!(treatment, Treatment::Clamp | Treatment::Share)
             && node.input.iter().any(|name| !self.is_finite(name))
@@ -238,20 +238,20 @@ impl<'a> Planner<'a> {
 
     /// Visits a node of an operator pattern. Only the input and output of the pattern become
     /// integers.
-    fn visit_pattern(&mut self, index: usize, pattern: usize) -> Result<(), &'static str> {
-        let pattern = self.patterns[pattern].clone();
-        if pattern.nodes.iter().any(|&node| self.nodes[node].float) {
+    fn visit_chain(&mut self, index: usize, chain: usize) -> Result<(), &'static str> {
+        let chain = self.chains[chain].clone();
+        if chain.nodes.iter().any(|&node| self.nodes[node].float) {
             return Err("the settings keep it float");
         }
-        let last = pattern.last();
+        let last = chain.last();
         let output = self.model.graph.nodes[last].output.first();
         let output = output.map_or("", String::as_str);
-        if !self.is_float(&pattern.input) || !self.is_float(output) {
+        if !self.is_float(&chain.input) || !self.is_float(output) {
             return Err(NOT_FLOAT);
         }
-        self.activation(&pattern.input);
+        self.activation(&chain.input);
         if index != last {
-            return Err(pattern.reason());
+            return Err(chain.reason());
         }
         self.output(last, output);
         self.quantized.insert(index);
@@ -370,12 +370,12 @@ impl<'a> Planner<'a> {
 
     fn share(&mut self, node: usize, output: &str, input: &str) -> Result<(), &'static str> {
         if self.nodes[node].float_output {
-            return Err("the settings keep its output float");
+            return Err("the settings keep what it makes float");
         }
         match self.forms.get(input) {
             None => return Err(FLOAT_INPUT),
             Some(TensorRole::Weight(Some(_))) => {
-                return Err("its input is a weight with a scale for each channel");
+                return Err("its input is a weight with a scale a channel");
             }
             Some(_) if !self.is_float(output) => return Err(NOT_FLOAT),
             Some(_) => self.mark(output, TensorRole::Shared(input.to_string())),

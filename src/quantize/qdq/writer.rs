@@ -7,7 +7,7 @@ use super::{ConstantIntegers, scale_owner};
 use crate::calibrate::Range;
 use crate::graph::{Model, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
-use crate::quantize::compensate::decibels;
+use crate::quantize::gptq::decibels;
 use crate::quantize::plan::{Plan, PlannedBias, TensorRole};
 use crate::quantize::scale::{QuantizationParameters, encoded};
 use crate::quantize::{MICROSOFT, QuantizeError, Quantized, QuantizedTensor, TensorKind, bias};

@@ -1,13 +1,14 @@
-//! Integers of weights whose errors make up for one another, from the second moments of what they are multiplied with.
+//! GPTQ: rounds the weights of a layer so that their errors cancel, from the Gram matrix of the
+//! layer's input.
 
-mod solve;
+mod factor;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-pub(super) use solve::Factor;
+pub(super) use factor::GramFactor;
 
 use super::QuantizeError;
 use super::plan::Plan;
@@ -19,64 +20,67 @@ use crate::graph::{Model, Slide};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// What a calibration must look at for the rounding `gptq`: values, and how the weights of their readers meet them.
-pub fn meetings(model: &Model) -> Vec<(String, Im2colView)> {
-    let met = met(model).into_iter();
-    met.map(|(value, rows)| (value.to_string(), rows.meeting))
+/// The values whose Gram matrices `gptq` needs, each with the view in which its readers' weights
+/// multiply it.
+pub fn gram_views(model: &Model) -> Vec<(String, Im2colView)> {
+    let views = weight_views(model).into_iter();
+    views
+        .map(|(value, rows)| (value.to_string(), rows.view))
         .collect()
 }
 
-/// Bytes that all of it takes.
-pub fn meeting_bytes(model: &Model) -> u64 {
-    let met = met(model).into_iter();
-    met.map(|(_, rows)| InputGram::expected_bytes(rows.meeting.groups(), rows.inputs))
+/// The bytes of all these Gram matrices.
+pub fn gram_bytes(model: &Model) -> u64 {
+    let views = weight_views(model).into_iter();
+    views
+        .map(|(_, rows)| InputGram::expected_bytes(rows.view.groups(), rows.inputs))
         .sum()
 }
 
-/// Values, and how constants are multiplied with them; what several do alike once.
-fn met(model: &Model) -> Vec<(&str, Rows)> {
-    let mut found: Vec<(&str, Rows)> = Vec::new();
+/// The inputs of layers with constant weights. Layers with equal views of one value share an entry.
+fn weight_views(model: &Model) -> Vec<(&str, WeightRows)> {
+    let mut layers: Vec<(&str, WeightRows)> = Vec::new();
     for node in &model.graph.nodes {
         let constant = node
             .input_at(1)
             .and_then(|name| model.graph.initializers.get(name));
-        let rows = constant.and_then(|weight| Rows::of(node, &weight.shape().ok()?));
+        let rows = constant.and_then(|weight| WeightRows::from_node(node, &weight.shape().ok()?));
         let (Some(rows), Some(value)) = (rows, node.input_at(0)) else {
             continue;
         };
-        let mut before = found.iter().filter(|(other, _)| *other == value);
-        if !before.any(|(_, other)| other.meeting == rows.meeting && other.inputs == rows.inputs) {
-            found.push((value, rows));
+        let mut same_value = layers.iter().filter(|(other, _)| *other == value);
+        if !same_value.any(|(_, other)| other.view == rows.view && other.inputs == rows.inputs) {
+            layers.push((value, rows));
         }
     }
-    found
+    layers
 }
 
-/// How the weights of a layer lie: a row has the weights of one output.
-pub(super) struct Rows {
-    pub(super) meeting: Im2colView,
+/// The layout of a layer's weights as a matrix with one row per output channel.
+pub(super) struct WeightRows {
+    pub(super) view: Im2colView,
     pub(super) inputs: usize,
     outputs: usize,
-    /// Whether those of one input lie together in memory, not those of one output.
-    turned: bool,
+    /// True if the outer dimension in memory is the input, not the output channel.
+    transposed: bool,
 }
 
-impl Rows {
-    /// `None` where the operator has no such weights.
-    pub(super) fn of(node: &NodeProto, shape: &[usize]) -> Option<Rows> {
+impl WeightRows {
+    /// `None` for operators without such weights.
+    pub(super) fn from_node(node: &NodeProto, shape: &[usize]) -> Option<WeightRows> {
         if node.is("Conv") {
             let (&[outputs, channels], kernel) = shape.split_first_chunk()?;
             let groups = usize::try_from(node.int("group").unwrap_or(1)).ok()?;
             let slides = Slide::of(node, kernel)?;
             let sound = groups > 0 && outputs.is_multiple_of(groups);
-            return sound.then_some(Rows {
-                meeting: Im2colView::Windows { groups, slides },
+            return sound.then_some(WeightRows {
+                view: Im2colView::Windows { groups, slides },
                 inputs: channels * kernel.iter().product::<usize>(),
                 outputs,
-                turned: false,
+                transposed: false,
             });
         }
-        let turned = if node.is("Gemm") {
+        let transposed = if node.is("Gemm") {
             if node.int("transA").unwrap_or(0) != 0 {
                 return None;
             }
@@ -89,59 +93,61 @@ impl Rows {
         let &[first, second] = shape else {
             return None;
         };
-        let (inputs, outputs) = if turned {
+        let (inputs, outputs) = if transposed {
             (first, second)
         } else {
             (second, first)
         };
-        Some(Rows {
-            meeting: Im2colView::Rows,
+        Some(WeightRows {
+            view: Im2colView::Rows,
             inputs,
             outputs,
-            turned,
+            transposed,
         })
     }
 
-    /// The axis of the outputs.
+    /// The axis of the output channels.
     fn axis(&self) -> usize {
-        usize::from(self.turned)
+        usize::from(self.transposed)
     }
 
     fn place(&self, output: usize, input: usize) -> usize {
-        match self.turned {
+        match self.transposed {
             true => input * self.outputs + output,
             false => output * self.inputs + input,
         }
     }
 }
 
-/// What is known of the inputs of weights.
-pub(super) struct Compensation<'a> {
+/// The data of GPTQ for the weights of a model.
+pub(super) struct Gptq<'a> {
     model: &'a Model,
     observations: &'a Observations,
-    /// The nodes that read a constant as their weight.
+    /// The nodes that read each constant. `usize::MAX` stands for a use other than as the weight of
+    /// a quantized node.
     readers: BTreeMap<&'a str, Vec<usize>>,
-    /// Weights whose mean errors biases make up for.
+    /// Weights whose mean error a bias corrects.
     corrected: Vec<&'a str>,
 }
 
-impl<'a> Compensation<'a> {
-    /// What a plan that wants it can know; `None` where it doesn't, or where there is nothing to round together.
+impl<'a> Gptq<'a> {
+    /// The data for a plan with this rounding; `None` with another rounding, or if no layer is
+    /// suitable.
     pub(super) fn new(
         model: &'a Model,
         plan: &'a Plan,
         ranges: Ranges<'a>,
-    ) -> Result<Option<Compensation<'a>>, QuantizeError> {
+    ) -> Result<Option<Gptq<'a>>, QuantizeError> {
         if plan.rounding == Rounding::Nearest {
             return Ok(None);
         }
-        let Some(observations) = known(model, Some(ranges))? else {
+        let Some(observations) = gram_statistics(model, Some(ranges))? else {
             return Ok(None);
         };
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, node) in model.graph.nodes.iter().enumerate() {
             for (slot, name) in node.input.iter().enumerate() {
-                // Who takes it for anything else reads its rounded numbers, too.
+                // Any other use reads the rounded numbers too, so it rules out GPTQ.
                 let node = if slot == 1 && plan.quantized.contains(&index) {
                     index
                 } else {
@@ -151,7 +157,7 @@ impl<'a> Compensation<'a> {
             }
         }
         let biases = plan.biases.iter().filter(|_| plan.correct_biases);
-        Ok(Some(Compensation {
+        Ok(Some(Gptq {
             model,
             observations,
             readers,
@@ -159,8 +165,9 @@ impl<'a> Compensation<'a> {
         }))
     }
 
-    /// The integers of a weight, and by what factor the mean square of what their errors add is less than with each rounded to the
-    /// nearest; `None` where that is all that can be done.
+    /// The integers of a weight, and the factor by which they lower the mean square error of the
+    /// layer's output, compared with rounding to nearest. `None` if GPTQ does not apply to the
+    /// weight.
     pub(super) fn integers(
         &self,
         tensor: &TensorProto,
@@ -175,113 +182,116 @@ impl<'a> Compensation<'a> {
         let Some(node) = self.model.graph.nodes.get(reader) else {
             return Ok(None);
         };
-        let known = Rows::of(node, &shape)
+        let input = WeightRows::from_node(node, &shape)
             .filter(|rows| parameters.axis.is_none_or(|axis| axis == rows.axis()))
-            .and_then(|rows| Some((moments(self.observations, node, &rows)?, rows)));
-        let Some((moments, rows)) = known else {
+            .and_then(|rows| Some((input_gram(self.observations, node, &rows)?, rows)));
+        let Some((gram, rows)) = input else {
             return Ok(None);
         };
         let values = tensor.to_f32()?;
-        let of = |output: usize| {
+        let grid = |output: usize| {
             let channel = if parameters.axis.is_some() { output } else { 0 };
             (parameters.scales[channel], parameters.zero_points[channel])
         };
         let mut integers: Vec<i32> = vec![0; values.len()];
         for output in 0..rows.outputs {
-            let (scale, zero_point) = of(output);
+            let (scale, zero_point) = grid(output);
             for input in 0..rows.inputs {
                 let place = rows.place(output, input);
                 integers[place] = quantize_value(values[place], scale, zero_point, used);
             }
         }
         let mut errors = Vec::new();
-        let each = rows.outputs / rows.meeting.groups();
-        for (group, block, factor) in factors(moments, self.corrected.contains(&name)) {
+        let per_group = rows.outputs / rows.view.groups();
+        for (group, block, factor) in gram_factors(gram, self.corrected.contains(&name)) {
             let Some(factor) = factor else { continue };
-            let one = |output: usize| {
-                let (scale, zero_point) = of(output);
+            let round_output = |output: usize| {
+                let (scale, zero_point) = grid(output);
                 let round = |_: usize, wanted: f64| {
                     let steps =
                         (wanted / f64::from(scale)).round_ties_even() + f64::from(zero_point);
-                    // What is no number is 0, and no integer leaves those that are used.
+                    // NaN becomes 0, and every integer stays within the allowed range.
                     let integer = (steps as i32).clamp(used.low, used.high);
                     (integer, f64::from(integer - zero_point) * f64::from(scale))
                 };
                 let places = block.clone().map(|input| rows.place(output, input));
                 let own: Vec<f32> = places.clone().map(|place| values[place]).collect();
-                let mut made: Vec<i32> = places.map(|place| integers[place]).collect();
-                let errors = factor.better(&own, &mut made, round);
-                (made, errors)
+                let mut row: Vec<i32> = places.map(|place| integers[place]).collect();
+                let errors = factor.improve(&own, &mut row, round);
+                (row, errors)
             };
-            let outputs = group * each..(group + 1) * each;
-            let made: Vec<_> = outputs.clone().into_par_iter().map(one).collect();
-            for (output, (made, error)) in outputs.zip(made) {
+            let outputs = group * per_group..(group + 1) * per_group;
+            let rounded: Vec<_> = outputs.clone().into_par_iter().map(round_output).collect();
+            for (output, (row, error)) in outputs.zip(rounded) {
                 errors.push(error);
-                for (input, integer) in block.clone().zip(made) {
+                for (input, integer) in block.clone().zip(row) {
                     integers[rows.place(output, input)] = integer;
                 }
             }
         }
         let raw = encoded(parameters.element, integers).into();
-        let made = TensorProto::from_raw(name, parameters.element, &shape, raw);
-        Ok(gained(errors.into_iter()).map(|gained| (made, gained)))
+        let rounded = TensorProto::from_raw(name, parameters.element, &shape, raw);
+        Ok(error_reduction(errors.into_iter()).map(|error_reduction| (rounded, error_reduction)))
     }
 }
 
-/// By what factor the sum of mean squares is less, of pairs of before and after; `None` where there was nothing to gain.
-pub(super) fn gained(errors: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
+/// The ratio of total mean squares, from pairs of before and after. `None` if either is zero.
+pub(super) fn error_reduction(errors: impl Iterator<Item = [f64; 2]>) -> Option<f64> {
     let [before, after] = errors.fold([0.0; 2], |all, one| [all[0] + one[0], all[1] + one[1]]);
     (before > 0.0 && after > 0.0).then_some(before / after)
 }
 
-/// A factor between squares, as it is told.
+/// A ratio of mean squares in decibels.
 pub(super) fn decibels(factor: f64) -> f32 {
     (10.0 * factor.log10()) as f32
 }
 
-/// What a calibration saw, if its further pass did; `None` where there was nothing for it to see, as the model has no such
-/// weights.
-pub(super) fn known<'a>(
+/// The statistics, if the extra pass collected Gram matrices. `None` if the model has no weights
+/// that need them; an error if the extra pass is missing.
+pub(super) fn gram_statistics<'a>(
     model: &Model,
     ranges: Option<Ranges<'a>>,
 ) -> Result<Option<&'a Observations>, QuantizeError> {
-    let met = met(model);
+    let views = weight_views(model);
     match ranges {
-        _ if met.is_empty() => Ok(None),
+        _ if views.is_empty() => Ok(None),
         Some(Ranges::Seen(seen, _)) if seen.values().any(|seen| seen.has_input_grams()) => {
             Ok(Some(seen))
         }
-        // Of values that are no floats nothing is seen.
-        Some(Ranges::Seen(seen, _)) if !met.iter().any(|(value, _)| seen.contains_key(*value)) => {
+        // Values of other types than float have no statistics.
+        Some(Ranges::Seen(seen, _))
+            if !views.iter().any(|(value, _)| seen.contains_key(*value)) =>
+        {
             Ok(None)
         }
         _ => Err(QuantizeError::GramMatricesMissing),
     }
 }
 
-/// What was seen of a layer's inputs.
-pub(super) fn moments<'a>(
+/// The Gram matrices of a layer's input, if their sizes fit the layer.
+pub(super) fn input_gram<'a>(
     observations: &'a Observations,
     node: &NodeProto,
-    rows: &Rows,
+    rows: &WeightRows,
 ) -> Option<&'a InputGram> {
     let seen = observations.get(node.input_at(0)?)?;
-    let moments = seen.input_gram(&rows.meeting)?;
-    (moments.extents()? == (rows.meeting.groups(), rows.inputs)).then_some(moments)
+    let gram = seen.input_gram(&rows.view)?;
+    (gram.extents()? == (rows.view.groups(), rows.inputs)).then_some(gram)
 }
 
-/// Of each group and block of inputs what their weights are rounded with.
-pub(super) fn factors(
-    moments: &InputGram,
+/// The factorization for each group and block of inputs. With `centred`, the means are subtracted,
+/// because a bias corrects the mean error.
+pub(super) fn gram_factors(
+    gram: &InputGram,
     centred: bool,
-) -> impl Iterator<Item = (usize, Range<usize>, Option<Factor>)> {
-    let groups = moments.extents().map_or(0, |(groups, _)| groups);
+) -> impl Iterator<Item = (usize, Range<usize>, Option<GramFactor>)> {
+    let groups = gram.extents().map_or(0, |(groups, _)| groups);
     (0..groups).flat_map(move |group| {
-        let means = moments.means(group);
-        let blocks = moments.blocks().into_iter().enumerate();
+        let means = gram.means(group);
+        let blocks = gram.blocks().into_iter().enumerate();
         blocks.map(move |(index, block)| {
             let means = centred.then(|| &means[block.clone()]);
-            let factor = Factor::new(&moments.products(group, index), means, moments.positions());
+            let factor = GramFactor::new(&gram.products(group, index), means, gram.positions());
             (group, block, factor)
         })
     })

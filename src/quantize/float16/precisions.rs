@@ -1,18 +1,18 @@
-//! In which precision each value is under its own name, and under which other name it is in the other.
+//! The precision of each value under its own name, and its name in the other precision.
 //!
-//! A value keeps its name in the precision it is made in; but outputs of the graph, its inputs and
-//! what a subgraph reads keep theirs in the precision they must have. The other form is made by a
-//! Cast when it is first asked for, once.
+//! A value keeps its name in the precision of its producer. Graph inputs, graph outputs and values
+//! that a subgraph reads keep theirs in the precision that they must have. A Cast makes the other
+//! form once, at its first use.
 
 use std::collections::{HashMap, HashSet};
 
-use super::numbers::{LARGEST, SMALLEST, halves};
-use super::reported;
+use super::numbers::{LARGEST, SMALLEST, to_float16};
+use super::report_entry;
 use crate::graph::{TensorType, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 use crate::quantize::rewrite::{Rewriter, Stop};
 
-/// How exact a float is.
+/// The precision of a float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
     /// float32.
@@ -30,27 +30,31 @@ impl Precision {
     }
 }
 
-/// The float values of a graph.
-pub(super) struct Values {
-    /// Values and constants that are float16 under their own names.
+/// The float values of a graph, with their precisions.
+pub(super) struct FloatValues {
+    /// FloatValues and constants that are float16 under their own names.
     half: HashSet<String>,
-    /// The name of the other form, where it was made.
+    /// The name of the other form, if it exists.
     other: HashMap<String, String>,
-    /// The types of what nodes make under other names.
+    /// The types of the values that nodes write under other names.
     pub(super) declared: Vec<ValueInfoProto>,
-    /// What a person should know of the constants.
+    /// Notes on constants.
     pub(super) notes: Vec<String>,
 }
 
-impl Values {
-    /// Decides for every value; `reasons` say of each node why it stays float32.
-    pub(super) fn new(known: &Rewriter, reasons: &[Option<&'static str>], keep_io: bool) -> Values {
+impl FloatValues {
+    /// Decides for every value. `reasons` has the reason of each node that stays float32.
+    pub(super) fn new(
+        known: &Rewriter,
+        reasons: &[Option<&'static str>],
+        keep_io: bool,
+    ) -> FloatValues {
         let graph = &known.model.graph;
         let uses = &known.uses;
-        let made = graph.nodes.iter().zip(reasons);
-        let made = made.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
+        let produced = graph.nodes.iter().zip(reasons);
+        let produced = produced.flat_map(|(node, reason)| node.output.iter().map(move |o| (o, reason)));
         let mut half = HashSet::new();
-        for (name, reason) in made.filter(|(name, _)| known.is_float(name)) {
+        for (name, reason) in produced.filter(|(name, _)| known.is_float(name)) {
             let wanted = if uses.is_output(name) {
                 !keep_io
             } else {
@@ -67,7 +71,7 @@ impl Values {
         let halved = |name: &str| known.is_float(name) && only_halves(uses, reasons, name);
         let constants = graph.initializers.iter().filter_map(|t| t.name.clone());
         half.extend(constants.filter(|name| halved(name)));
-        Values {
+        FloatValues {
             half,
             other: HashMap::new(),
             declared: Vec::new(),
@@ -75,7 +79,7 @@ impl Values {
         }
     }
 
-    /// Whether a value is float16 under its own name, if it is a float at all.
+    /// True if a value is float16 under its own name, provided that it is a float.
     pub(super) fn is_half(&self, name: &str) -> bool {
         self.half.contains(name)
     }
@@ -87,8 +91,8 @@ impl Values {
         }
     }
 
-    /// The name under which a node reads a value in the precision it needs.
-    pub(super) fn read(
+    /// The name under which a node reads a value in the precision that it needs.
+    pub(super) fn read_name(
         &mut self,
         graph: &mut Rewriter,
         name: &str,
@@ -111,8 +115,8 @@ impl Values {
         Ok(other)
     }
 
-    /// The name a node gives to a value it makes; a Cast to follow where that is not its own.
-    pub(super) fn made(
+    /// The name under which a node writes a value. Adds a Cast if that is not the value's own name.
+    pub(super) fn written_name(
         &mut self,
         graph: &mut Rewriter,
         name: &str,
@@ -134,7 +138,7 @@ impl Values {
         other
     }
 
-    /// A constant in half precision, under its own name where nobody needs it as float32.
+    /// A float16 constant, under its own name where no node needs it as float32.
     fn half_constant(
         &mut self,
         graph: &mut Rewriter,
@@ -148,16 +152,16 @@ impl Values {
             true => name.to_owned(),
             false => graph.fresh(&format!("{name}_{}", suffix(Precision::Half))),
         };
-        let made = halves(&tensor.to_f32()?);
+        let converted = to_float16(&tensor.to_f32()?);
         let shape = tensor.shape()?;
-        let bytes = made.bytes.into();
+        let bytes = converted.bytes.into();
         graph.constant(TensorProto::from_raw(
             &other,
             DataType::Float16,
             &shape,
             bytes,
         ));
-        graph.report(reported(name));
+        graph.report(report_entry(name));
         let many = |count| {
             if count == 1 {
                 "number is"
@@ -165,17 +169,17 @@ impl Values {
                 "numbers are"
             }
         };
-        if made.too_large > 0 {
-            let count = made.too_large;
+        if converted.too_large > 0 {
+            let count = converted.too_large;
             self.notes.push(format!(
                 "`{name}`: {count} {} too large for float16 and became ±{LARGEST}",
                 many(count)
             ));
         }
-        if made.too_small > 0 {
-            let count = made.too_small;
+        if converted.too_small > 0 {
+            let count = converted.too_small;
             self.notes.push(format!(
-                "`{name}`: {count} {} too near to zero for float16 and became ±{SMALLEST:e}",
+                "`{name}`: {count} {} too close to zero for float16 and became ±{SMALLEST:e}",
                 many(count)
             ));
         }
@@ -184,7 +188,7 @@ impl Values {
     }
 }
 
-/// Whether all that read a value are nodes in half precision.
+/// True if every consumer of a value is a float16 node.
 fn only_halves(uses: &Uses, reasons: &[Option<&'static str>], name: &str) -> bool {
     let half = |&(node, slot): &(usize, usize)| slot != usize::MAX && reasons[node].is_none();
     !uses.is_output(name) && uses.consumers(name).iter().all(half)

@@ -1,9 +1,10 @@
-//! Layer and RMS normalizations, GELUs and gates (Swish, HardSwish, Mish) that an exporter wrote as chains of simpler operators,
-//! found again.
+//! Operator patterns: finds layer and RMS normalizations, GELUs and gates (Swish, HardSwish, Mish)
+//! that exporters wrote as chains of simpler operators.
 //!
-//! ONNX has had them as operators since sets 14 to 24 only. In the chain the values change their scale at each
-//! step: squares of differences, an error function between -1 and 1. Rounded to eight bits each, they cost more than
-//! all products around them. As one operator, which runtimes make of them again, they have one input and one output.
+//! ONNX has operators for them only since opsets 14 to 24. Inside a chain the values change their
+//! scale at each step, from squared differences to an error function between -1 and 1. Rounding
+//! each of them to 8 bits costs more than all products around them. As one operator, into which
+//! runtimes fuse the chain again, they have one input and one output.
 
 mod gelu;
 mod layer_norm;
@@ -12,7 +13,7 @@ mod swish;
 use crate::graph::{Graph, Uses};
 use crate::onnx::schema::NodeProto;
 
-/// The reason why the nodes of a chain but the last have no integers.
+/// The reasons why the nodes of a chain, except the last, have no integers.
 const IN_A_NORM: &str = "it is inside a layer normalization, which is quantized as one operator";
 const IN_AN_RMS_NORM: &str =
     "it is inside an RMS normalization, which is quantized as one operator";
@@ -20,19 +21,19 @@ const IN_A_GELU: &str = "it is inside a GELU, which is quantized as one operator
 const IN_A_GATE: &str =
     "it is inside a Swish, HardSwish or Mish, which is quantized as one operator";
 
-/// A chain that is one operator.
+/// A chain of nodes that is equal to one operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Composed {
-    /// The operator that ONNX has for it.
+pub(super) struct OperatorPattern {
+    /// The equal ONNX operator.
     pub(super) operator: &'static str,
-    /// The value it takes.
+    /// The input of the chain.
     pub(super) input: String,
-    /// The nodes; what the last of them makes is the output.
+    /// The nodes. The output of the last one is the output of the chain.
     pub(super) nodes: Vec<usize>,
 }
 
-impl Composed {
-    /// Why a node inside has no integers.
+impl OperatorPattern {
+    /// The reason why an inner node has no integers.
     pub(super) fn reason(&self) -> &'static str {
         match self.operator {
             "Gelu" => IN_A_GELU,
@@ -42,16 +43,16 @@ impl Composed {
         }
     }
 
-    /// The node that makes the output.
+    /// The producer of the output.
     pub(super) fn last(&self) -> usize {
         self.nodes.last().copied().unwrap_or(0)
     }
 }
 
-/// All chains of a graph. Nothing inside of one is used outside.
-pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
-    let finder = Finder { graph, uses };
-    let mut found = Vec::new();
+/// All chains of a graph whose inner values have no use outside.
+pub(super) fn find_patterns(graph: &Graph, uses: &Uses) -> Vec<OperatorPattern> {
+    let finder = PatternFinder { graph, uses };
+    let mut patterns = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         let chain = match node.op_type.as_deref() {
             Some("Sqrt" | "Pow") => finder.layer_norm(index, node),
@@ -63,30 +64,30 @@ pub(super) fn composed(graph: &Graph, uses: &Uses) -> Vec<Composed> {
             Some("Softplus") => finder.mish(index, node),
             _ => None,
         };
-        found.extend(chain.filter(|chain| finder.is_closed(chain)));
+        patterns.extend(chain.filter(|chain| finder.is_closed(chain)));
     }
-    found
+    patterns
 }
 
 fn is_near(number: f64, wanted: f64) -> bool {
     (number - wanted).abs() < 1e-3 * wanted.abs()
 }
 
-struct Finder<'a> {
+struct PatternFinder<'a> {
     graph: &'a Graph,
     uses: &'a Uses,
 }
 
-impl<'a> Finder<'a> {
-    /// The node that makes a value, if it is this operator.
-    fn made(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+impl<'a> PatternFinder<'a> {
+    /// The producer of a value, if it is this operator.
+    fn producer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
         let index = self.uses.producer(value)?;
         let node = &self.graph.nodes[index];
         node.is(operator).then_some((index, node))
     }
 
-    /// The only node that takes a value, if it is this operator.
-    fn taken(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
+    /// The only consumer of a value, if it is this operator.
+    fn only_consumer(&self, value: &str, operator: &str) -> Option<(usize, &'a NodeProto)> {
         let mut nodes = self.uses.consumers(value).iter().map(|&(node, _)| node);
         let index = nodes.next()?;
         let node = &self.graph.nodes[index];
@@ -97,7 +98,7 @@ impl<'a> Finder<'a> {
         self.graph.initializers.contains(name)
     }
 
-    /// The number of a constant that is a single one.
+    /// The value of a constant with one element.
     fn number(&self, name: &str) -> Option<f64> {
         let tensor = self.graph.initializers.get(name)?;
         let values: Vec<f64> = match tensor.to_f32() {
@@ -113,14 +114,14 @@ impl<'a> Finder<'a> {
         (values.len() == 1).then(|| values[0])
     }
 
-    /// Whether a name is a constant of a single number near this one.
+    /// True if a name is a constant with one element near `wanted`.
     fn is_number(&self, name: &str, wanted: f64) -> bool {
         self.number(name)
             .is_some_and(|number| is_near(number, wanted))
     }
 
-    /// The other input of a node of two.
-    fn other(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
+    /// The other input of a binary node.
+    fn other_operand(&self, node: &'a NodeProto, name: &str) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (one == name, two == name) {
             (true, _) => Some(two),
@@ -129,8 +130,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The input of a node that is not the constant it must have.
-    fn beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
+    /// The input of a binary node whose other input is this constant.
+    fn operand_beside(&self, node: &'a NodeProto, number: f64) -> Option<&'a str> {
         let (one, two) = (node.input_at(0)?, node.input_at(1)?);
         match (self.is_number(two, number), self.is_number(one, number)) {
             (true, _) => Some(one),
@@ -139,7 +140,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether two means are over the same axes, and both keep or drop these.
+    /// True if two means have equal axes and equal `keepdims`.
     fn are_alike(&self, one: &NodeProto, two: &NodeProto) -> bool {
         let axes = |node: &NodeProto| match node.input_at(1) {
             Some(name) => self
@@ -150,11 +151,11 @@ impl<'a> Finder<'a> {
             None => node.ints("axes").map(<[i64]>::to_vec),
         };
         let keeps = |node: &NodeProto| node.int("keepdims").unwrap_or(1) != 0;
-        axes(one).is_some_and(|found| axes(two) == Some(found)) && keeps(one) == keeps(two)
+        axes(one).is_some_and(|of_one| axes(two) == Some(of_one)) && keeps(one) == keeps(two)
     }
 
-    /// Whether nothing that is made inside is used outside.
-    fn is_closed(&self, chain: &Composed) -> bool {
+    /// True if no inner value has a use outside.
+    fn is_closed(&self, chain: &OperatorPattern) -> bool {
         let inner = chain.nodes.iter().filter(|&&node| node != chain.last());
         inner
             .flat_map(|&node| &self.graph.nodes[node].output)

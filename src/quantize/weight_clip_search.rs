@@ -1,52 +1,57 @@
-//! Scales of weights that cost least: what lies furthest out is cut off where finer steps for all others gain more.
+//! Weight clip search: clips the largest weights where finer steps for the others lower the squared
+//! error.
 
 use super::scale::{IntegerBounds, QuantizationParameters};
-use super::weights::Channels;
+use super::weights::ChannelLayout;
 use crate::calibrate::PowerOfTwo;
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// Of powers of two these are tried, beginning with the one that cuts nothing off: AMD Quark's.
+/// The factors for scales that are powers of two, the one without clipping first, as in AMD Quark.
 const POWERS: [f32; 5] = [2.0, 1.0, 0.5, 0.25, 0.125];
-/// Of others from the whole scale down to half of it.
-const COARSE: usize = 20;
-const LEAST: f32 = 0.5;
+/// The factors for other scales: 20 equal steps from 1 down to a half.
+const COARSE_STEPS: usize = 20;
+const SMALLEST_FACTOR: f32 = 0.5;
 
-/// Gives each channel the scale with the least squared error. What is found is of all that a channel reaches.
-pub(super) fn shrink(
-    found: &mut QuantizationParameters,
+/// Gives each channel the scale with the least squared error. The scales passed in cover all values
+/// of a channel.
+pub(super) fn search_clipped_scales(
+    parameters: &mut QuantizationParameters,
     tensor: &TensorProto,
-    channels: &Channels,
+    channels: &ChannelLayout,
     used: IntegerBounds,
     powers: PowerOfTwo,
 ) -> Result<(), TensorError> {
     if powers.is_required() {
-        return choose(found, tensor, channels, used, &POWERS);
+        return choose_factors(parameters, tensor, channels, used, &POWERS);
     }
-    let step = (1.0 - LEAST) / COARSE as f32;
-    let coarse: Vec<f32> = (0..=COARSE).map(|at| 1.0 - step * at as f32).collect();
-    choose(found, tensor, channels, used, &coarse)?;
+    let step = (1.0 - SMALLEST_FACTOR) / COARSE_STEPS as f32;
+    let coarse: Vec<f32> = (0..=COARSE_STEPS)
+        .map(|at| 1.0 - step * at as f32)
+        .collect();
+    choose_factors(parameters, tensor, channels, used, &coarse)?;
     let fine = [1.0, 1.0 + step / 2.0, 1.0 - step / 2.0];
-    choose(found, tensor, channels, used, &fine)
+    choose_factors(parameters, tensor, channels, used, &fine)
 }
 
-/// Multiplies each channel's scale by that factor whose squared error is least; of two alike by the first.
-fn choose(
-    found: &mut QuantizationParameters,
+/// Multiplies each channel's scale by the factor with the least squared error; ties go to the
+/// first.
+fn choose_factors(
+    parameters: &mut QuantizationParameters,
     tensor: &TensorProto,
-    channels: &Channels,
+    channels: &ChannelLayout,
     used: IntegerBounds,
     factors: &[f32],
 ) -> Result<(), TensorError> {
-    let mut errors = vec![0.0; found.scales.len() * factors.len()];
+    let mut errors = vec![0.0; parameters.scales.len() * factors.len()];
     channels.each_run(tensor, |channel, run| {
-        let (scale, zero_point) = (found.scales[channel], found.zero_points[channel]);
+        let (scale, zero_point) = (parameters.scales[channel], parameters.zero_points[channel]);
         let errors = errors[channel * factors.len()..].iter_mut();
         for (error, factor) in errors.zip(factors) {
             *error += used.grid(scale * factor, zero_point).squared_error(run);
         }
     })?;
-    for (scale, errors) in found
+    for (scale, errors) in parameters
         .scales
         .iter_mut()
         .zip(errors.chunks_exact(factors.len()))
@@ -76,10 +81,10 @@ mod tests {
         }
     }
 
-    /// The squared error of each of two channels.
-    fn errors(values: &[f32], found: &QuantizationParameters) -> Vec<f64> {
-        let whole = super::super::scale::integer_bounds(found.element, true, false);
-        let channels = values.chunks_exact(values.len() / 2).zip(&found.scales);
+    /// The squared errors of two channels.
+    fn errors(values: &[f32], parameters: &QuantizationParameters) -> Vec<f64> {
+        let whole = super::super::scale::integer_bounds(parameters.element, true, false);
+        let channels = values.chunks_exact(values.len() / 2).zip(&parameters.scales);
         let error = |(values, &scale): (&[f32], &f32)| {
             let square = |&value: &f32| {
                 let integer = quantize_value(value, scale, 0, whole);
@@ -92,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_channel_costs_more_than_with_all_it_reaches(
+        fn no_channel_has_a_larger_error_than_unclipped(
             values in prop::collection::vec(-1f32..1.0, 64),
             far in 1f32..20.0,
             four in any::<bool>(),
@@ -107,7 +112,7 @@ mod tests {
             let usual = parameters(&tensor, Some(0), &usual, true).unwrap();
             let least = parameters(&tensor, Some(0), &least, true).unwrap();
             prop_assert_eq!(&usual.zero_points, &least.zero_points);
-            let [before, after] = [&usual, &least].map(|found| errors(&values, found));
+            let [before, after] = [&usual, &least].map(|parameters| errors(&values, parameters));
             for (before, after) in before.iter().zip(&after) {
                 prop_assert!(*after <= before * (1.0 + 1e-9), "{} {}", before, after);
             }
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_far_out_is_cut_off_where_that_costs_less() {
+    fn outliers_are_clipped_where_the_error_falls() {
         let mut values: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.37).sin()).collect();
         values[0] = 2.0;
         let tensor = TensorProto::from_f32("w", &[2, 500], &values);
@@ -129,10 +134,10 @@ mod tests {
         };
         let usual = parameters(&tensor, Some(0), &usual, true).unwrap();
         let least = parameters(&tensor, Some(0), &least, true).unwrap();
-        // The first channel has one far number, the second none.
+        // The first channel has one outlier, the second none.
         assert!(least.scales[0] < 0.7 * usual.scales[0], "{least:?}");
         assert!(least.scales[1] > 0.85 * usual.scales[1], "{least:?}");
-        let [before, after] = [&usual, &least].map(|found| errors(&values, found)[0]);
+        let [before, after] = [&usual, &least].map(|parameters| errors(&values, parameters)[0]);
         assert!(after < 0.6 * before, "{before} {after}");
     }
 }

@@ -1,85 +1,83 @@
-//! What rounding adds to what the first weights make.
+//! The noise that rounding adds to the outputs of the first layers.
 
 use std::collections::HashMap;
 
 use super::super::ranges::Ranges;
 use super::super::scale::QuantizationParameters;
-use super::{Met, inlets};
+use super::{PathConstant, input_paths};
 use crate::calibrate::ChannelMoments;
 use crate::graph::{Joins, Model};
 use crate::onnx::schema::{NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// What rounding adds at the inlets, as parts of the variance of what their layers make, in the mean of these layers' outputs.
+/// Noise of rounding on the input paths, relative to the variance of the first layers' outputs,
+/// averaged over output channels.
 #[derive(Debug, Default)]
-pub(in super::super) struct Additions<'a> {
-    /// By each value and constant on the way: for a squared step of it. The most of its layers.
+pub(in super::super) struct InputNoise<'a> {
+    /// Noise per squared step, by value and constant of the paths. The largest over the layers
+    /// counts.
     by_step: HashMap<&'a str, f64>,
-    /// Of each weight, how its layer's input varies.
+    /// The layer of each weight, with its input's moments per channel.
     weights: HashMap<&'a str, (&'a NodeProto, Vec<ChannelMoments>)>,
 }
 
-impl<'a> Additions<'a> {
-    pub(in super::super) fn of(
+impl<'a> InputNoise<'a> {
+    pub(in super::super) fn new(
         model: &'a Model,
         ranges: Ranges<'_>,
-    ) -> Result<Additions<'a>, TensorError> {
-        let mut additions = Additions::default();
+    ) -> Result<InputNoise<'a>, TensorError> {
+        let mut input_noise = InputNoise::default();
         let Ranges::Seen(observations, _) = ranges else {
-            return Ok(additions);
+            return Ok(input_noise);
         };
-        for inlet in inlets(model) {
+        for path in input_paths(model) {
             let moments = |value: &str| {
                 let seen = observations
                     .get(value)
                     .and_then(|seen| seen.channel_variance());
                 seen.map_or_else(Vec::new, |spread| spread.moments())
             };
-            let Some(tensor) = model.graph.initializers.get(inlet.weight) else {
+            let Some(tensor) = model.graph.initializers.get(path.weight) else {
                 continue;
             };
-            let own = inlet
-                .way
+            let own = path
+                .values
                 .first()
                 .map_or_else(Vec::new, |(value, _)| moments(value));
-            // A twelfth of a squared step for each number, against what varies.
-            let mut add = |name: &'a str, growth: &[f64], times: &[f64]| {
-                let noise = |growth: &f64, times: &f64| growth * growth * times / 12.0;
-                let noises = growth
+            // Rounding adds a variance of step²/12 to each number.
+            let mut add = |name: &'a str, gain: &[f64], times: &[f64]| {
+                let noise = |gain: &f64, times: &f64| gain * gain * times / 12.0;
+                let noises = gain
                     .iter()
                     .zip(times)
-                    .map(|(growth, times)| noise(growth, times));
-                let both: Vec<[f64; 2]> = noises.zip(&own).map(|(n, m)| [n, m.variance]).collect();
-                let share = share(inlet.node, tensor, &both, |_, square| square)?;
-                let most = additions.by_step.entry(name).or_default();
-                *most = most.max(share.unwrap_or(0.0));
+                    .map(|(gain, times)| noise(gain, times));
+                let channels: Vec<[f64; 2]> =
+                    noises.zip(&own).map(|(n, m)| [n, m.variance]).collect();
+                let ratio = noise_ratio(path.node, tensor, &channels, |_, square| square)?;
+                let most = input_noise.by_step.entry(name).or_default();
+                *most = most.max(ratio.unwrap_or(0.0));
                 Ok::<(), TensorError>(())
             };
             let ones = vec![1.0; own.len()];
-            for (value, gains) in &inlet.way {
+            for (value, gains) in &path.values {
                 add(value, gains, &ones)?;
             }
-            for Met {
-                name,
-                growth,
-                times,
-            } in &inlet.constants
-            {
+            for PathConstant { name, gain, times } in &path.constants {
                 let squares = |value: &&str| moments(value).iter().map(|m| m.square).collect();
                 let times: Vec<f64> = times.as_ref().map_or_else(|| ones.clone(), squares);
-                add(name, growth, &times)?;
+                add(name, gain, &times)?;
             }
-            additions.weights.insert(inlet.weight, (inlet.node, own));
+            input_noise.weights.insert(path.weight, (path.node, own));
         }
-        Ok(additions)
+        Ok(input_noise)
     }
 
-    /// What rounding a value or constant before the first weights to this step adds; nothing that is known of any other.
+    /// Noise of rounding a value or constant with this step; 0 for names off the paths.
     pub(in super::super) fn of_step(&self, name: &str, step: f64) -> f64 {
         self.by_step.get(name).map_or(0.0, |by| by * step * step)
     }
 
-    /// What rounding a weight adds; `None` where that is not known.
+    /// Noise of rounding a first weight; `None` for other weights.
     pub(in super::super) fn of_weight(
         &self,
         name: &str,
@@ -89,49 +87,60 @@ impl<'a> Additions<'a> {
         let Some((node, moments)) = self.weights.get(name) else {
             return Ok(None);
         };
-        let both: Vec<[f64; 2]> = moments
+        let channels: Vec<[f64; 2]> = moments
             .iter()
             .map(|m| [m.square / 12.0, m.variance])
             .collect();
-        let step = |place: [usize; 2]| {
-            let own = parameters.axis.and_then(|axis| place.get(axis));
+        let step = |index: [usize; 2]| {
+            let own = parameters.axis.and_then(|axis| index.get(axis));
             let scale = parameters.scales.get(own.copied().unwrap_or(0));
             scale.map_or(0.0, |&scale| f64::from(scale))
         };
-        share(node, tensor, &both, |place, _| step(place).powi(2))
+        noise_ratio(node, tensor, &channels, |index, _| step(index).powi(2))
     }
 }
 
-/// For each output of a layer the sum over its weights of the first number of the channel they meet by `noise` of the weight, against that
-/// of the second by the weight's square; in the mean of the outputs. `None` where channels don't fit, or nothing varies.
+/// The noise-to-signal ratio of a layer, averaged over its outputs.
 ///
-/// `noise` takes the weight's places along its first two axes, and its square.
-fn share(
+/// `channels` has a noise and a variance factor for each input channel. An output's noise is Σ
+/// `noise`(weight) · noise factor, its signal Σ weight² · variance factor. `None` if the channel
+/// counts differ or nothing varies.
+///
+/// `noise` takes the weight's indices along its first two axes, and its square.
+fn noise_ratio(
     node: &NodeProto,
     tensor: &TensorProto,
     channels: &[[f64; 2]],
     noise: impl Fn([usize; 2], f64) -> f64,
 ) -> Result<Option<f64>, TensorError> {
     const ALMOST_NOTHING: f64 = 1e-6;
-    let joins = Joins::of(node, &tensor.shape()?).filter(|joins| joins.inputs == channels.len());
-    let Some(joins) = joins else {
+    let weight_layout = Joins::of(node, &tensor.shape()?)
+        .filter(|weight_layout| weight_layout.inputs == channels.len());
+    let Some(weight_layout) = weight_layout else {
         return Ok(None);
     };
-    let mut sums = vec![[0.0; 2]; joins.outputs];
-    for (window, weights) in tensor.to_f32()?.chunks_exact(joins.taps).enumerate() {
-        let (input, output) = joins.of_window(window);
-        let place = [joins.index(window, 0), joins.index(window, 1)];
+    let mut sums = vec![[0.0; 2]; weight_layout.outputs];
+    for (window, weights) in tensor
+        .to_f32()?
+        .chunks_exact(weight_layout.taps)
+        .enumerate()
+    {
+        let (input, output) = weight_layout.of_window(window);
+        let index = [
+            weight_layout.index(window, 0),
+            weight_layout.index(window, 1),
+        ];
         for &weight in weights {
             let square = f64::from(weight).powi(2);
-            sums[output][0] += noise(place, square) * channels[input][0];
+            sums[output][0] += noise(index, square) * channels[input][0];
             sums[output][1] += square * channels[input][1];
         }
     }
-    // An output that (almost) never varies has nothing to lose.
+    // Skips outputs with almost no variance, which carry no signal.
     let most = sums.iter().map(|sum| sum[1]).fold(0.0, f64::max);
-    let lively = |sum: &&[f64; 2]| sum[1] > ALMOST_NOTHING * most;
+    let varies = |sum: &&[f64; 2]| sum[1] > ALMOST_NOTHING * most;
     let (mut all, mut count) = (0.0, 0);
-    for [noise, signal] in sums.iter().filter(lively) {
+    for [noise, signal] in sums.iter().filter(varies) {
         all += noise / signal;
         count += 1;
     }
@@ -147,10 +156,11 @@ pub(super) mod tests {
 
     const WEIGHTS: [f32; 4] = [1.0, 2.0, -3.0, 0.5];
 
-    /// Nodes of `[operator, input, input, result]` that begin with `x`, of two columns, and end in a MatMul of `n` by two outputs.
+    /// A model of nodes `[operator, input, input, output]` from `x`, of two columns, to a MatMul of
+    /// `n` with two outputs.
     pub(in super::super) fn model(nodes: &[[&str; 4]], constants: &[(&str, [f32; 2])]) -> Model {
-        let node = |[operator, one, other, made]: &[&str; 4]| {
-            NodeProto::new(operator, made, &[one, other], &[made])
+        let node = |[operator, one, other, output]: &[&str; 4]| {
+            NodeProto::new(operator, output, &[one, other], &[output])
         };
         let rows = TensorType {
             element: DataType::Float,
@@ -161,7 +171,7 @@ pub(super) mod tests {
             |(name, values): &(&str, [f32; 2])| TensorProto::from_f32(name, &[2], values);
         let between = nodes
             .iter()
-            .map(|[.., made]| ValueInfoProto::of(made, &rows));
+            .map(|[.., output]| ValueInfoProto::of(output, &rows));
         let last = NodeProto::new("MatMul", "y", &["n", "w"], &["y"]);
         let graph = GraphProto {
             node: nodes.iter().map(node).chain([last]).collect(),
@@ -180,7 +190,8 @@ pub(super) mod tests {
         seen
     }
 
-    /// The values on the way to the MatMul of `y = ((x - m) / d) · w` for these rows.
+    /// The model `y = ((x - m) / d) · w`, and the statistics of the values on its path for these
+    /// rows.
     pub(in super::super) fn divided(
         rows: &[f32],
         m: [f32; 2],
@@ -203,7 +214,7 @@ pub(super) mod tests {
         (model, observations.into_iter().collect())
     }
 
-    /// Rows of two columns of these sizes, which have nothing to do with each other.
+    /// Rows of two uncorrelated columns of these sizes.
     fn columns(sizes: [f32; 2]) -> Vec<f32> {
         let row = |i: u16| [0.37, 0.89].map(|turn| (f32::from(i) * turn).sin());
         let rows = (0..500).map(row);
@@ -212,13 +223,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_rounding_adds_is_what_a_changed_input_would() {
+    fn noise_of_a_step_is_that_of_a_changed_input() {
         let rows = columns([40.0, 0.3]);
         let (m, d) = ([5.0, -0.25], [30.0, 0.125]);
         let (model, observations) = divided(&rows, m, d);
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let additions = Additions::of(&model, ranges).unwrap();
-        // The mean square of what a change of each adds to an output against the output's own variance, slowly.
+        let input_noise = InputNoise::new(&model, ranges).unwrap();
+        // The expected value: the mean square change of an output relative to the output's
+        // variance.
         let outputs = |change: &dyn Fn(f32, usize) -> f32| -> Vec<[f64; 2]> {
             let row = |row: &[f32]| {
                 let n = [change(row[0], 0), change(row[1], 1)].map(f64::from);
@@ -229,7 +241,7 @@ pub(super) mod tests {
         let whole = outputs(&|x, at| (x - m[at]) / d[at]);
         let step = 1e-3f32;
         let share = |change: &dyn Fn(f32, usize, usize) -> f32| -> f64 {
-            // Columns are changed one at a time: what rounding adds to them has nothing to do with each other.
+            // Each column changes separately, because their rounding errors are independent.
             let count = whole.len() as f64;
             let share = |o: usize| {
                 let mean = whole.iter().map(|y| y[o]).sum::<f64>() / count;
@@ -258,23 +270,23 @@ pub(super) mod tests {
             ),
         ];
         for (name, wanted) in wanted {
-            let found = additions.of_step(name, step.into());
-            // The variance is that of columns that have nothing to do with each other, and these have a little.
+            let actual = input_noise.of_step(name, step.into());
+            // The formula assumes uncorrelated columns; these are slightly correlated.
             assert!(
-                (found / wanted - 1.0).abs() < 0.1,
-                "{name}: {found}, {wanted}"
+                (actual / wanted - 1.0).abs() < 0.1,
+                "{name}: {actual}, {wanted}"
             );
         }
-        assert_eq!(additions.of_step("y", 1.0), 0.0);
+        assert_eq!(input_noise.of_step("y", 1.0), 0.0);
     }
 
     #[test]
-    fn what_rounding_a_weight_adds_grows_with_what_it_meets() {
+    fn noise_of_a_weight_grows_with_its_input() {
         let added = |sizes: [f32; 2]| {
             let rows = columns(sizes);
             let (model, observations) = divided(&rows, [0.0; 2], [1.0; 2]);
             let ranges = Ranges::Seen(&observations, Method::MinMax);
-            let additions = Additions::of(&model, ranges).unwrap();
+            let input_noise = InputNoise::new(&model, ranges).unwrap();
             let parameters = QuantizationParameters {
                 element: DataType::Int8,
                 axis: Some(1),
@@ -282,12 +294,12 @@ pub(super) mod tests {
                 zero_points: vec![0, 0],
             };
             let tensor = model.graph.initializers.get("w").unwrap();
-            additions
+            input_noise
                 .of_weight("w", tensor, &parameters)
                 .unwrap()
                 .unwrap()
         };
-        // By the formula, column by column of the weights: step² / 12 · Σ of sizes² / Σ of w²·sizes².
+        // By the formula, for each column of the weights: step² / 12 · Σ sizes² / Σ w²·sizes².
         let wanted = |sizes: [f64; 2]| {
             let [a, b] = sizes.map(|size| size * size);
             let of = |step: f64, w: [f64; 2]| {
@@ -296,10 +308,10 @@ pub(super) mod tests {
             (of(0.01, [1.0, -3.0]) + of(0.02, [2.0, 0.5])) / 2.0
         };
         for sizes in [[1.0, 1.0], [100.0, 0.5]] {
-            let found = added(sizes.map(|size| size as f32));
+            let actual = added(sizes.map(|size| size as f32));
             assert!(
-                (found / wanted(sizes) - 1.0).abs() < 0.02,
-                "{found}, {}",
+                (actual / wanted(sizes) - 1.0).abs() < 0.02,
+                "{actual}, {}",
                 wanted(sizes)
             );
         }

@@ -1,21 +1,21 @@
-//! One block of numbers: its scale and zero point from the ends, and its integers.
+//! The grid of one block from its minimum and maximum, and its integers.
 //!
-//! real = scale · (integer − zero point), integers from 0 to 2^bits − 1. The arithmetic, its f32 and
-//! its order are those of ONNX Runtime's `MlasQuantizeBlockwise`, ties going away from zero.
+//! real = scale · (integer − zero point), with integers from 0 to 2^bits − 1. The f32 arithmetic
+//! and its order are those of ONNX Runtime's `MlasQuantizeBlockwise`. Ties round away from zero.
 
 /// Scale and zero point of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct BlockGrid {
     pub(super) scale: f32,
-    /// A whole number but for [`super::half_quadratic`].
+    /// An integer, except from [`super::half_quadratic`].
     pub(super) zero_point: f32,
 }
 
-/// How many integers there are, and how they are laid out.
+/// The number of integers and the position of the zero point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Levels {
     pub(super) bits: u8,
-    /// The zero point is the middle.
+    /// True if the zero point is the middle of the integer range.
     pub(super) symmetric: bool,
 }
 
@@ -31,14 +31,15 @@ impl Levels {
     }
 }
 
-/// Scale and zero point from the smallest and largest number.
-pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
+/// Scale and zero point from minimum and maximum.
+pub(super) fn from_ends(values: &[f32], levels: Levels) -> BlockGrid {
     let low = values.iter().copied().fold(f32::INFINITY, f32::min);
     let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if levels.symmetric {
-        // The end that is farther from zero lies at the lowest integer, of which there is one more.
+        // The end with the larger magnitude gets the lowest integer, because the negative side has
+        // one integer more.
         let end = if high.abs() > low.abs() { high } else { low };
-        return Grid {
+        return BlockGrid {
             scale: end / -f32::from(levels.middle()),
             zero_point: levels.middle().into(),
         };
@@ -47,13 +48,13 @@ pub(super) fn from_ends(values: &[f32], levels: Levels) -> Grid {
     let highest = f32::from(levels.highest());
     let scale = (high - low) / highest;
     let zero_point = if scale == 0.0 { low } else { 0.0 - low / scale };
-    Grid {
+    BlockGrid {
         scale,
         zero_point: zero_point.clamp(0.0, highest).round(),
     }
 }
 
-impl Grid {
+impl BlockGrid {
     /// The integer for a real number.
     pub(super) fn integer(self, value: f32, levels: Levels) -> u8 {
         let inverse = if self.scale == 0.0 {
@@ -77,10 +78,10 @@ mod tests {
 
     #[test]
     fn grids_and_integers_are_those_of_onnx_runtime() {
-        // Read off `quantize_matmul_4bits` of ONNX Runtime 1.31.1.
+        // The expected values come from `quantize_matmul_4bits` of ONNX Runtime 1.31.1.
         let values = [0.0, 0.5, -1.5, 3.0, 1.1, -0.2];
         let levels = |symmetric| Levels { bits: 4, symmetric };
-        let integers = |grid: Grid, levels| values.map(|v| grid.integer(v, levels));
+        let integers = |grid: BlockGrid, levels| values.map(|v| grid.integer(v, levels));
 
         let grid = from_ends(&values, levels(false));
         assert_eq!((grid.scale, grid.zero_point), (0.3, 5.0));

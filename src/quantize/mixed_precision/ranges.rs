@@ -1,18 +1,22 @@
-//! Ranges that cut off too much become wider.
+//! Ranges that clip too much become wider.
 //!
-//! A method may cut off more than it gains: that shows in the error the range is expected to make, against the least that
-//! any range makes.
+//! A calibration method may clip more than it gains. The test compares the expected squared error
+//! of the range with the least expected error of any range.
 
 use rayon::prelude::*;
 
 use super::super::plan::{Plan, RangeSource};
 use crate::calibrate::{Method, Observations, Range};
 
-/// How many times the least expected squared error a range may make by what it cuts off: 3 dB.
-const FAR_FROM_THE_LEAST: f64 = 2.0;
+/// Allowed ratio between a range's expected squared error and the least one: 3 dB.
+const MAX_EXCESS_ERROR: f64 = 2.0;
 
-/// Gives the range that the method `auto` finds to tensors of whose values theirs cuts off too much.
-pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observations) -> Vec<String> {
+/// Replaces each range that clips too much by the range of the method `auto`.
+pub(super) fn widen(
+    plan: &mut Plan,
+    with_ranges: &[String],
+    observations: &Observations,
+) -> Vec<String> {
     let wider = |name: &String| -> Option<(Range, f64)> {
         let (represented, Some(RangeSource::Observed(source))) =
             (plan.representations.get(name)?, plan.ranges.get(name))
@@ -30,13 +34,13 @@ pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observatio
         let range_by = |method: Method| method.range(seen, &target).ok();
         let error_of = |range: Range| seen.squared_error(range, &target);
         let (error, least) = (error_of(range)?, error_of(range_by(Method::Mse)?)?);
-        if error <= FAR_FROM_THE_LEAST * least {
+        if error <= MAX_EXCESS_ERROR * least {
             return None;
         }
         let wider = plan.clip(name, range_by(Method::Auto)?);
         Some((wider, error / least))
     };
-    let widened: Vec<(&String, Range, f64)> = found
+    let widened: Vec<(&String, Range, f64)> = with_ranges
         .par_iter()
         .filter_map(|name| wider(name).map(|(range, times)| (name, range, times)))
         .collect();
@@ -44,7 +48,7 @@ pub(super) fn widen(plan: &mut Plan, found: &[String], observations: &Observatio
         let represented = plan.representations.get_mut(name)?;
         let cut = represented.range.replace(range)?;
         Some(format!(
-            "`{name}` has the range {} to {}: {} to {} would cut off so much that the expected error is {times:.1} times the least",
+            "`{name}` has the range {} to {}: {} to {} would clip so much that the expected error is {times:.1} times the least possible",
             range.min, range.max, cut.min, cut.max
         ))
     });

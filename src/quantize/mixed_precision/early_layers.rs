@@ -1,37 +1,37 @@
-//! Finer integers where a network begins.
+//! Early layers: the first activations behind the first Conv get 16 bits where 8 bits cost much.
 //!
-//! What its first convolutions make still looks like the picture: large even areas, whose values all fall beside an integer
-//! by the same. That error is no noise which the sums of further layers average out: all that follows carries it on. So
-//! the first values behind the first Conv get 16 bits where rounding them to eight costs much. Most networks have such an
-//! error in few tensors, some (EfficientNet) in none of these.
+//! The outputs of the first convolutions still resemble the picture. Their large even areas all
+//! round with the same error, so the sums of later layers do not average it out. Most networks have
+//! such an error in a few tensors, some (EfficientNet) in none of these.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::Settings;
 use crate::calibrate::Observations;
 use crate::graph::{Model, Uses};
 
-/// The share of all tensors that may get 16 bits for this, and the most there may be: each makes the layers that read it
-/// slower. Chosen by the tasks of the corpus, as the next (docs/accuracy.md).
-const SHARE: f64 = 0.25;
-const MOST: usize = 12;
+/// The fraction of all tensors that may get 16 bits, and the maximum count. Each one slows down the
+/// layers that read it. Both, and the next constant, were chosen on the corpus' tasks
+/// (docs/accuracy.md).
+const MAX_FRACTION: f64 = 0.25;
+const MAX_TENSORS: usize = 12;
 
-/// So many times the expected squared error must fit into the variance of a value, or else it costs much. 256 integers that
-/// all are used alike have 65,000 (48 dB); this is 45 dB.
-const ENOUGH: f64 = 30_000.0;
+/// Minimum ratio of a tensor's variance to its expected squared error: 45 dB. With 256 equally used
+/// integers the ratio is 65,000 (48 dB).
+const MIN_SQNR: f64 = 30_000.0;
 
-/// How many of the first values get 16 bits at most where the settings don't say.
-fn usual(tensors: usize) -> usize {
-    ((tensors as f64 * SHARE).ceil() as usize).min(MOST)
+/// The maximum count where the settings give none.
+fn default_count(tensors: usize) -> usize {
+    ((tensors as f64 * MAX_FRACTION).ceil() as usize).min(MAX_TENSORS)
 }
 
-/// Gives 16 bits to the first values that need them, and says so: a sentence each. `found` are the tensors whose ranges were
-/// found, in the order they are made.
-pub(super) fn refine_beginning(
+/// Gives 16 bits to the first activations that need them, and returns a note for each. `with_ranges`
+/// lists the tensors with computed ranges, in execution order.
+pub(super) fn refine_early_layers(
     model: &Model,
     uses: &Uses,
     settings: &Settings,
     plan: &mut Plan,
-    found: &[String],
+    with_ranges: &[String],
     observations: &Observations,
 ) -> Vec<String> {
     let nodes = model.graph.nodes.iter().enumerate();
@@ -43,16 +43,18 @@ pub(super) fn refine_beginning(
         return Vec::new();
     };
     let behind = |name: &&String| uses.producer(name).is_some_and(|node| node >= first);
-    let at_most = settings.fine_first.unwrap_or_else(|| usual(found.len()));
-    let mut said = Vec::new();
-    for name in found.iter().filter(behind).take(at_most) {
+    let at_most = settings
+        .fine_first
+        .unwrap_or_else(|| default_count(with_ranges.len()));
+    let mut notes = Vec::new();
+    for name in with_ranges.iter().filter(behind).take(at_most) {
         let (Some(represented), Some(RangeSource::Observed(source))) =
             (plan.representations.get_mut(name), plan.ranges.get(name))
         else {
             continue;
         };
-        // What stays float has no integers to be finer.
-        let stays = !plan.forms.iter().any(|(form, _)| form == name);
+        // A float tensor has no integers to refine.
+        let stays = !plan.forms.iter().any(|(tensor, _)| tensor == name);
         if represented.typed || stays {
             continue;
         }
@@ -64,18 +66,18 @@ pub(super) fn refine_beginning(
         let (Some(error), Some(variance)) = (error, seen.variance()) else {
             continue;
         };
-        if represented.element == wide || error * ENOUGH <= variance {
+        if represented.element == wide || error * MIN_SQNR <= variance {
             continue;
         }
-        // The range of 16 bits is another: less need be cut off.
+        // A new range is computed for 16 bits, because finer steps need less clipping.
         (represented.element, represented.range) = (wide, None);
-        said.push(format!(
-            "`{name}` has 16 bits: it is among the first values the model makes, whose errors all that follows carries on, and \
-             eight bits would add a {:.0}th of its variance",
+        notes.push(format!(
+            "`{name}` has 16 bits: it is one of the first activations, whose errors reach every later layer, \
+             and 8 bits would add noise of 1/{:.0} of its variance",
             variance / error
         ));
     }
-    said
+    notes
 }
 
 #[cfg(test)]
@@ -115,12 +117,13 @@ mod tests {
         Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
     }
 
-    /// The types of `a`, `b`, `c` and `y`, and how many sentences are said. Beside values up to 1 each tensor has one at `far`.
+    /// The types of `a`, `b`, `c` and `y`, and the number of notes. Each tensor has values up to 1
+    /// and one at `far`.
     fn refined(settings: &Settings, far: f32) -> ([ElementType; 4], usize) {
         refined_but(settings, far, "none")
     }
 
-    /// The same where this tensor stays float.
+    /// [`refined`] with one tensor that stays float.
     fn refined_but(settings: &Settings, far: f32, float: &str) -> ([ElementType; 4], usize) {
         let model = model();
         let values = (0..10_000).map(|i| i as f32 / 10_000.0).chain([far]);
@@ -130,27 +133,27 @@ mod tests {
             .into();
         let mut plan = Plan::new(&model, settings).unwrap();
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let found = plan.find_ranges(ranges).unwrap();
+        let with_ranges = plan.find_ranges(ranges).unwrap();
         plan.keep_float(float);
-        let said = refine_beginning(
+        let notes = refine_early_layers(
             &model,
             &model.graph.uses(),
             settings,
             &mut plan,
-            &found,
+            &with_ranges,
             &observations,
         );
         let types = ["a", "b", "c", "y"].map(|name| plan.representations[name].element);
-        (types, said.len())
+        (types, notes.len())
     }
 
     #[test]
-    fn the_first_values_behind_a_convolution_are_finer_where_eight_bits_cost_much() {
+    fn early_activations_get_16_bits_where_8_cost_much() {
         use ElementType::{U8, U16};
         let mut settings = Settings::default();
-        // A quarter of five tensors are two.
+        // A quarter of five tensors, rounded up, is two.
         assert_eq!(refined(&settings, 3.0), ([U8, U16, U16, U8], 2));
-        // Values that fill their range have all that eight bits give.
+        // A uniform distribution gets the full precision of 8 bits.
         assert_eq!(refined(&settings, 1.0), ([U8; 4], 0));
         settings.fine_first = Some(1);
         assert_eq!(refined(&settings, 3.0), ([U8, U16, U8, U8], 1));
@@ -174,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_float_is_not_said_to_be_finer() {
+    fn float_tensors_get_no_note() {
         use ElementType::{U8, U16};
         let settings = Settings::default();
         assert_eq!(refined_but(&settings, 3.0, "b"), ([U8, U8, U16, U8], 1));
     }
 
     #[test]
-    fn few_of_many_are_finer() {
-        assert_eq!([1, 20, 45, 60, 535].map(usual), [1, 5, 12, 12, 12]);
+    fn the_default_count_is_limited() {
+        assert_eq!([1, 20, 45, 60, 535].map(default_count), [1, 5, 12, 12, 12]);
     }
 }

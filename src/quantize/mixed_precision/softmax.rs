@@ -1,23 +1,25 @@
-//! What a Softmax makes of many is small: of a thousand like shares none reaches half a step of eight bits from 0 to 1.
+//! Softmax outputs over many classes get 16 bits where 8 bits would round them to zero.
 //!
-//! Its range is 0 to 1, whatever was seen, so no range tells of it. That most shares are next to nothing is as it should be; asked is
-//! what rounding leaves of all of them.
+//! With a thousand equal classes, no output is half a step of 8 bits from 0 to 1. The range is
+//! fixed at 0 to 1, so it does not show this. Most outputs of a Softmax may well be almost zero, so
+//! the measure is the error of all of them together.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::settings::GuardSettings;
-use super::settle;
+use super::widen_or_keep_float;
 use crate::calibrate::{Observations, Range};
 
-/// A larger error than this part of all shares, and little is left of them: 10 dB.
-const RUINED: f64 = 0.1;
+/// The maximum noise-to-signal ratio: 10 dB SQNR. Beyond it little of the signal is left.
+const MAX_NOISE: f64 = 0.1;
 
-/// Widens or frees the shares that would be lost, and says so: a sentence each in the first list, in the second of those that stay as they are.
-pub(super) fn refine_shares(
+/// Applies the rule to all values of a fixed range. Returns the notes on changed values, and those
+/// on values that keep their type.
+pub(super) fn refine_softmax(
     plan: &mut Plan,
     observations: &Observations,
-    may: GuardSettings,
+    rules: GuardSettings,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let quantized: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in &quantized {
         let (Some(&RangeSource::Fixed(min, max)), Some(represented), Some(seen)) = (
@@ -30,23 +32,23 @@ pub(super) fn refine_shares(
         let mut wide = represented.clone();
         wide.element = represented.element.with_16_bits();
         let targets = [represented.target(), wide.target()];
-        // Rounded to nothing but zero, a share loses all it is.
+        // The energy of the signal equals the error of rounding everything to zero.
         let all = seen.squared_error(Range::new(0.0, 0.0), &targets[0]);
         let errors = targets.map(|target| seen.squared_error(Range::new(min, max), &target));
         let (Some(all), [Some(now), Some(finer)]) = (all, errors) else {
             continue;
         };
-        if represented.is_chosen() || now <= RUINED * all {
+        if represented.is_chosen() || now <= MAX_NOISE * all {
             continue;
         }
         let why = format!(
-            "its shares are so small that its integers would have {:.0} dB of signal over noise",
+            "its values are so small that its integers would have {:.0} dB SQNR",
             10.0 * (all / now).log10()
         );
-        let suits = wide.element != represented.element && finer <= RUINED * all;
-        settle(plan, name, &why, suits, may, [&mut said, &mut declined]);
+        let suits = wide.element != represented.element && finer <= MAX_NOISE * all;
+        widen_or_keep_float(plan, name, &why, suits, rules, [&mut notes, &mut declined]);
     }
-    (said, declined)
+    (notes, declined)
 }
 
 #[cfg(test)]
@@ -54,15 +56,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::tests::{model, seen};
-    use super::super::{Guarded, guard};
+    use super::super::{MixedPrecisionNotes, apply_mixed_precision};
     use super::*;
     use crate::calibrate::{Method, Observation};
     use crate::graph::Model;
     use crate::quantize::ranges::Ranges;
     use crate::quantize::settings::{ElementType, Settings};
 
-    /// x → Softmax → a → …, which makes these shares.
-    fn softmax_of(shares: &[f32], settings: &Settings) -> (ElementType, bool, Guarded) {
+    /// x → Softmax → a → …, with these values for `a`.
+    fn softmax_of(shares: &[f32], settings: &Settings) -> (ElementType, bool, MixedPrecisionNotes) {
         let mut proto = model().to_proto();
         proto.graph.as_mut().unwrap().node[0].op_type = Some("Softmax".into());
         let model = Model::from_proto(proto).unwrap();
@@ -72,35 +74,36 @@ mod tests {
             .into();
         observations.insert("a".to_string(), Observation::from_values(shares));
         let ranges = Ranges::Seen(&observations, Method::MinMax);
-        let found = plan.find_ranges(ranges).unwrap();
-        let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();
+        let with_ranges = plan.find_ranges(ranges).unwrap();
+        let notes =
+            apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();
         let quantized = plan.forms.iter().any(|(name, _)| name == "a");
-        (plan.representations["a"].element, quantized, said)
+        (plan.representations["a"].element, quantized, notes)
     }
 
     #[test]
-    fn shares_that_eight_bits_would_lose_get_16() {
+    fn softmax_outputs_that_8_bits_lose_get_16() {
         let even: Vec<f32> = (0..1000)
             .map(|i| (0.5 + i as f32 / 1000.0) / 1000.0)
             .collect();
-        let (element, _, said) = softmax_of(&even, &Settings::default());
+        let (element, _, notes) = softmax_of(&even, &Settings::default());
         assert_eq!(element, ElementType::U16);
         assert!(
-            said.kept[0].contains("`a` has 16 bits: its shares are so small"),
-            "{said:?}"
+            notes.protected[0].contains("`a` has 16 bits: its values are so small"),
+            "{notes:?}"
         );
-        // A few that are large carry all there is, and most are next to nothing, as it should be.
+        // A few large values carry the signal. The many small ones may become zero.
         let sharp: Vec<f32> = (0..1000)
             .map(|i| if i % 100 == 0 { 0.9 } else { 1e-4 })
             .collect();
-        let (element, _, said) = softmax_of(&sharp, &Settings::default());
-        assert_eq!((element, said.kept.len()), (ElementType::U8, 0));
-        // So few that 16 bits lose them, too.
+        let (element, _, notes) = softmax_of(&sharp, &Settings::default());
+        assert_eq!((element, notes.protected.len()), (ElementType::U8, 0));
+        // Values too small for 16 bits as well.
         let lost: Vec<f32> = even.iter().map(|share| share * 1e-3).collect();
-        let (_, quantized, said) = softmax_of(&lost, &Settings::default());
+        let (_, quantized, notes) = softmax_of(&lost, &Settings::default());
         assert!(
-            !quantized && said.kept[0].contains("stays float"),
-            "{said:?}"
+            !quantized && notes.protected[0].contains("stays float"),
+            "{notes:?}"
         );
         let off = Settings {
             guard: GuardSettings::NONE,

@@ -1,32 +1,43 @@
-//! Rounding one row of weights after another input's errors are known.
+//! GPTQ's rounding: each weight is rounded so that it corrects the errors of those rounded before.
 //!
-//! After Frantar and others, "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained Transformers" (2022). The mean
-//! square of what errors e add is eᵀ·M·e, M being the mean products of the inputs. With M = L·Lᵀ that is a sum of squares, Σ (Lᵀe)²,
-//! and the square of input k holds the errors of k and of those behind it. Rounding from the last input to the first, each
-//! integer is the one that makes its own square least, those behind it being settled: what GPTQ does by changing the
-//! weights not rounded yet, without an inverse.
+//! After Frantar and others, "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
+//! Transformers" (2022). Weight errors e add an output error with the mean square eᵀ·M·e, where M
+//! is the Gram matrix of the inputs. With M = L·Lᵀ this is a sum of squares, Σ (Lᵀe)². The square
+//! of input k contains the errors of k and of later inputs only.
+//!
+//! The weights are rounded from the last input to the first. Each integer minimizes its own square,
+//! given the later ones. GPTQ reaches the same result by updating the weights not yet rounded; this
+//! form needs no inverse.
 
 use octet_kernels::{dot, take_off};
 
-/// What is added to each input's own square, as a share of the mean of all; and how much more where as few positions were seen as
-/// there are inputs, of whose products much is chance then.
+/// Damping of the diagonal, as a fraction of its mean. `FEW_POSITIONS` adds more if the samples have
+/// about as few positions as the layer has inputs, because correlations are noisy then.
 const DAMPING: f64 = 0.01;
-const OF_FEW: f64 = 0.2;
+const FEW_POSITIONS: f64 = 0.2;
 
-/// The mean products of inputs, made ready for rounding.
-pub(crate) struct Factor {
-    /// The input at each place: the largest come last, so that they are rounded first.
+/// The scaled Cholesky factor of a Gram matrix.
+pub(crate) struct GramFactor {
+    /// The input index at each position. The largest inputs come last and are rounded first.
     order: Vec<usize>,
-    /// Lᵀ, scaled so that its diagonal is 1: row k holds what those behind k count there.
+    /// Lᵀ with its diagonal scaled to 1. Row k holds the factors by which later errors enter square
+    /// k.
     rows: Vec<f64>,
-    /// The square of what scaled it.
+    /// The square of the scale of each row.
     squares: Vec<f64>,
 }
 
-impl Factor {
-    /// From the lower triangle of the products, row by row, less those of the means where these are given: what a bias
-    /// makes up for. They were seen at so many positions. `None` where nothing was seen, or no finite numbers.
-    pub(crate) fn new(products: &[f64], means: Option<&[f64]>, positions: u64) -> Option<Factor> {
+impl GramFactor {
+    /// Factorizes the lower triangle of a Gram matrix, stored by rows and averaged over
+    /// `positions`.
+    ///
+    /// With `means`, the matrix is centred, because a bias corrects the mean error. `None` for a
+    /// zero matrix or one with infinite or NaN elements.
+    pub(crate) fn new(
+        products: &[f64],
+        means: Option<&[f64]>,
+        positions: u64,
+    ) -> Option<GramFactor> {
         let size = (0..).find(|size| size * (size + 1) / 2 >= products.len())?;
         let product = |a: usize, b: usize| {
             let (a, b) = (a.max(b), a.min(b));
@@ -36,14 +47,14 @@ impl Factor {
         let own: Vec<f64> = (0..size)
             .map(|input| product(input, input).max(0.0))
             .collect();
-        let share = DAMPING + OF_FEW * size as f64 / positions.max(1) as f64;
-        let damping = share * own.iter().sum::<f64>() / size as f64;
+        let fraction = DAMPING + FEW_POSITIONS * size as f64 / positions.max(1) as f64;
+        let damping = fraction * own.iter().sum::<f64>() / size as f64;
         if !(damping.is_finite() && damping > 0.0) {
             return None;
         }
         let mut order: Vec<usize> = (0..size).collect();
         order.sort_by(|&a, &b| own[a].total_cmp(&own[b]));
-        // Lᵀ row by row: each takes itself off what is left of the rows behind it.
+        // Cholesky by rows: each row is subtracted from the remaining triangle.
         let mut rows = vec![0.0; size * size];
         for (place, &a) in order.iter().enumerate() {
             for (behind, &b) in order.iter().enumerate().skip(place) {
@@ -55,7 +66,7 @@ impl Factor {
         for place in 0..size {
             let (done, left) = rows.split_at_mut((place + 1) * size);
             let row = &mut done[place * size..];
-            // Rounding may leave nothing, or less, of what others hold already.
+            // Floating-point errors can make a pivot zero or negative.
             let square = row[place].max(damping * 1e-6);
             for (offset, later) in left.chunks_exact_mut(size).enumerate() {
                 let behind = place + 1 + offset;
@@ -71,41 +82,43 @@ impl Factor {
             squares.push(square);
         }
         let sound = rows.iter().chain(&squares).all(|value| value.is_finite());
-        sound.then_some(Factor {
+        sound.then_some(GramFactor {
             order,
             rows,
             squares,
         })
     }
 
-    /// Puts better integers in the place of those that each weight of a row is nearest to, if there are any: `round` gives for
-    /// the place of an input and a wanted value the integer, and the real that it stands for. Tells the mean square of what the
-    /// errors add, as it was and as it is.
-    pub(crate) fn better<I: Copy + Default>(
+    /// Replaces integers rounded to nearest if GPTQ finds better ones for a row of weights.
+    ///
+    /// `round` returns the integer for an input index and a wanted value, and the real that it
+    /// represents. Returns the mean square of the added output error, before and after.
+    pub(crate) fn improve<I: Copy + Default>(
         &self,
         weights: &[f32],
         integers: &mut [I],
         round: impl Fn(usize, f64) -> (I, f64),
     ) -> [f64; 2] {
-        let plain = self.errors(|input, _| {
+        let nearest_error = self.errors(|input, _| {
             let weight = f64::from(weights[input]);
             round(input, weight).1 - weight
         });
-        let mut found = vec![I::default(); weights.len()];
+        let mut improved = vec![I::default(); weights.len()];
         let error = self.errors(|input, added| {
             let weight = f64::from(weights[input]);
             let (integer, real) = round(input, weight - added);
-            found[input] = integer;
+            improved[input] = integer;
             real - weight
         });
-        if error >= plain {
-            return [plain, plain];
+        if error >= nearest_error {
+            return [nearest_error, nearest_error];
         }
-        integers.copy_from_slice(&found);
-        [plain, error]
+        integers.copy_from_slice(&improved);
+        [nearest_error, error]
     }
 
-    /// The mean square of what errors add; `own` gives that of an input, from what those before it add to its square.
+    /// The mean square of the added output error. `own` returns the error of an input, from the
+    /// contribution of later errors to its square.
     fn errors(&self, mut own: impl FnMut(usize, f64) -> f64) -> f64 {
         let size = self.order.len();
         let mut errors = vec![0.0; size];
@@ -125,7 +138,7 @@ impl Factor {
 mod tests {
     use super::*;
 
-    /// Rows of inputs of which neighbours go together, and the triangle of their mean products.
+    /// Input rows with correlated neighbours, and the lower triangle of their Gram matrix.
     fn inputs(size: usize) -> (Vec<Vec<f64>>, Vec<f64>) {
         let mut state = 7u64;
         let mut random = || {
@@ -153,7 +166,7 @@ mod tests {
         (0..size).map(|k| (k as f32 * 0.61).sin()).collect()
     }
 
-    /// So many positions that none of it is chance.
+    /// A count of positions without extra damping.
     const MANY: u64 = 1 << 40;
     const STEP: f64 = 0.25;
 
@@ -173,71 +186,71 @@ mod tests {
     }
 
     #[test]
-    fn the_error_is_that_of_what_is_added() {
+    fn the_error_is_the_mean_square_of_the_output_error() {
         let (rows, products) = inputs(12);
         let means: Vec<f64> = (0..12)
             .map(|k| rows.iter().map(|row| row[k]).sum::<f64>() / 400.0)
             .collect();
         let errors: Vec<f64> = weights(12).iter().map(|&w| f64::from(w) * 0.1).collect();
         for means in [None, Some(means.as_slice())] {
-            let found = Factor::new(&products, means, MANY)
+            let actual = GramFactor::new(&products, means, MANY)
                 .unwrap()
                 .errors(|input, _| errors[input]);
-            // What damping adds: the same for all inputs.
+            // Damping adds the same amount for every input.
             let own = |k: usize| products[k * (k + 3) / 2] - means.map_or(0.0, |m| m[k] * m[k]);
             let damping = DAMPING * (0..12).map(own).sum::<f64>() / 12.0;
             let damped = damping * errors.iter().map(|e| e * e).sum::<f64>();
             let wanted = mean_square(&rows, &errors, means.is_some()) + damped;
-            assert!((found / wanted - 1.0).abs() < 1e-9, "{found} {wanted}");
+            assert!((actual / wanted - 1.0).abs() < 1e-9, "{actual} {wanted}");
         }
     }
 
     #[test]
-    fn errors_make_up_for_one_another() {
+    fn errors_cancel() {
         let (rows, products) = inputs(40);
         let weights = weights(40);
-        let factor = Factor::new(&products, None, MANY).unwrap();
+        let factor = GramFactor::new(&products, None, MANY).unwrap();
         let plain: Vec<i32> = weights
             .iter()
             .map(|&w| nearest(0, f64::from(w)).0)
             .collect();
         let mut integers = plain.clone();
-        let [before, after] = factor.better(&weights, &mut integers, nearest);
+        let [before, after] = factor.improve(&weights, &mut integers, nearest);
         let errors = |integers: &[i32]| -> Vec<f64> {
             let pairs = integers.iter().zip(&weights);
             pairs
                 .map(|(&q, &w)| f64::from(q) * STEP - f64::from(w))
                 .collect()
         };
-        for (integers, told) in [(&plain, before), (&integers, after)] {
+        for (integers, returned) in [(&plain, before), (&integers, after)] {
             let errors = errors(integers);
-            let found = factor.errors(|input, _| errors[input]);
-            assert!((found / told - 1.0).abs() < 1e-9);
+            let actual = factor.errors(|input, _| errors[input]);
+            assert!((actual / returned - 1.0).abs() < 1e-9);
         }
         let [together, apart] = [&integers, &plain].map(|q| mean_square(&rows, &errors(q), false));
         assert!(together * 5.0 < apart, "{together} {apart}");
     }
 
     #[test]
-    fn inputs_that_have_nothing_to_do_with_each_other_are_rounded_to_the_nearest() {
+    fn weights_of_uncorrelated_inputs_are_rounded_to_nearest() {
         let size = 9;
         let products: Vec<f64> = (0..size)
             .flat_map(|a| (0..=a).map(move |b| if a == b { 1.0 + a as f64 } else { 0.0 }))
             .collect();
         let weights = weights(size);
         let mut integers = vec![99; size];
-        let factor = Factor::new(&products, None, MANY).unwrap();
-        let [before, after] = factor.better(&weights, &mut integers, nearest);
-        // Nothing is better, so nothing was changed.
+        let factor = GramFactor::new(&products, None, MANY).unwrap();
+        let [before, after] = factor.improve(&weights, &mut integers, nearest);
+        // No better integers exist, so none changed.
         assert_eq!((before, &integers), (after, &vec![99; size]));
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
-        assert!(Factor::new(&[], None, MANY).is_none());
-        assert!(Factor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
-        assert!(Factor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());
-        // All of the inputs' moments lie in their means.
-        assert!(Factor::new(&[4.0], Some(&[2.0]), MANY).is_none());
+    fn degenerate_gram_matrices_have_no_factor() {
+        assert!(GramFactor::new(&[], None, MANY).is_none());
+        assert!(GramFactor::new(&[0.0, 0.0, 0.0], None, MANY).is_none());
+        assert!(GramFactor::new(&[1.0, f64::NAN, 1.0], None, MANY).is_none());
+        // The Gram matrix equals the product of the means.
+        assert!(GramFactor::new(&[4.0], Some(&[2.0]), MANY).is_none());
     }
 }

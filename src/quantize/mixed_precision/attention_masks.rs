@@ -1,24 +1,25 @@
-//! Values that are infinite at some places stay float.
+//! Values that are infinite somewhere, attention masks above all, stay float.
 //!
-//! An attention's mask adds -∞ to the scores that mustn't count, and Softmax makes exact zeros of them. No integer is infinite: the lowest would
-//! stand for them, which is the score of some place that counts, and so the masked would get as much attention as that. What was observed of
-//! such a value is its finite part alone, whose range tells nothing of this.
+//! A mask adds -∞ to the scores of masked positions, and Softmax turns these into exact zeros. No
+//! integer represents -∞. The lowest integer would stand for it, which is also the score of an
+//! unmasked position, so a masked position would get as much attention. Statistics cover finite
+//! values only, so the range does not show this.
 
 use super::super::plan::{Plan, RangeSource};
 use super::super::ranges::Ranges;
 use crate::graph::{Model, Uses};
 
-/// Frees what was infinite at some places, if the settings let it; and says so: a sentence each in the first list, in the second of those that
-/// stay as they are. `found` are the tensors whose ranges were found.
-pub(super) fn free_infinite(
+/// Keeps infinite values float if the settings allow it. Returns the notes on those, and on values
+/// that become integers nevertheless. `with_ranges` lists the tensors with computed ranges.
+pub(super) fn keep_infinite_float(
     model: &Model,
     uses: &Uses,
     plan: &mut Plan,
-    found: &[String],
+    with_ranges: &[String],
     ranges: Ranges<'_>,
-    may_free: bool,
+    may_keep_float: bool,
 ) -> (Vec<String>, Vec<String>) {
-    let (mut said, mut declined) = (Vec::new(), Vec::new());
+    let (mut notes, mut declined) = (Vec::new(), Vec::new());
     let names: Vec<String> = plan.forms.iter().map(|(name, _)| name.clone()).collect();
     for name in names {
         let (Some(represented), Some(RangeSource::Observed(source))) =
@@ -29,24 +30,26 @@ pub(super) fn free_infinite(
         let Some(why) = infinite(model, uses, source, ranges) else {
             continue;
         };
-        let chosen = represented.typed || (represented.is_chosen() && !found.contains(&name));
-        if may_free && !chosen {
-            said.push(format!("`{name}` stays float: {why}, and no integer is"));
+        let chosen = represented.typed || (represented.is_chosen() && !with_ranges.contains(&name));
+        if may_keep_float && !chosen {
+            notes.push(format!(
+                "`{name}` stays float: {why}, which no integer represents"
+            ));
             plan.keep_float(&name);
         } else {
             let wanted = match chosen {
-                true => "is represented as the settings have it",
-                false => "becomes integers, as the settings let nothing else",
+                true => "keeps its type from the settings",
+                false => "becomes integers because the settings do not allow float",
             };
             declined.push(format!(
-                "`{name}` {wanted}, though {why}: its lowest or greatest integer stands for that, so that a mask of -∞ lets something through"
+                "`{name}` {wanted}, although {why}: its lowest or highest integer stands for infinity, so a mask of -∞ lets some attention through"
             ));
         }
     }
-    (said, declined)
+    (notes, declined)
 }
 
-/// Why a value is known to be infinite at some places.
+/// The reason why a value is infinite somewhere, if it is.
 fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Option<String> {
     match ranges {
         Ranges::Seen(observations, _) => {
@@ -54,16 +57,16 @@ fn infinite(model: &Model, uses: &Uses, name: &str, ranges: Ranges<'_>) -> Optio
             let (infinite, all) = (seen.infinite_count(), seen.count());
             (infinite > 0).then(|| format!("{infinite} of its {all} values were infinite"))
         }
-        // Ranges alone don't tell; a constant does.
-        Ranges::Given(_) => source(model, uses, name, FARTHEST)
-            .map(|constant| format!("the constant `{constant}` makes some of it infinite")),
+        // Provided ranges do not show infinities; an infinite constant among the sources does.
+        Ranges::Given(_) => source(model, uses, name, MAX_DISTANCE)
+            .map(|constant| format!("the constant `{constant}` makes some of its values infinite")),
     }
 }
 
-/// So many nodes lie between a mask and what it masks, at most.
-const FARTHEST: usize = 8;
+/// The maximum number of nodes between a mask and the value that it masks.
+const MAX_DISTANCE: usize = 8;
 
-/// The infinite constant that comes out in a value, if one does.
+/// The infinite constant that a value contains, if any.
 fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Option<&'a str> {
     if is_infinite(model, name) {
         return Some(name);
@@ -79,7 +82,7 @@ fn source<'a>(model: &'a Model, uses: &Uses, name: &'a str, left: usize) -> Opti
     inputs.find_map(|input| source(model, uses, input, nearer))
 }
 
-/// Whether a constant is infinite at some places.
+/// True if a constant has an infinite element.
 fn is_infinite(model: &Model, name: &str) -> bool {
     let constant = model.graph.initializers.get(name);
     let values = constant.and_then(|tensor| tensor.to_f32().ok());
@@ -93,11 +96,11 @@ mod tests {
     use crate::calibrate::{Observation, Range};
     use crate::graph::Model;
     use crate::onnx::schema::{NodeProto, TensorProto};
-    use crate::quantize::guard::tests::{guarded_of, model, seen, typed};
+    use crate::quantize::mixed_precision::tests::{model, refined_with, seen, typed};
     use crate::quantize::settings::{ElementType, GuardSettings};
     use crate::quantize::{Plan, Ranges, Settings, TensorSettings};
 
-    /// What is seen of scores of which some are masked.
+    /// The statistics of scores, three of them masked.
     fn masked() -> Observation {
         let mut masked = seen(1.0);
         masked.observe(&[f32::NEG_INFINITY; 3]);
@@ -109,20 +112,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_infinite_stays_float_with_all_that_share_its_scale() {
-        let (plan, said) = guarded_of(masked(), &Settings::default());
+    fn infinite_values_stay_float_with_all_that_share_their_scale() {
+        let (plan, notes) = refined_with(masked(), &Settings::default());
         assert_eq!(forms(&plan), ["x", "y"]);
-        let [said] = said.kept.as_slice() else {
-            panic!("{said:?}")
+        let [notes] = notes.protected.as_slice() else {
+            panic!("{notes:?}")
         };
         assert!(
-            said.contains("`a` stays float: 3 of its 1004 values were infinite"),
-            "{said}"
+            notes.contains("`a` stays float: 3 of its 1004 values were infinite"),
+            "{notes}"
         );
     }
 
     #[test]
-    fn what_the_settings_have_stays_and_it_is_said_what_that_costs() {
+    fn a_chosen_type_of_an_infinite_value_stays_with_a_note() {
         let own = |own: TensorSettings| Settings {
             tensors: [("a".to_string(), own)].into(),
             ..Settings::default()
@@ -139,17 +142,17 @@ mod tests {
             ..Settings::default()
         };
         for settings in [own(typed(ElementType::U8)), own(range), never] {
-            let (plan, said) = guarded_of(masked(), &settings);
+            let (plan, notes) = refined_with(masked(), &settings);
             assert_eq!(forms(&plan), ["x", "a", "b", "y"]);
             assert!(
-                said.kept.is_empty() && said.declined[0].contains("a mask of -∞"),
-                "{said:?}"
+                notes.protected.is_empty() && notes.declined[0].contains("a mask of -∞"),
+                "{notes:?}"
             );
         }
     }
 
     #[test]
-    fn ranges_from_elsewhere_do_not_tell_but_a_constant_does() {
+    fn with_provided_ranges_an_infinite_constant_is_detected() {
         for (least, left) in [
             (f32::NEG_INFINITY, vec!["y"]),
             (-1.0, vec!["x", "a", "b", "y"]),
@@ -164,13 +167,14 @@ mod tests {
             let ranges: BTreeMap<_, _> = ["x", "a", "b", "y"]
                 .map(|name| (name.to_string(), Range::new(-1.0, 1.0)))
                 .into();
-            let given = Ranges::Given(&ranges);
-            let found = plan.find_ranges(given).unwrap();
+            let provided = Ranges::Given(&ranges);
+            let with_ranges = plan.find_ranges(provided).unwrap();
             let uses = model.graph.uses();
-            let (said, _) = super::free_infinite(&model, &uses, &mut plan, &found, given, true);
+            let (notes, _) =
+                super::keep_infinite_float(&model, &uses, &mut plan, &with_ranges, provided, true);
             let mut forms = forms(&plan);
             forms.retain(|name| *name != "m");
-            assert_eq!((forms, said.len()), (left, usize::from(least < -1.0)));
+            assert_eq!((forms, notes.len()), (left, usize::from(least < -1.0)));
         }
     }
 }

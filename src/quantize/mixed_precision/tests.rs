@@ -1,4 +1,4 @@
-//! The guard as a whole.
+//! Tests of all rules together.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(super) fn model() -> Model {
     Model::from_proto(ModelProto::of_graph(graph, 17)).unwrap()
 }
 
-/// A thousand values between 0 and 1, and one far off.
+/// Statistics of a thousand values between 0 and 1, and an outlier.
 pub(super) fn seen(far: f32) -> Observation {
     let mut seen = Observation::new();
     let values: Vec<f32> = (0..1000).map(|i| i as f32 / 1000.0).chain([far]).collect();
@@ -52,12 +52,12 @@ pub(super) fn seen(far: f32) -> Observation {
     seen
 }
 
-fn guarded(far: f32) -> (Plan, Guarded) {
-    guarded_of(seen(far), &Settings::default())
+fn refined_far(far: f32) -> (Plan, MixedPrecisionNotes) {
+    refined_with(seen(far), &Settings::default())
 }
 
-/// With these values for `a`.
-pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded) {
+/// The plan and notes with these statistics for `a`.
+pub(super) fn refined_with(a: Observation, settings: &Settings) -> (Plan, MixedPrecisionNotes) {
     let model = model();
     let mut plan = Plan::new(&model, settings).unwrap();
     let mut observations: BTreeMap<_, _> = ["x", "b", "y"]
@@ -65,9 +65,9 @@ pub(super) fn guarded_of(a: Observation, settings: &Settings) -> (Plan, Guarded)
         .into();
     observations.insert("a".to_string(), a);
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    let said = guard(&model, settings, &mut plan, &found, ranges).unwrap();
-    (plan, said)
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    let notes = apply_mixed_precision(&model, settings, &mut plan, &with_ranges, ranges).unwrap();
+    (plan, notes)
 }
 
 pub(super) fn typed(element: ElementType) -> TensorSettings {
@@ -78,9 +78,12 @@ pub(super) fn typed(element: ElementType) -> TensorSettings {
 }
 
 #[test]
-fn what_is_fine_enough_is_left_alone() {
-    let (plan, said) = guarded(2.0);
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+fn fine_activations_stay_unchanged() {
+    let (plan, notes) = refined_far(2.0);
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
     assert!(
         plan.representations
             .values()
@@ -89,21 +92,22 @@ fn what_is_fine_enough_is_left_alone() {
 }
 
 #[test]
-fn what_is_too_coarse_gets_16_bits() {
-    let (plan, said) = guarded(100.0);
+fn coarse_activations_get_16_bits() {
+    let (plan, notes) = refined_far(100.0);
     assert_eq!(plan.representations["a"].element, ElementType::U16);
     assert_eq!(plan.representations["x"].element, ElementType::U8);
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("`a` has 16 bits"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("`a` has 16 bits"),
+        "{notes:?}"
     );
 }
 
 #[test]
-fn what_a_concat_joins_is_judged_part_by_part() {
+fn inputs_of_a_concat_are_measured_separately() {
     let mut proto = model().to_proto();
     let graph = proto.graph.as_mut().unwrap();
-    // Boxes in pixels beside a few probabilities: the bulk of all is that of the boxes.
+    // Boxes in pixels beside a few probabilities. The shortest half of all values is that of the
+    // boxes.
     graph.node[1].op_type = Some("Concat".into());
     graph.node[1].input = vec!["a".into(), "x".into()];
     graph.node[1].attribute = vec![AttributeProto::int("axis", 0)];
@@ -126,31 +130,38 @@ fn what_a_concat_joins_is_judged_part_by_part() {
     .map(|(name, seen)| (name.to_string(), seen))
     .into();
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    let said = guard(&model, &Settings::default(), &mut plan, &found, ranges).unwrap();
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    let notes = apply_mixed_precision(
+        &model,
+        &Settings::default(),
+        &mut plan,
+        &with_ranges,
+        ranges,
+    )
+    .unwrap();
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("part `x`"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("input `x`"),
+        "{notes:?}"
     );
     assert_eq!(plan.representations["b"].element, ElementType::U16);
     assert_eq!(plan.representations["a"].element, ElementType::U8);
 }
 
 #[test]
-fn what_no_integers_suit_stays_float_with_all_that_share_its_scale() {
-    let (plan, said) = guarded(-3.4e38);
+fn a_value_without_suitable_integers_stays_float_with_all_that_share_its_scale() {
+    let (plan, notes) = refined_far(-3.4e38);
     let forms: Vec<&str> = plan.forms.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(forms, ["x", "y"]);
     assert!(
-        said.kept.len() == 1 && said.kept[0].contains("`a` stays float"),
-        "{said:?}"
+        notes.protected.len() == 1 && notes.protected[0].contains("`a` stays float"),
+        "{notes:?}"
     );
 }
 
 #[test]
-fn what_stays_float_is_cut_off_by_its_own_node_again() {
+fn a_clamp_of_a_float_value_is_restored() {
     let mut model = model();
-    // x → Sigmoid → a, cut off from zero up twice → c → Sigmoid → y
+    // x → Sigmoid → a, clipped at zero twice → c → Sigmoid → y
     model.graph.nodes[1] = NodeProto::new("Relu", "first", &["a"], &["b"]);
     let second = NodeProto::new("Clip", "second", &["b"], &["c"]);
     model.graph.nodes.insert(2, second);
@@ -167,35 +178,39 @@ fn what_stays_float_is_cut_off_by_its_own_node_again() {
         .map(|(name, far)| (name.to_string(), seen(far)))
         .into();
     let ranges = Ranges::Seen(&observations, Method::MinMax);
-    let found = plan.find_ranges(ranges).unwrap();
-    guard(&model, &settings, &mut plan, &found, ranges).unwrap();
+    let with_ranges = plan.find_ranges(ranges).unwrap();
+    apply_mixed_precision(&model, &settings, &mut plan, &with_ranges, ranges).unwrap();
     assert!(!plan.forms.iter().any(|(name, _)| name == "c"));
     assert!(plan.removed.is_empty() && plan.renamed.is_empty());
 }
 
 #[test]
-fn a_range_that_cuts_off_too_much_is_widened() {
-    // Cutting a tenth off each side costs far more than the finer steps gain.
+fn a_range_that_clips_too_much_is_widened() {
+    // Clipping a tenth at each end costs far more than the finer steps gain.
     let by = |method| Settings {
         method: Some(method),
         ..Default::default()
     };
     let even = Observation::from_values(&Vec::from_iter((0..10_000).map(|i| i as f32 / 10_000.0)));
-    let (plan, said) = guarded_of(even.clone(), &by(Method::Percentile(80.0)));
+    let (plan, notes) = refined_with(even.clone(), &by(Method::Percentile(80.0)));
     let range = plan.representations["a"].range.unwrap();
     assert!(range.max > 0.99, "{range:?}");
     assert!(
-        said.kept
+        notes
+            .protected
             .iter()
-            .any(|said| said.contains("`a` has the range") && said.contains("times the least")),
-        "{said:?}"
+            .any(|notes| notes.contains("`a` has the range") && notes.contains("times the least")),
+        "{notes:?}"
     );
-    let (_, said) = guarded_of(even, &by(Method::Percentile(99.999)));
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
+    let (_, notes) = refined_with(even, &by(Method::Percentile(99.999)));
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
 }
 
 #[test]
-fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
+fn logits_get_16_bits_but_images_do_not() {
     for (operator, axes, wanted) in [
         ("Softmax", 2, ElementType::U16),
         ("Sigmoid", 3, ElementType::U16),
@@ -215,23 +230,23 @@ fn scores_that_come_out_are_finer_than_what_is_inside_and_than_images() {
         let observations = ["x", "a", "b", "y"].map(|name| (name.to_string(), seen(1.0)));
         let observations = observations.into();
         let ranges = Ranges::Seen(&observations, Method::Auto);
-        let found = plan.find_ranges(ranges).unwrap();
-        let said = outputs::refine_outputs(&model, &mut plan, &found);
+        let with_ranges = plan.find_ranges(ranges).unwrap();
+        let notes = logits::refine_logits(&model, &mut plan, &with_ranges);
         assert_eq!(plan.representations["y"].element, wanted, "{operator}");
         assert_eq!(plan.representations["a"].element, ElementType::U8);
-        assert_eq!(said.len(), usize::from(wanted == ElementType::U16));
+        assert_eq!(notes.len(), usize::from(wanted == ElementType::U16));
     }
 }
 
 #[test]
-fn each_thing_can_be_switched_off() {
+fn each_rule_can_be_switched_off() {
     let with = |guard| Settings {
         guard,
         ..Default::default()
     };
     let (all, none) = (GuardSettings::ALL, GuardSettings::NONE);
-    // Too coarse for eight bits: sixteen, or else floats, or else a note.
-    let (plan, said) = guarded_of(
+    // Too coarse for 8 bits: 16 bits, else float, else a note.
+    let (plan, notes) = refined_with(
         seen(100.0),
         &with(GuardSettings {
             finer: false,
@@ -239,10 +254,11 @@ fn each_thing_can_be_switched_off() {
         }),
     );
     assert!(
-        said.kept[0].contains("`a` stays float") && !plan.forms.iter().any(|(name, _)| name == "a"),
-        "{said:?}"
+        notes.protected[0].contains("`a` stays float")
+            && !plan.forms.iter().any(|(name, _)| name == "a"),
+        "{notes:?}"
     );
-    let (plan, said) = guarded_of(
+    let (plan, notes) = refined_with(
         seen(100.0),
         &with(GuardSettings {
             finer: false,
@@ -251,9 +267,12 @@ fn each_thing_can_be_switched_off() {
         }),
     );
     assert_eq!(plan.representations["a"].element, ElementType::U8);
-    assert!(said.kept.is_empty() && said.declined.is_empty(), "{said:?}");
-    // Too coarse for sixteen: floats, or else a note.
-    let (plan, said) = guarded_of(
+    assert!(
+        notes.protected.is_empty() && notes.declined.is_empty(),
+        "{notes:?}"
+    );
+    // Too coarse for 16 bits: float, else a note.
+    let (plan, notes) = refined_with(
         seen(-3.4e38),
         &with(GuardSettings {
             float: false,
@@ -262,16 +281,16 @@ fn each_thing_can_be_switched_off() {
     );
     assert_eq!(plan.representations["a"].element, ElementType::U8);
     assert!(
-        said.kept.is_empty()
-            && said.declined[0].contains("keeps 8 bits, as the settings let nothing else"),
-        "{said:?}"
+        notes.protected.is_empty()
+            && notes.declined[0].contains("keeps 8 bits because the settings allow no other type"),
+        "{notes:?}"
     );
-    let (_, said) = guarded_of(seen(100.0), &with(none));
-    assert!(said.kept.is_empty() && said.refined.is_empty() && said.declined.is_empty());
+    let (_, notes) = refined_with(seen(100.0), &with(none));
+    assert!(notes.protected.is_empty() && notes.refined.is_empty() && notes.declined.is_empty());
 }
 
 #[test]
-fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
+fn a_chosen_type_stays_with_a_note() {
     let layer = LayerSettings {
         activations: typed(ElementType::U8),
         ..Default::default()
@@ -286,42 +305,42 @@ fn a_type_that_was_chosen_stays_and_it_is_said_what_that_costs() {
             ..Default::default()
         },
     ] {
-        let (plan, said) = guarded_of(seen(100.0), &settings);
+        let (plan, notes) = refined_with(seen(100.0), &settings);
         assert_eq!(plan.representations["a"].element, ElementType::U8);
         assert!(
-            said.kept.is_empty()
-                && said.declined[0].contains("`a` keeps the type that the settings give it"),
-            "{said:?}"
+            notes.protected.is_empty()
+                && notes.declined[0].contains("`a` keeps its type from the settings"),
+            "{notes:?}"
         );
     }
-    // What is said in general is where the guard begins.
+    // A default for all activations does not fix the type of one tensor.
     let settings = Settings {
         activations: typed(ElementType::I8),
         ..Default::default()
     };
     assert_eq!(
-        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        refined_with(seen(100.0), &settings).0.representations["a"].element,
         ElementType::I16
     );
 }
 
 #[test]
-fn of_four_bits_no_more_is_asked_than_four_bits_have() {
+fn the_minimum_for_four_bits_is_proportional() {
     let settings = Settings {
         activations: typed(ElementType::U4),
         ..Default::default()
     };
     assert_eq!(
-        guarded_of(seen(2.0), &settings).0.representations["a"].element,
+        refined_with(seen(2.0), &settings).0.representations["a"].element,
         ElementType::U4
     );
     assert_eq!(
-        guarded_of(seen(100.0), &settings).0.representations["a"].element,
+        refined_with(seen(100.0), &settings).0.representations["a"].element,
         ElementType::U16
     );
 }
 
-/// x → Conv → … with weights of which the last has a channel so much larger than its others.
+/// x → Conv → … where one channel of the last weight is larger than the others by this factor.
 fn weighted(larger: f32) -> Model {
     let picture = crate::graph::TensorType {
         element: DataType::Float,
@@ -350,46 +369,48 @@ fn weighted(larger: f32) -> Model {
 
 #[test]
 fn a_weight_that_rounding_costs_far_more_than_the_others_gets_16_bits_within_the_budget() {
-    let done = |larger: f32, per_channel: bool, guard: GuardSettings, said: Option<ElementType>| {
-        let model = weighted(larger);
-        let mut settings = Settings {
-            guard,
-            ..Default::default()
+    let done =
+        |larger: f32, per_channel: bool, guard: GuardSettings, chosen: Option<ElementType>| {
+            let model = weighted(larger);
+            let mut settings = Settings {
+                guard,
+                ..Default::default()
+            };
+            settings.weights.per_channel = Some(per_channel);
+            if let Some(element) = chosen {
+                settings.tensors.insert("u".into(), typed(element));
+            }
+            let mut plan = Plan::new(&model, &settings).unwrap();
+            let (protected, declined) = weights::refine_weights(
+                &model,
+                &model.graph.uses(),
+                &mut plan,
+                &InputNoise::default(),
+                settings.guard,
+            )
+            .unwrap();
+            let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
+            assert!(
+                plan.forms
+                    .iter()
+                    .any(|(name, role)| name == "u" && matches!(role, TensorRole::Weight(_)))
+            );
+            (types, protected.len(), declined.len())
         };
-        settings.weights.per_channel = Some(per_channel);
-        if let Some(element) = said {
-            settings.tensors.insert("u".into(), typed(element));
-        }
-        let mut plan = Plan::new(&model, &settings).unwrap();
-        let (kept, declined) = weights::refine_weights(
-            &model,
-            &model.graph.uses(),
-            &mut plan,
-            &Additions::default(),
-            settings.guard,
-        )
-        .unwrap();
-        let types = ["w", "v", "u"].map(|name| plan.representations[name].element);
-        assert!(
-            plan.forms
-                .iter()
-                .any(|(name, form)| name == "u" && matches!(form, TensorRole::Weight(_)))
-        );
-        (types, kept.len(), declined.len())
-    };
     use ElementType::{I8, I16};
     let enough = GuardSettings {
         budget: 0.4,
         ..GuardSettings::ALL
     };
-    // One scale for channels of unlike size: a third of all bytes, that grow by as many.
+    // One scale for channels of unequal size. The weight is a third of all bytes and doubles its
+    // own.
     assert_eq!(done(400.0, false, enough, None), ([I8, I8, I16], 1, 0));
     assert_eq!(
         done(400.0, false, GuardSettings::ALL, None),
         ([I8; 3], 0, 1)
     );
     assert_eq!(done(400.0, false, enough, Some(I8)), ([I8; 3], 0, 0));
-    // A scale for each channel, or channels alike, cost nothing unusual.
+    // One scale per channel, or channels of equal size, have no outlier.
     assert_eq!(done(400.0, true, enough, None), ([I8; 3], 0, 0));
     assert_eq!(done(1.0, false, enough, None), ([I8; 3], 0, 0));
 }
