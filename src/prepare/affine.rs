@@ -1,8 +1,8 @@
-//! What only scales and shifts each channel becomes part of the convolution or matrix product before it: batch
+//! Folds per-channel scales and shifts into the convolution or matrix product before them: batch
 //! norms, and multiplications and additions of a constant.
 //!
-//! y = (x − mean) · factor + shift, per channel. Where x = W·v + c, that is
-//! y = (factor·W)·v + (factor·(c − mean) + shift): the weights of each output channel scaled, the bias moved.
+//! y = (x − mean) · factor + shift, per channel. With x = W·v + c this is y = (factor·W)·v +
+//! (factor·(c − mean) + shift). The weights of each output channel are scaled and the bias moves.
 //! Computed in f64 and rounded once.
 
 use std::collections::HashSet;
@@ -11,14 +11,14 @@ use crate::graph::{Graph, Joins, Names, Uses};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// How much was folded.
+/// Counts of folded nodes.
 #[derive(Default)]
 pub(super) struct Folded {
     pub(super) norms: usize,
     pub(super) constants: usize,
 }
 
-/// Folds all it can, chains of them too.
+/// Folds until nothing changes, so that chains of such nodes vanish too.
 pub(super) fn fold(graph: &mut Graph) -> Result<Folded, TensorError> {
     let mut folded = Folded::default();
     loop {
@@ -58,7 +58,7 @@ fn fold_once(graph: &mut Graph, count: &mut Folded) -> Result<(), TensorError> {
     Ok(())
 }
 
-/// The slot of what a node scales and shifts; `None` where it does something else.
+/// The input slot of the value that a node scales and shifts; `None` for any other node.
 fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
     let constant = |slot| {
         node.input_at(slot)
@@ -73,7 +73,7 @@ fn scaled_slot(graph: &Graph, node: &NodeProto) -> Option<usize> {
     }
 }
 
-/// Whether the layer's result goes to that slot only, and only the node's first output is used.
+/// True if only that slot reads the layer's output, and only the node's first output is used.
 fn only_user(graph: &Graph, uses: &Uses, layer: usize, (norm, slot): (usize, usize)) -> bool {
     let value = &graph.nodes[layer].output[0];
     let extra = graph.nodes[norm]
@@ -84,7 +84,7 @@ fn only_user(graph: &Graph, uses: &Uses, layer: usize, (norm, slot): (usize, usi
     !extra && !uses.is_output(value) && uses.consumers(value) == [(norm, slot)]
 }
 
-/// What is done to each channel.
+/// Transform of each channel: (x − mean) · factor + shift.
 struct Affine {
     mean: Vec<f64>,
     factor: Vec<f64>,
@@ -97,7 +97,8 @@ fn float<'a>(graph: &'a Graph, node: &NodeProto, slot: usize) -> Option<&'a Tens
         .filter(|t| t.element() == Ok(DataType::Float))
 }
 
-/// A constant's number for each of `count` channels along `axis` of a value of this rank; `None` where it differs along other axes.
+/// A constant as one number for each of `count` channels along `axis` of a value of this rank.
+/// `None` if it varies along another axis.
 pub(crate) fn by_channel(
     constant: &TensorProto,
     count: usize,
@@ -105,7 +106,7 @@ pub(crate) fn by_channel(
     axis: usize,
 ) -> Result<Option<Vec<f64>>, TensorError> {
     let shape = constant.shape()?;
-    // Lined up at the end, as broadcasting does: one number, or one a channel.
+    // Broadcasting aligns shapes at their ends: one number, or one for each channel.
     let channel = (shape.len() + axis).checked_sub(rank);
     let fits = shape
         .iter()
@@ -121,7 +122,8 @@ pub(crate) fn by_channel(
     }))
 }
 
-/// What a node does to the `count` channels of a value of this rank; `None` where it is not that.
+/// The transform that a node applies to the `count` channels of a value of this rank; `None` if it
+/// applies none.
 fn affine(
     graph: &Graph,
     node: &NodeProto,
@@ -182,7 +184,7 @@ struct Layer {
     bias: TensorProto,
 }
 
-/// The weights of the layer with what comes after in them; `None` where that can't be.
+/// The layer's weight and bias with the following node folded in; `None` if that is impossible.
 fn folded(
     graph: &Graph,
     layer: usize,
@@ -194,7 +196,7 @@ fn folded(
         return Ok(None);
     };
     let shape = weight.shape()?;
-    // A MatMul has no bias for what is added.
+    // A MatMul has no bias that could take the shift.
     let Some(joins) = Joins::of(layer, &shape).filter(|_| !layer.is("MatMul")) else {
         return Ok(None);
     };
@@ -221,7 +223,7 @@ fn folded(
             .filter(|_| layer.is("Gemm"))
             .unwrap_or(1.0),
     );
-    // Gemm multiplies its bias by beta and its product by alpha: the first is undone here.
+    // Gemm computes alpha · product + beta · bias, so the new bias is divided by beta.
     if beta == 0.0 || !factor.iter().all(|f| f.is_finite()) {
         return Ok(None);
     }
@@ -250,7 +252,8 @@ fn folded(
     }))
 }
 
-/// Gives the layer its new weights and the output of what came after. Weights others use stay for them.
+/// Gives the layer its folded constants and the output of the folded node. Constants with other
+/// readers stay for them.
 fn replace(
     graph: &mut Graph,
     uses: &Uses,

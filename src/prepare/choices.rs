@@ -1,7 +1,9 @@
-//! An If whose condition is known is the branch that it takes: what lies there is quantized like everything else, and the other branch is gone.
+//! Inlines the branch of every If whose condition is known. Its nodes are then quantized like all
+//! others, and the other branch is dropped.
 //!
-//! Exporters write one wherever a shape decides (PyTorch for each squeeze of a size that it doesn't know), and so do functions that
-//! serve several ranks. A condition that only a run knows stays, and so does one inside of a Loop.
+//! Exporters write an If wherever a shape decides; PyTorch does for each squeeze of a size it
+//! doesn't know. Functions that serve several ranks contain them too. An If whose condition depends
+//! on the run stays, as does one inside a Loop.
 
 use std::collections::HashMap;
 
@@ -9,7 +11,7 @@ use super::shapes::{self, Types};
 use crate::graph::{Graph, GraphError, Names};
 use crate::onnx::schema::{GraphProto, NodeProto, TensorProto};
 
-/// Writes each as the nodes of its branch, which stand where it stood. Returns how many that were.
+/// Replaces each such If by the nodes of its branch, in place. Returns the number of Ifs.
 pub(super) fn write_out(graph: &mut Graph) -> Result<usize, GraphError> {
     if !graph.nodes.iter().any(|node| node.is("If")) {
         return Ok(0);
@@ -30,12 +32,13 @@ pub(super) fn write_out(graph: &mut Graph) -> Result<usize, GraphError> {
             None => nodes.push(node),
         }
     }
-    // The door's checks are those of what was inside, too.
+    // `set_nodes` applies the checks of a loaded graph to the inlined nodes.
     graph.set_nodes(nodes)?;
     Ok(count)
 }
 
-/// The branch that a node takes, where that is known and the branch makes all that the node is to make.
+/// Takes out the branch that an If runs. `None` if the condition is unknown or the branch lacks an
+/// output of the node.
 fn taken(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
     let condition = node.input_at(0).filter(|_| node.is("If"))?;
     let &[condition] = types.get(condition)?.all_integers()?.as_slice() else {
@@ -50,7 +53,8 @@ fn taken(node: &mut NodeProto, types: &Types) -> Option<GraphProto> {
     node.take(name)?.g
 }
 
-/// Writes a branch. Its names say which If they are of, but what comes out has the names it has outside. Returns its constants.
+/// Writes the nodes of a branch. Inner names get the If's title as prefix, and outputs take the
+/// outer names. Returns the branch's constants.
 fn write(
     choice: &NodeProto,
     branch: GraphProto,
@@ -65,7 +69,8 @@ fn write(
         .zip(&choice.output)
         .filter(|(_, outside)| !outside.is_empty())
         .collect();
-    // A graph within the branch may know another value by the name outside: what it reads keeps a name of its own.
+    // A subgraph of the branch may use the outer name for another value. Inner values then keep
+    // names of their own.
     let plain = branch
         .node
         .iter()
@@ -93,7 +98,8 @@ fn write(
         renamed.insert(std::mem::replace(name, new.clone()), new);
     }
     for mut node in branch.node {
-        // A nameless node is known by what it makes, and one that has the name of what it makes keeps it so.
+        // An unnamed node is identified by its first output. A node named after one of its outputs
+        // follows the renaming.
         if let Some(name) = node.name.as_mut().filter(|name| !name.is_empty()) {
             *name = match renamed.get(name).filter(|_| node.output.contains(name)) {
                 Some(made) => made.clone(),
@@ -108,7 +114,7 @@ fn write(
         node.replace_uses(&renamed);
         nodes.push(node);
     }
-    // What the branch only hands on.
+    // Outputs that the branch passes on unchanged.
     for (inside, outside) in outputs {
         let made = renamed.get(inside).map_or(inside, String::as_str);
         if made != outside {

@@ -1,4 +1,4 @@
-//! Arithmetic on shapes that are known is done here, once: its results become initializers.
+//! Constant folding of shape arithmetic: nodes with known results become initializers.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use crate::graph::Graph;
 use crate::onnx::schema::{DataType, TensorProto};
 use crate::tensor::{Tensor, Values};
 
-/// Replaces every node whose results are known. Returns how many.
+/// Replaces every node whose results are known. Returns the number of nodes.
 pub(super) fn fold(graph: &mut Graph) -> usize {
     let found = known(graph, &shapes::infer(graph), |_| false);
     let count = found.len();
@@ -15,7 +15,7 @@ pub(super) fn fold(graph: &mut Graph) -> usize {
     count
 }
 
-/// Puts constants in the place of the nodes that make them.
+/// Replaces nodes by the constants they compute.
 pub(crate) fn put(graph: &mut Graph, found: Vec<(usize, Vec<TensorProto>)>) {
     let gone = found.iter().map(|(node, _)| *node).collect();
     graph.remove_nodes(&gone);
@@ -24,7 +24,8 @@ pub(crate) fn put(graph: &mut Graph, found: Vec<(usize, Vec<TensorProto>)>) {
     }
 }
 
-/// The nodes whose results these types tell, with the results; not those of values that stay.
+/// Nodes whose results follow from these types, with the results. Producers of graph outputs, and
+/// of values for which `stays` holds, are left out.
 pub(crate) fn known(
     graph: &Graph,
     types: &Types,
@@ -34,7 +35,7 @@ pub(crate) fn known(
     let outputs: HashSet<&str> = outputs.collect();
     let mut found = Vec::new();
     for (place, node) in graph.nodes.iter().enumerate() {
-        // Operators of other domains make values we know nothing of, so they never fold.
+        // Operators of other domains have no inferred results, so they never fold.
         let results: Option<Vec<TensorProto>> = node
             .output
             .iter()

@@ -1,9 +1,19 @@
-//! Float to float: a model of any age and writing becomes one that the later stages can count on.
+//! Float to float: rewrites models of any age and style into a form that later stages can rely on.
 //!
-//! After [`prepare`]: no node calls a function of the model that can be written out; no If has a condition that is known; no float has 16 bits; every constant is an initializer and none is an input; the opset is at least
-//! 13; integer arithmetic on shapes that are known is done; nodes that do nothing are gone; batch
-//! norms that follow a convolution or matrix product are part of it; `value_info` holds only what
-//! was inferred anew. Outputs keep their names and values.
+//! After [`prepare`]:
+//!
+//! - calls of the model's functions are inlined where possible;
+//! - an If with a known condition is replaced by its branch;
+//! - 16-bit floats are float32;
+//! - every constant is an initializer, and none is an input;
+//! - the opset is at least 13;
+//! - fused operators are decomposed;
+//! - shape arithmetic on known operands is computed;
+//! - nodes without effect are gone;
+//! - batch norms that follow a convolution or matrix product are folded into it;
+//! - `value_info` holds only inferred entries.
+//!
+//! Outputs keep their names and values.
 
 mod affine;
 mod choices;
@@ -28,10 +38,10 @@ pub(crate) use shapes::{Known, Types, count, cut, infer, infer_from, made_by, po
 use crate::graph::{GraphError, Model};
 use crate::onnx::tensor::TensorError;
 
-/// The opset that per-channel quantization needs, and that every prepared model has at least.
+/// The opset that per-channel quantization needs; every prepared model has at least this one.
 pub const OPSET: i64 = 13;
 
-/// Why a model could not be prepared.
+/// Reasons why a model can't be prepared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum PrepareError {
@@ -80,20 +90,20 @@ pub enum PrepareError {
     Tensor(#[from] TensorError),
 }
 
-/// A prepared model and what was done to it.
+/// A prepared model and a record of the changes.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The model.
+    /// The prepared model.
     pub model: Model,
-    /// A sentence for each pass that changed something.
+    /// One sentence for each pass that changed something.
     pub done: Vec<String>,
-    /// What became of the model's functions.
+    /// Result of inlining the model's functions.
     pub functions: Functions,
-    /// What was of 16 bits and is float32 now.
+    /// Record of the 16-bit floats that were upcast.
     pub half: Half,
 }
 
-/// How much was written in another way that says the same.
+/// Counts of the rewrites that keep a model's meaning.
 #[derive(Default)]
 struct Written {
     inputs: usize,
@@ -105,7 +115,8 @@ struct Written {
 }
 
 impl Written {
-    /// Writes out what can be known before a run. The branch that an If takes may hold more of it.
+    /// Rewrites everything that is known before a run. Inlining an If may expose more, so it
+    /// repeats.
     fn out(model: &mut Model) -> Result<Written, PrepareError> {
         let mut written = Written {
             inputs: constants::inputs(&mut model.graph),
@@ -124,7 +135,7 @@ impl Written {
     }
 }
 
-/// Runs every pass.
+/// Runs all passes.
 pub fn prepare(mut model: Model) -> Result<Prepared, PrepareError> {
     let functions = Functions::write_out(&mut model)?;
     let half = Half::raise(&mut model)?;

@@ -1,11 +1,11 @@
-//! Constants that take factors up.
+//! Applies channel factors to the constants of a model.
 
 use super::ties::{FIXED, Ties};
 use super::{EqualizeError, Factors, factor_of};
 use crate::graph::Model;
 
 impl Factors {
-    /// The model whose constants have taken the factors up, which it remembers.
+    /// A copy of the model with the factors applied to its constants and stored in its metadata.
     pub fn applied(&self, model: &Model) -> Result<Model, EqualizeError> {
         if self.is_empty() {
             return Ok(model.clone());
@@ -17,7 +17,7 @@ impl Factors {
             let classes = value.map_or(&[][..], |value| ties.classes(value));
             classes.iter().map(|&class| powers[class]).collect()
         };
-        // Of all differences of two powers.
+        // One factor for every possible difference of two powers.
         let factors: Vec<f64> = (-256..=256).map(factor_of).collect();
         let mut changed = model.clone();
         for (constant, tensor) in ties.constants(model) {
@@ -44,7 +44,8 @@ impl Factors {
         Ok(changed)
     }
 
-    /// The power of each class; none where nothing is said.
+    /// The power of each class; 0 for classes without a factor. Fails if the factors don't fit this
+    /// model.
     fn by_class(&self, ties: &Ties<'_>) -> Result<Vec<i32>, EqualizeError> {
         let mut powers: Vec<Option<i8>> = vec![None; ties.count()];
         powers[FIXED] = Some(0);

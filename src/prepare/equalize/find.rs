@@ -1,4 +1,4 @@
-//! Which factors make channels alike.
+//! Chooses the factors that make the ranges of channels alike.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,14 @@ use crate::graph::{Joins, Model};
 use crate::onnx::schema::TensorProto;
 use crate::onnx::tensor::TensorError;
 
-/// The greatest factor is two to this power, and the least its inverse.
+/// Factors lie between 2^-8 and 2^8.
 const REACH: f64 = 8.0;
 
 impl Factors {
-    /// Those that make channels alike of which the greatest magnitudes are known, by value, as far as the strength says: at 1 all of
-    /// it is left to the weights, at 0 only these count.
+    /// Computes the factors from the largest magnitude of each channel, looked up by value name.
+    ///
+    /// At strength 1 the channels of activations become alike and the weights absorb all of it. At
+    /// strength 0 only the ranges of the weights count.
     pub fn find<'r>(
         model: &Model,
         reaches: impl Fn(&str) -> Option<&'r [f32]>,
@@ -58,7 +60,7 @@ impl Factors {
     }
 }
 
-/// The greatest weight that each channel meets that goes in.
+/// The largest weight magnitude of each input channel.
 fn met(tensor: &TensorProto, joins: &Joins) -> Result<Vec<f32>, TensorError> {
     let mut greatest = vec![0.0f32; joins.inputs];
     let mut first = 0;
@@ -72,7 +74,8 @@ fn met(tensor: &TensorProto, joins: &Joins) -> Result<Vec<f32>, TensorError> {
     Ok(greatest)
 }
 
-/// Raises the logarithm of each class to that of its channels' magnitudes against the greatest of these. Of what is zero nothing is known.
+/// Raises the logarithm of each class to that of its channels' magnitudes, relative to the largest
+/// of them. Magnitudes that are zero or not finite are ignored.
 fn raise(known: &mut [Option<f64>], classes: &[usize], magnitudes: &[f32]) {
     let greatest = f64::from(magnitudes.iter().copied().fold(0.0, f32::max));
     for (&class, &magnitude) in classes.iter().zip(magnitudes) {

@@ -1,14 +1,17 @@
-//! Equalization: the channels of a value made alike, so that one scale does for all of them.
+//! Equalization: factors between neighbouring layers make the ranges of a value's channels alike,
+//! so that one scale fits all of them.
 //!
-//! A value whose makers and readers all have weights of their own can have each channel multiplied with a factor: what makes
-//! the channel takes it up, and what reads it gives it back, so that nothing changes but how large the channels are. A factor
-//! goes from a layer through all that does the same to each multiple (a Relu, a maximum, sums of values with the same factors,
-//! parts that are joined) to the layers that read it. Large channels become smaller and small ones larger, by as much as their weights
-//! can bear: `f = reach^-s · weights^(1-s)`, with the greatest value of a channel and the greatest weight it meets, each against those
-//! of its neighbours, and the strength s. It does what is known as cross-layer equalization and, where a norm comes before, as
-//! SmoothQuant.
+//! A value whose producers and consumers all have weights of their own can have each channel
+//! multiplied by a factor. The producer's constants are multiplied by it and the consumer's are
+//! divided by it, so the outputs of the model don't change. A factor passes through operators that
+//! commute with it: Relu, maximum, sums of values with the same factors, Concat.
 //!
-//! Factors are powers of the eighth root of two: near enough, and a byte each in the file that remembers them.
+//! With the strength s, the factor of a channel is `f = range^-s · weights^(1-s)`. Here `range` is
+//! the largest magnitude of the channel and `weights` the largest weight that multiplies it. Each
+//! is relative to the largest among the channels of the value. This is cross-layer equalization
+//! and, behind a norm, SmoothQuant.
+//!
+//! Factors are powers of 2^(1/8): precise enough, and one byte each in the metadata of a model.
 
 mod apply;
 mod find;
@@ -23,10 +26,10 @@ use crate::graph::Model;
 use crate::onnx::tensor::TensorError;
 use ties::{FIXED, Ties};
 
-/// Steps of a factor between one and two.
+/// A factor is two to the power / STEPS.
 const STEPS: f64 = 8.0;
 
-/// Why factors can't be found or taken up.
+/// Reasons why factors can't be computed or applied.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum EqualizeError {
@@ -48,18 +51,18 @@ pub enum EqualizeError {
     Tensor(#[from] TensorError),
 }
 
-/// The factors of channels, of each value that layers make and that has any, as powers of the eighth root of two. Those of all
-/// other values follow.
+/// Channel factors by value name, as powers of 2^(1/8). Only values that layers produce and that
+/// have a factor other than one are stored; all other factors follow from these.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Factors(BTreeMap<String, Vec<i8>>);
 
 impl Factors {
-    /// Whether there are none.
+    /// True if no channel has a factor.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many values have channels with a factor, and the least and the greatest of these.
+    /// The number of values with factors, and the smallest and largest factor.
     pub fn extent(&self) -> (usize, f64, f64) {
         let powers = || self.0.values().flatten().copied();
         let factor = |power: Option<i8>| factor_of(power.unwrap_or(0).into());
@@ -72,7 +75,7 @@ fn factor_of(power: i32) -> f64 {
     (f64::from(power) / STEPS).exp2()
 }
 
-/// The values whose channels can be given factors, and the axis along which these lie.
+/// Values whose channels can have factors, with their channel axis.
 pub fn channels(model: &Model) -> BTreeMap<String, usize> {
     let uses = model.graph.uses();
     let ties = Ties::of(&model.graph, &uses);
@@ -82,7 +85,7 @@ pub fn channels(model: &Model) -> BTreeMap<String, usize> {
         .collect()
 }
 
-/// How many bytes of constants can take factors up.
+/// Bytes of the constants that factors can change.
 pub fn bytes(model: &Model) -> u64 {
     let uses = model.graph.uses();
     let ties = Ties::of(&model.graph, &uses);

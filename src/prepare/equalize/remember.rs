@@ -1,4 +1,4 @@
-//! What a model remembers of its factors.
+//! Channel factors in the metadata of a model.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,12 @@ use super::{EqualizeError, Factors};
 use crate::graph::Model;
 use crate::onnx::schema::StringStringEntryProto;
 
-/// The key under which a model's metadata tell its factors: JSON, of each value two hexadecimal digits for each channel.
+/// Metadata key of the factors. Its value is JSON: by value name, two hexadecimal digits for each
+/// channel.
 const KEY: &str = "octet.equalized";
 
 impl Factors {
-    /// Those that a model remembers; none where it remembers none.
+    /// Reads the factors from a model's metadata; empty if it has none.
     pub fn remembered(model: &Model) -> Result<Factors, EqualizeError> {
         let mut entries = model.header().metadata_props.iter();
         let Some(entry) = entries.find(|entry| entry.key.as_deref() == Some(KEY)) else {
@@ -29,7 +30,7 @@ impl Factors {
         Ok(Factors(read.into_iter().map(of).collect::<Result<_, _>>()?))
     }
 
-    /// Has a model that remembers none remember these.
+    /// Adds these factors to the metadata of a model that has none.
     pub(super) fn remember(&self, model: &mut Model) {
         let digits = |powers: &Vec<i8>| -> String {
             powers

@@ -1,34 +1,37 @@
-//! What a node means for factors of channels: which it takes up, which it hands on, and which it can bear none of.
+//! Rules for channel factors, by operator: constants that absorb factors, values that share them,
+//! and values that can have none.
 
 use super::span::{ADDING, HANDING_ON, Known, Span};
 use crate::graph::Joins;
 use crate::onnx::schema::{NodeProto, TensorProto};
 
-/// What a node means for factors.
+/// The rule of one node.
 #[derive(Default)]
 pub(super) struct Role<'a> {
-    /// Two values and how far the channels of the first lie behind those of the second with the same factors.
+    /// Pairs of values that share factors. The number is the position of the first one's channels
+    /// within the second's.
     pub(super) tied: Vec<(&'a str, &'a str, usize)>,
-    /// Values whose factors its constants take up. All that are neither tied nor here can have none.
+    /// Values whose factors the node's constants absorb. A value that is neither tied nor free can
+    /// have no factors.
     pub(super) free: Vec<&'a str>,
-    /// Its constants that take factors up.
+    /// Constants of the node that absorb factors.
     pub(super) constants: Vec<Constant<'a>>,
 }
 
-/// A constant that is multiplied with the factors of one value and divided by those of another.
+/// A constant that is multiplied by the factors of one value and divided by those of another.
 pub(super) struct Constant<'a> {
     pub(super) slot: usize,
     pub(super) times: Option<&'a str>,
     pub(super) over: Option<&'a str>,
-    /// Which channels its numbers join; where none, each belongs to one.
+    /// Layout of a weight's input and output channels; `None` for one number for each channel.
     pub(super) joins: Option<Joins>,
 }
 
-/// Operators that make gates: what they are multiplied with has the factors, if any has.
+/// Operators that produce gates. The other operand of a multiplication carries the factors.
 const GATES: [&str; 4] = ["Sigmoid", "HardSigmoid", "Softmax", "Tanh"];
 
 impl<'a> Known<'a> {
-    /// What a node means for factors; of one that isn't known, that nothing it touches can have any.
+    /// The rule of a node. An unknown node allows no factors on the values it touches.
     pub(super) fn role(&self, node: &'a NodeProto) -> Role<'a> {
         let twice = |name: &&String| node.input.iter().filter(|other| other == name).count() > 1;
         if node.input.iter().any(|name| twice(&name)) {
@@ -47,7 +50,7 @@ impl<'a> Known<'a> {
             false => 1,
         };
         let met = |channels| Some(Span { axis, channels });
-        // Of what goes out less may be known: it can have no factors.
+        // An output with unknown channels can have no factors.
         let out = self.span(result);
         let fits =
             self.span(value) == met(joins.inputs) && (out.is_none() || out == met(joins.outputs));
@@ -68,7 +71,8 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// The constant that is added at the end, if there is any; `None` where it isn't one number for each channel.
+    /// A constant input with one number for each channel: `Some(None)` if absent, `None` if it has
+    /// another shape.
     fn each(
         &self,
         node: &'a NodeProto,
@@ -112,7 +116,7 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// A value and a constant.
+    /// Arithmetic on a value and a constant.
     fn by_constant(&self, node: &'a NodeProto) -> Option<Role<'a>> {
         let result = node.output.first()?.as_str();
         let slot = (0..2).find(|&slot| self.constant(node, slot).is_some())?;
@@ -122,7 +126,7 @@ impl<'a> Known<'a> {
             .filter(|&span| self.span(value) == Some(span))?;
         let shape = self.own(node, slot)?.shape().ok()?;
         let scales = node.is("Mul") || (node.is("Div") && slot == 1);
-        // Lined up at the end, as broadcasting does.
+        // Broadcasting aligns shapes at their ends.
         let rank = self.shapes.get(result)?.len();
         let at = span.axis.checked_sub(rank.checked_sub(shape.len())?)?;
         let extent = |(axis, &extent): (usize, &usize)| match axis == at {
@@ -202,7 +206,8 @@ impl<'a> Known<'a> {
         })
     }
 
-    /// Whether values come in that are none of the value's own, or channels leave their place.
+    /// True if other numbers enter the channels, such as padding other than zero, or if channels
+    /// move.
     fn is_of_other_values(&self, node: &NodeProto, span: Span) -> bool {
         if !node.is("Pad") {
             return node.text("coordinate_transformation_mode") == Some("tf_crop_and_resize");
@@ -219,7 +224,8 @@ impl<'a> Known<'a> {
         filled || pads.map(along) != Some([true, true])
     }
 
-    /// Whether a value is a gate for another, rather than gated by it: by its maker, or by having one number for a channel.
+    /// True if a value gates another one: a gate operator produces it, or it has one number for
+    /// each channel.
     fn is_gate(&self, value: &str) -> bool {
         let maker = self
             .uses

@@ -1,18 +1,19 @@
-//! Where channels lie: next to where weights meet them, and from there on along what leaves them in their place.
+//! Finds the channel axis of each value: from the layers that read or produce it, then through
+//! operators that keep the axis.
 
 use std::collections::HashMap;
 
 use crate::graph::{Dim, Graph, TensorType, Uses, tensor_type_of};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 
-/// The channels of a value: along which axis they lie, and how many there are.
+/// The channel axis of a value and the number of channels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     pub(super) axis: usize,
     pub(super) channels: usize,
 }
 
-/// Operators that make the same multiple of a channel of a multiple of it, and leave it in its place.
+/// Operators that commute with a positive factor on a channel and keep channels in place.
 pub(super) const HANDING_ON: [&str; 11] = [
     "Relu",
     "LeakyRelu",
@@ -27,23 +28,23 @@ pub(super) const HANDING_ON: [&str; 11] = [
     "Neg",
 ];
 
-/// Operators whose operands are added, or of which the greatest or least is taken.
+/// Operators that add their operands or take the largest or smallest of them.
 pub(super) const ADDING: [&str; 6] = ["Add", "Sub", "Sum", "Mean", "Max", "Min"];
 
-/// Operators that drop or add axes of one.
+/// Operators that drop or add axes of size 1.
 const RESHAPING: [&str; 4] = ["Flatten", "Squeeze", "Unsqueeze", "Reshape"];
 
-/// A graph, with what is known of its values.
+/// A graph with the known shapes and channel axes of its values.
 pub(super) struct Known<'a> {
     pub(super) graph: &'a Graph,
     pub(super) uses: &'a Uses,
-    /// Of each float value whose rank is known its extents, as far as these are.
+    /// Sizes of each float value of known rank, as far as they are known.
     pub(super) shapes: HashMap<&'a str, Vec<Option<usize>>>,
     spans: HashMap<&'a str, Span>,
 }
 
 impl<'a> Known<'a> {
-    /// Finds out what there is to know.
+    /// Propagates channel axes until nothing changes.
     pub(super) fn of(graph: &'a Graph, uses: &'a Uses) -> Known<'a> {
         let values = graph.inputs.iter().chain(&graph.outputs);
         let size = |dim: Dim| match dim {
@@ -76,7 +77,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Where the channels of a value lie.
+    /// The channel axis of a value.
     pub(super) fn span(&self, value: &str) -> Option<Span> {
         self.spans.get(value).copied()
     }
@@ -110,7 +111,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The values of a node whose channels lie along the same axis.
+    /// The values of a node that share a channel axis.
     fn kept(&self, node: &'a NodeProto, value: &'a str, result: &'a str) -> Vec<&'a str> {
         let operator = node.operator();
         let operator = operator.as_str();
@@ -126,7 +127,7 @@ impl<'a> Known<'a> {
         Vec::new()
     }
 
-    /// Whether one of the two has the channels of the other, and axes of one behind them.
+    /// True if the node only drops or adds axes of size 1 behind the channels.
     pub(super) fn reshaped(&self, operator: &str, value: &str, result: &str) -> bool {
         let shape = |value| self.shapes.get(value).map(Vec::as_slice);
         let (Some(one), Some(other)) = (shape(value), shape(result)) else {
@@ -142,13 +143,13 @@ impl<'a> Known<'a> {
                 if a == b && rest.iter().all(|&extent| extent == Some(1)))
     }
 
-    /// A float constant.
+    /// A float constant input.
     pub(super) fn constant(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
         let constant = self.graph.initializers.get(node.input_at(slot)?)?;
         (constant.element() == Ok(DataType::Float)).then_some(constant)
     }
 
-    /// A float constant that nobody else reads.
+    /// A float constant input without other readers.
     pub(super) fn own(&self, node: &NodeProto, slot: usize) -> Option<&'a TensorProto> {
         let name = node.input_at(slot)?;
         let own = self.uses.consumers(name).len() == 1 && !self.uses.is_output(name);

@@ -1,4 +1,4 @@
-//! Which channels of which values share a factor.
+//! Groups channels into classes that share a factor.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,13 +7,15 @@ use super::span::{Known, Span};
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::TensorProto;
 
-/// The channels of a graph's values in classes: those of one class share a factor.
+/// The channels of a graph's values in classes (union-find). All channels of a class share a
+/// factor.
 pub(super) struct Ties<'a> {
     pub(super) roles: Vec<Role<'a>>,
     known: Known<'a>,
-    /// Where the channels of a value begin.
+    /// Index of each value's first channel.
     begins: HashMap<&'a str, usize>,
-    /// Of each channel one of its class that comes before it, or itself. The first stands for all that can have no factor.
+    /// Parent of each channel in its class, or the channel itself. Index 0 is the class of channels
+    /// that can have no factor.
     before: Vec<usize>,
 }
 
@@ -53,14 +55,14 @@ impl<'a> Ties<'a> {
             }
         }
         ties.roles = roles;
-        // From here on a class is one step away.
+        // Compress all paths: from here on every parent is the class.
         for index in 0..ties.before.len() {
             ties.before[index] = ties.class_at(index);
         }
         ties
     }
 
-    /// The classes of a value's channels; empty where it has none that are known.
+    /// The classes of a value's channels; empty if its channels are unknown.
     pub(super) fn classes(&self, value: &str) -> &[usize] {
         let place = self.begins.get(value).zip(self.known.span(value));
         let classes =
@@ -68,7 +70,7 @@ impl<'a> Ties<'a> {
         classes.unwrap_or_default()
     }
 
-    /// The constants that can take factors up.
+    /// Constants that can absorb factors.
     pub(super) fn constants<'m>(
         &'m self,
         model: &'m Model,
@@ -81,7 +83,7 @@ impl<'a> Ties<'a> {
         })
     }
 
-    /// The values of which some channels can have a factor, and the axis of their channels.
+    /// Values with a channel that can have a factor, and their channel axis.
     pub(super) fn movable(&self) -> impl Iterator<Item = (&'a str, usize)> {
         self.begins.keys().filter_map(|&value| {
             let movable = self.classes(value).iter().any(|&class| class != FIXED);
@@ -90,7 +92,7 @@ impl<'a> Ties<'a> {
         })
     }
 
-    /// How many numbers name all classes.
+    /// Upper bound of the class indices.
     pub(super) fn count(&self) -> usize {
         self.before.len()
     }

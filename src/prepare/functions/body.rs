@@ -1,5 +1,5 @@
-//! A call written as the nodes of its function's body: names that say where they come from, attributes as the call gives them, operators
-//! of the model's version.
+//! Inlines a call of a model's function. Inner names get the call's title as prefix, attributes
+//! take the call's values, and operators are converted to the model's opset.
 
 use std::collections::HashMap;
 
@@ -13,53 +13,53 @@ use crate::onnx::schema::{
 };
 use crate::prepare::{OPSET, PrepareError, opset};
 
-/// Calls and graphs within each other. Modules of real models lie a dozen deep.
+/// Limit on nested calls and graphs. Modules of real models nest a dozen deep.
 const DEPTH: usize = 64;
-/// Nodes that all calls together may become: several times what the largest known models have.
+/// Limit on the nodes that inlining may produce: several times those of the largest known models.
 const NODES: usize = 200_000;
 
-/// Why a body is not written.
+/// Reasons to abandon the body of a call.
 pub(super) enum Stop {
-    /// The call stays.
+    /// The call stays in the model.
     Left(String),
-    /// The model makes no sense, or too much.
+    /// The model is invalid or exceeds a limit.
     Refused(PrepareError),
 }
 
-/// Writes nodes, those that are calls as what their functions hold.
+/// Copies nodes and inlines the calls among them.
 pub(super) struct Writer<'a> {
     library: &'a Library<'a>,
-    /// The operator sets of the model.
+    /// The opsets that the model imports.
     sets: &'a [OperatorSetIdProto],
     names: Names,
-    /// The functions whose calls were written out, one after the other.
+    /// Library indices of the inlined calls, in order.
     pub(super) calls: Vec<usize>,
-    /// Operator sets that the model lacks and what was written needs.
+    /// Opsets that inlined nodes need and the model doesn't import.
     pub(super) imports: Vec<OperatorSetIdProto>,
-    /// Why a call stays, the first of them.
+    /// The reason of the first call that stays.
     pub(super) left: Option<PrepareError>,
-    /// The functions whose bodies are being written, each within the one before.
+    /// Library indices of the functions that are being inlined, outermost first.
     within: Vec<usize>,
-    /// The call of the first of them.
+    /// Title of the outermost call.
     outermost: String,
     depth: usize,
     nodes: usize,
     bytes: usize,
 }
 
-/// A body that is being written.
+/// The body of a function while it is inlined.
 pub(super) struct Body<'b> {
     function: &'b FunctionProto,
     call: &'b NodeProto,
-    /// What new names begin with.
+    /// Prefix of new names.
     title: &'b str,
-    /// What its names become: first its own, then those of the graphs it is in.
+    /// New names by inner name: the scope of the function first, then those of nested graphs.
     names: Vec<HashMap<String, String>>,
 }
 
 impl Body<'_> {
-    /// The value of one of the function's attributes: what the call gives, or what the function has where it gives none. Whether the
-    /// call gives it.
+    /// The value of a function's attribute, and whether the call sets it. Falls back to the
+    /// function's default.
     fn attribute(&self, name: &str) -> Option<(&AttributeProto, bool)> {
         let is = |a: &&AttributeProto| a.name.as_deref() == Some(name);
         let usual = || self.function.attribute_proto.iter().find(is);
@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a node of the model, or of a body.
+    /// Copies a node of the model or of a body, and inlines it if it is a call.
     pub(super) fn node(
         &mut self,
         mut node: NodeProto,
@@ -97,7 +97,7 @@ impl<'a> Writer<'a> {
         }
         for mut attribute in std::mem::take(&mut node.attribute) {
             let wanted = attribute.ref_attr_name.as_deref().unwrap_or_default();
-            // What the call gives is written in the names of who calls.
+            // A value from the call already uses the caller's names.
             let mut whole = false;
             if let Some(body) = body.as_deref().filter(|_| !wanted.is_empty()) {
                 let Some((found, given)) = body.attribute(wanted) else {
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
             for name in names.into_iter().flatten() {
                 *name = self.name(name, body);
             }
-            // Types of what is inside are inferred anew.
+            // Types inside the graph are inferred again.
             graph.value_info.clear();
         }
         let mut nodes = Vec::with_capacity(graph.node.len());
@@ -166,7 +166,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a call as what its function holds, or as it is.
+    /// Inlines a call, or keeps it if its body can't be inlined.
     fn call(
         &mut self,
         at: usize,
@@ -230,7 +230,7 @@ impl<'a> Writer<'a> {
         let inputs = function.input.iter().enumerate();
         let given = inputs.map(|(i, name)| (name.clone(), call.input_at(i).unwrap_or("").into()));
         let mut names: HashMap<String, String> = given.collect();
-        // What is an input, too, or an output before, has a name already.
+        // An output that is also an input, or repeats an earlier output, has a name already.
         let mut copied = Vec::new();
         for (name, wanted) in function.output.iter().zip(&call.output) {
             match names.get(name) {
@@ -258,13 +258,13 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Gives a node of a body, and what it reads and makes, the names they have outside.
+    /// Gives a node of a body and its values their outer names.
     fn rename(&mut self, node: &mut NodeProto, body: &mut Body) {
         let own = node.title().to_owned();
         for name in node.input.iter_mut().chain(&mut node.output) {
             *name = self.name(name, body);
         }
-        // A nameless node is known by what it makes.
+        // An unnamed node is identified by its first output.
         let made = node.output.first().filter(|made| {
             let inside = made.strip_prefix(body.title);
             inside.is_some_and(|inside| inside.starts_with('/'))
@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
         });
     }
 
-    /// What a name of a body becomes.
+    /// The outer name of a name in a body.
     fn name(&mut self, name: &str, body: &mut Body) -> String {
         if name.is_empty() {
             return String::new();
@@ -289,7 +289,7 @@ impl<'a> Writer<'a> {
         fresh
     }
 
-    /// Writes an operator of a body so that it means in the model's operator set what it means in the function's.
+    /// Converts an operator of a body from the function's opset to the model's.
     fn in_version(
         &mut self,
         node: NodeProto,
@@ -328,7 +328,7 @@ impl<'a> Writer<'a> {
             written.append(&mut raised?);
             return Ok(());
         }
-        // What raising would not change means the same in both.
+        // A node that raising doesn't change means the same in both opsets.
         let (older, newer) = (from.min(to), from.max(to).max(OPSET));
         match opset::raise_node(node.clone(), older, newer, &mut self.names) {
             Ok(raised) if raised == [node] => written.extend(raised),

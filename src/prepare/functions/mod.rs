@@ -1,10 +1,10 @@
-//! Calls of the functions that a model brings along (`ModelProto.functions`) are written as the nodes of their bodies, in subgraphs, too:
-//! what is quantized, and what any engine runs, are operators.
+//! Inlines calls of the functions in a model (`ModelProto.functions`), in subgraphs too.
+//! Quantization and engines work on operators only.
 //!
-//! As ONNX Runtime does it when it loads a model. An operator of ONNX's own is that operator, whatever function has its name, and so are
-//! those of ONNX Runtime that are written out by a pass of their own. What a body says in an older operator set is raised to the model's.
-//! A call that can't be written out without changing what it means stays, with the reason, as does the function; a function of which all
-//! calls are written out is left out of the model.
+//! ONNX Runtime does the same when it loads a model. A function never replaces an ONNX operator of
+//! its name, nor an ONNX Runtime operator that another pass decomposes. Operators of a body are
+//! converted to the model's opset. A call that can't be inlined without changing its meaning stays,
+//! with the reason, and so does its function. A function whose calls are all inlined is removed.
 
 mod body;
 
@@ -15,20 +15,20 @@ use super::{PrepareError, fused};
 use crate::graph::{Model, domain_named};
 use crate::onnx::schema::{FunctionProto, NodeProto};
 
-/// So many functions are named in the sentence on what was written out.
+/// Limit on the functions that the note names.
 const NAMED: usize = 5;
 
-/// What became of a model's functions.
+/// Result of inlining a model's functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Functions {
-    /// How many calls of each were written out, by their names.
+    /// Number of inlined calls by function.
     calls: BTreeMap<String, usize>,
-    /// Why a call stays, the first of them.
+    /// The reason of the first call that stays.
     left: Option<PrepareError>,
 }
 
 impl Functions {
-    /// Writes out all calls that can be. Where it fails the model stays as it was.
+    /// Inlines all calls that allow it. On failure the model stays as it was.
     pub fn write_out(model: &mut Model) -> Result<Functions, PrepareError> {
         let mut written = Functions::default();
         if model.header().functions.is_empty() {
@@ -42,7 +42,7 @@ impl Functions {
             match writer.node(node.clone(), None, &mut nodes) {
                 Ok(()) => {}
                 Err(Stop::Refused(error)) => return Err(error),
-                // Only within a body, where its call catches it.
+                // Occurs only within a body, where its call handles it.
                 Err(Stop::Left(_)) => {}
             }
         }
@@ -54,7 +54,7 @@ impl Functions {
         let mut count = vec![0; functions.len()];
         calls.iter().for_each(|&at| count[at] += 1);
         let needed = library.needed(&nodes, &count);
-        // The door's checks are those of what was written, too.
+        // `set_nodes` applies the checks of a loaded graph to the inlined nodes.
         model.graph.set_nodes(nodes)?;
         let header = model.header_mut();
         header.opset_import.extend(imports);
@@ -66,7 +66,7 @@ impl Functions {
         Ok(written)
     }
 
-    /// What was done, and why not all, in a sentence each.
+    /// One sentence on the inlined calls, and one on the first call that stays.
     pub fn said(&self) -> Vec<String> {
         let mut said = Vec::new();
         let count: usize = self.calls.values().sum();
@@ -91,13 +91,13 @@ impl Functions {
         said
     }
 
-    /// Why a call stays, if one does.
+    /// The reason why a call stays, if one does.
     pub fn left(&self) -> Option<&PrepareError> {
         self.left.as_ref()
     }
 }
 
-/// What a function is called by: its domain, its name, and which of several of this name it is.
+/// Identifier of a function: domain, name and overload.
 fn named(function: &FunctionProto) -> String {
     key(&function.domain, &function.name, &function.overload)
 }
@@ -111,7 +111,7 @@ fn key(domain: &Option<String>, name: &Option<String>, overload: &Option<String>
     }
 }
 
-/// The functions of a model, to be found by who calls them.
+/// A model's functions with their indices by identifier.
 struct Library<'a> {
     functions: &'a [FunctionProto],
     places: HashMap<String, usize>,
@@ -129,7 +129,7 @@ impl<'a> Library<'a> {
         Ok(Library { functions, places })
     }
 
-    /// The function that a node calls, by its place.
+    /// Index of the function that a node calls.
     fn called(&self, node: &NodeProto) -> Option<usize> {
         if domain_named(node.domain.as_deref()).is_empty() || fused::is_fused(&node.operator()) {
             return None;
@@ -138,7 +138,8 @@ impl<'a> Library<'a> {
         self.places.get(&key).copied()
     }
 
-    /// Which functions the model needs still: those of which no call was written out, and what these and the nodes call.
+    /// Flags the functions that the model still needs: those without an inlined call, and all that
+    /// these and the nodes call.
     fn needed(&self, nodes: &[NodeProto], written: &[usize]) -> Vec<bool> {
         let mut needed: Vec<bool> = written.iter().map(|&count| count == 0).collect();
         let mut open: Vec<&NodeProto> = nodes.iter().collect();

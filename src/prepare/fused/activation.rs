@@ -1,18 +1,18 @@
-//! Activations: those that stand within a product, and the GELUs.
+//! Activations fused into a Conv or Gemm, and the GELU variants.
 
 use std::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 use super::Writer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// The opset that has GELU as one operator.
+/// The first opset with the Gelu operator.
 const OPSET_WITH_GELU: i64 = 20;
 
-/// What QuickGelu multiplies by within its sigmoid, where the node doesn't say.
+/// Default factor in the sigmoid of QuickGelu.
 pub(super) const QUICK: f32 = 1.702;
 
 impl Writer<'_> {
-    /// A product, what is added to it, and the activation that follows.
+    /// A Conv or Gemm, an optional addend, and the fused activation.
     pub(super) fn activated(&mut self, node: &NodeProto, operator: &str) -> Option<()> {
         let (activation, attributes, limits) = activation(node)?;
         let title = node.title();
@@ -47,7 +47,8 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// x · (1 + erf(x / √2)) / 2, or, where that is how it is approximated, x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2.
+    /// x · (1 + erf(x / √2)) / 2, or its approximation x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) /
+    /// 2.
     pub(super) fn gelu(&mut self, x: &str, title: &str, output: &str, approximate: bool) {
         if self.opset >= OPSET_WITH_GELU {
             let how = if approximate { "tanh" } else { "none" };
@@ -76,7 +77,7 @@ impl Writer<'_> {
             .last("Mul", &[&product, &half], title, output, Vec::new());
     }
 
-    /// x · sigmoid(α·x), with this α where the node doesn't say.
+    /// x · sigmoid(α·x); `usual` is the default of α.
     pub(super) fn gated(&mut self, node: &NodeProto, x: &str, usual: f32, output: &str) {
         let (alpha, title) = (node.float("alpha").unwrap_or(usual), node.title());
         let mut gate = x.to_owned();
@@ -90,7 +91,7 @@ impl Writer<'_> {
     }
 }
 
-/// The activation within a product: the operator, its attributes, and what it reads beside the product.
+/// The fused activation: its operator, its attributes and its further inputs.
 fn activation(node: &NodeProto) -> Option<(&'static str, Vec<AttributeProto>, Vec<f32>)> {
     let listed = node
         .attribute("activation_params")

@@ -1,22 +1,22 @@
-//! Attention of several heads over one sequence, as BERT has it.
+//! ONNX Runtime's `Attention`: several heads over one sequence, as in BERT.
 
 use super::Writer;
 use crate::graph::Dim;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// What is added to the score of a word that is masked, where the node doesn't say.
+/// Default addend of the scores of masked tokens.
 const HIDDEN: f32 = -10000.0;
 
-/// Where the mask is, and what is added to the scores.
+/// Input slots of the mask, the past and the addend of the scores.
 const MASK: usize = 3;
 const PAST: usize = 4;
 const ADDED: usize = 5;
 
-/// How a mask says which words count.
+/// Meaning of a mask input.
 enum Mask {
-    /// One number for each line: its first words.
+    /// One number for each sequence: its first tokens are valid.
     Counts,
-    /// One for each word, or each pair of words, with these axes to be put in.
+    /// One flag for each token or pair of tokens, with the axes to insert.
     Shown(&'static [i64]),
 }
 
@@ -103,7 +103,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// How wide queries, keys and values are, of all heads together.
+    /// Widths of queries, keys and values over all heads.
     fn widths(&self, node: &NodeProto, weight: &str) -> Option<[i64; 3]> {
         if let Some(&[query, key, value]) = node.ints("qkv_hidden_sizes") {
             return Some([query, key, value]);
@@ -124,7 +124,7 @@ impl Writer<'_> {
             return None;
         }
         match known.shape.as_deref()? {
-            // More numbers than lines are counts and beginnings.
+            // A longer vector also holds start positions.
             [lines] => {
                 let all = self.shape(Some(x))?.first()?;
                 let alike = lines == all && !matches!(lines, Dim::Unknown);
@@ -136,7 +136,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is added to the scores: nothing where a word counts.
+    /// The addend of the scores: 0 for valid tokens, `hidden` for masked ones.
     fn hidden(&mut self, mask: &str, kind: Mask, x: &str, hidden: f32, title: &str) -> String {
         let steps = &mut self.steps;
         let (shown, axes): (_, &[i64]) = match kind {

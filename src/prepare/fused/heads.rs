@@ -1,4 +1,4 @@
-//! Attention as ONNX has it since opset 23: queries, keys and values of several heads, which may share keys and values.
+//! ONNX's `Attention` (opset 23): several heads; query heads may share key and value heads.
 
 use super::Writer;
 use crate::graph::Dim;
@@ -6,13 +6,13 @@ use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
 const MASK: usize = 3;
 const PAST: [usize; 2] = [4, 5];
-/// More heads are not written out.
+/// Limit on the number of heads; nodes with more stay as they are.
 const MOST: i64 = 4096;
-/// How many words of each line count.
+/// Input slot of the number of valid tokens in each sequence.
 const COUNTS: usize = 6;
 
 impl Writer<'_> {
-    /// `None` where words are counted, a window hides some, or sizes are not known.
+    /// `None` if token counts are an input, a window hides tokens, or sizes are unknown.
     pub(super) fn heads(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let windowed = |name| node.int(name).is_some_and(|size| size >= 0);
@@ -20,7 +20,7 @@ impl Writer<'_> {
             return None;
         }
         let title = node.title();
-        // How many heads there are, and how wide one is, of queries, keys and values.
+        // Number of heads and width of one, of queries, keys and values.
         let mut sizes = [[0; 2]; 3];
         for (at, sizes) in sizes.iter_mut().enumerate() {
             let known = |dim: &Dim| match dim {
@@ -105,7 +105,7 @@ impl Writer<'_> {
         let scale = steps.number(title, scale);
         let scores = steps.step("MatMul", &[query, &key], title, "scores");
         let mut scores = steps.step("Mul", &[&scores, &scale], title, "scaled");
-        // What is shown of the scores: as they are, capped, masked, or as shares.
+        // Variants of the scores output, indexed by mode: raw, capped, masked, after Softmax.
         let mut shown = vec![scores.clone()];
         if let Some(cap) = node.float("softcap").filter(|&cap| cap > 0.0) {
             let cap = steps.number(title, cap);
@@ -123,7 +123,7 @@ impl Writer<'_> {
             scores = steps.step("Add", &[&scores, &mask], title, "masked");
         }
         if node.int("is_causal") == Some(1) {
-            // Everything above the diagonal, which a past moves.
+            // Hide everything above the diagonal, which a past moves.
             let from = |at: i64| vec![AttributeProto::int("start", at)];
             let shape = steps.step_with("Shape", &[&scores], title, "shape", from(-2));
             let hidden = TensorProto::from_f32("", &[1], &[hidden]);
@@ -144,7 +144,7 @@ impl Writer<'_> {
         let along = vec![AttributeProto::int("axis", -1)];
         let mut shares = steps.step_with("Softmax", &[&scores], title, "shares", along);
         if slot(MASK).is_some() {
-            // Who sees nothing has no shares, where a softmax of nothing but -∞ makes no numbers.
+            // Softmax over a row of -∞ yields NaN: a token that sees nothing gets weights of 0.
             let none = steps.number(title, 0.0);
             let blind = steps.step("IsNaN", &[&shares], title, "blind");
             shares = steps.step("Where", &[&blind, &none, &shares], title, "seen");

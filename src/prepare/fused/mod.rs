@@ -1,7 +1,9 @@
-//! Operators that ONNX Runtime's optimizer makes of several are written as those again, and so are those that ONNX has of late for
-//! several of its own: what is quantized, and what any engine runs, is the same in models of any age.
+//! Decomposes fused operators into those they stand for: operators of ONNX Runtime's optimizer, and
+//! recent composite operators of ONNX. Quantization and engines then see the same operators in
+//! models of any age.
 //!
-//! A form that is not known here (ONNX Runtime's attention with a past, convolutions in blocks of channels) stays as it is.
+//! Unsupported variants stay as they are, such as ONNX Runtime's attention with a past and
+//! convolutions in a blocked channel layout.
 
 mod activation;
 mod attention;
@@ -15,10 +17,10 @@ use super::shapes::{self, Known, Types};
 use crate::graph::{Dim, Graph, MICROSOFT, Model, Steps};
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// What tells Attention how many words of each line count.
+/// The operator whose second output holds the token counts that Attention reads.
 const EMBEDDING: &str = "com.microsoft::EmbedLayerNormalization";
 
-/// Whether an operator, named with its domain, is one of those that are written out.
+/// True for an operator, named with its domain, that this pass decomposes.
 pub fn is_fused(operator: &str) -> bool {
     if matches!(operator, "Attention" | "Swish") {
         return true;
@@ -41,11 +43,11 @@ pub fn is_fused(operator: &str) -> bool {
     )
 }
 
-/// Writes out all that can be. Returns how many were.
+/// Decomposes all nodes that it supports. Returns the number of nodes.
 pub(super) fn write_out(model: &mut Model) -> usize {
     let mut count = 0;
     loop {
-        // What one reads another may have made: then its shape is known only now.
+        // A decomposed node may produce the input of another one, whose shape the next pass knows.
         let written = pass(model);
         if written == 0 {
             return count;
@@ -56,7 +58,7 @@ pub(super) fn write_out(model: &mut Model) -> usize {
 
 fn pass(model: &mut Model) -> usize {
     let opset = model.opset();
-    // Its optimizer writes ONNX's own norm into models of operator sets that have none yet, too.
+    // ONNX Runtime's optimizer also writes LayerNormalization into models whose opset lacks it.
     let fused = |node: &NodeProto| {
         let early = opset < norm::OPSET_WITH_NORM && node.is("LayerNormalization");
         early || is_fused(&node.operator())
@@ -95,17 +97,17 @@ fn pass(model: &mut Model) -> usize {
 struct Writer<'a> {
     opset: i64,
     types: &'a Types,
-    /// For its constants; its nodes are those that are being written.
+    /// Read for its constants; its nodes were moved out.
     graph: &'a Graph,
-    /// Values that say how many words of each line count.
+    /// Values that hold the number of valid tokens in each sequence.
     counts: HashSet<String>,
-    /// Matrices that were turned over, by the names they had.
+    /// Transposed constant matrices by their original names.
     turned: HashMap<String, String>,
     steps: Steps,
 }
 
 impl Writer<'_> {
-    /// Writes the node out; `None`, and nothing is written, where its form is not known.
+    /// Decomposes a node. `None` if its variant is unsupported; nothing is written then.
     fn write(&mut self, node: &NodeProto) -> Option<()> {
         let output = node.output.first()?;
         let first = node.input_at(0)?;
@@ -150,7 +152,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What is known of a value.
+    /// Inferred type and shape of a value.
     fn known(&self, name: Option<&str>) -> Option<&Known> {
         self.types.get(name?)
     }

@@ -1,23 +1,23 @@
-//! A sum and the layer normalization behind it.
+//! Layer normalization: of a sum, and in opsets without the operator.
 
 use super::Writer;
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// The opset that has layer normalization as one operator. Below it ReduceMean has its axes as an attribute.
+/// The first opset with LayerNormalization. Below it, ReduceMean has its axes as an attribute.
 pub(super) const OPSET_WITH_NORM: i64 = 17;
 
-/// What ONNX Runtime adds to the variance of a sum where the node doesn't say, and what ONNX adds to that of a norm.
+/// Default epsilons of ONNX Runtime's SkipLayerNormalization and ONNX's LayerNormalization.
 const EPSILON: f32 = 1e-12;
 const EPSILON_OF_NORM: f32 = 1e-5;
 
 impl Writer<'_> {
-    /// SkipLayerNormalization: two values and a bias added, and normalized.
+    /// SkipLayerNormalization: two values and an optional bias are added, then normalized.
     pub(super) fn norm_of_sum(&mut self, node: &NodeProto) -> Option<()> {
         let slot = |at: usize| node.input_at(at);
         let (one, other, scale) = (slot(0)?, slot(1)?, slot(2)?);
         let (title, output) = (node.title(), node.output.first()?);
         let made = |at: usize| node.output.get(at).filter(|name| !name.is_empty());
-        // Mean and deviation are for training.
+        // The mean and deviation outputs serve training only.
         if made(1).is_some() || made(2).is_some() {
             return None;
         }
@@ -35,7 +35,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// LayerNormalization in an operator set that has none, along the last axis.
+    /// LayerNormalization along the last axis, in an opset that lacks the operator.
     pub(super) fn early_norm(&mut self, node: &NodeProto) -> Option<()> {
         let (x, scale, output) = (node.input_at(0)?, node.input_at(1)?, node.output.first()?);
         let last = self.shape(Some(x)).map(|shape| shape.len() as i64 - 1);

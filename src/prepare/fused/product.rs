@@ -1,10 +1,11 @@
-//! Products of matrices that are turned over or scaled on the way.
+//! Matrix products with transposed or scaled operands.
 
 use super::Writer;
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto};
 
 impl Writer<'_> {
-    /// FusedMatMul: α times the product of two stacks of matrices, each turned over where the node says so.
+    /// FusedMatMul: α times the product of two stacks of matrices, each transposed if its attribute
+    /// says so.
     pub(super) fn product(&mut self, node: &NodeProto) -> Option<()> {
         let (title, output) = (node.title(), node.output.first()?);
         let is_set = |name| node.int(name).unwrap_or(0) != 0;
@@ -15,7 +16,7 @@ impl Writer<'_> {
             (node.input_at(0)?, is_set("transA")),
             (node.input_at(1)?, is_set("transB")),
         ];
-        // How many axes those that are turned over have; of a vector there is nothing to turn over.
+        // Ranks of the operands to transpose; a vector can't be transposed.
         let mut ranks = [None; 2];
         for (rank, (side, turned)) in ranks.iter_mut().zip(sides) {
             if turned {
@@ -43,7 +44,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// The value with its last two axes changed over; of a constant matrix another constant.
+    /// The value with its last two axes swapped; a constant matrix becomes a transposed constant.
     fn turned(&mut self, name: &str, rank: usize, title: &str) -> String {
         if let Some(turned) = self.turned.get(name) {
             return turned.clone();

@@ -1,4 +1,4 @@
-//! The types that values are declared with, sequences and the like among them.
+//! Declared types of values, including sequences, optional values and maps.
 
 use super::Raiser;
 use crate::onnx::schema::{DataType, TypeProto, TypeValue, ValueInfoProto};
@@ -10,12 +10,12 @@ impl Raiser {
         }
     }
 
-    /// Whether the value was of halves.
+    /// Upcasts the type of a value; true if it had 16 bits.
     pub(super) fn value(&mut self, value: &mut ValueInfoProto) -> bool {
         value.r#type.as_mut().is_some_and(|kind| self.kind(kind))
     }
 
-    /// Whether the type was of halves.
+    /// Upcasts a type; true if it had 16 bits.
     pub(super) fn kind(&mut self, kind: &mut TypeProto) -> bool {
         let inner = match &mut kind.value {
             Some(TypeValue::TensorType(tensor) | TypeValue::SparseTensorType(tensor)) => {

@@ -1,11 +1,14 @@
-//! A model of halves, floats of 16 bits (float16 or bfloat16), becomes the same in float32 before anything else is done to it: weights,
-//! types, and what nodes say of the types they make, in subgraphs and functions, too.
+//! Upcasts models of 16-bit floats (float16 or bfloat16) to float32 before all other passes:
+//! weights, declared types and type attributes, in subgraphs and functions too.
 //!
-//! No constant changes, for each half is a float32. What nodes compute is no longer rounded to halves: ONNX Runtime's processor code does
-//! nearly the same, which runs most such nodes in float32 and leaves out the Casts between them. So is what a Cast to halves makes: a float
-//! stays as it was, beyond 65504 too, where it would have become infinite; an integer is exact up to 2^24 instead of 2^11.
+//! Constants keep their values, because every 16-bit float is a float32. Results of nodes are no
+//! longer rounded to 16 bits. ONNX Runtime's CPU provider does nearly the same: it runs most such
+//! nodes in float32 and drops the Casts between them.
 //!
-//! What is fed and what comes out keep their types for who uses the model: [`Half::restore`] gives them back.
+//! A Cast to 16 bits doesn't round either. A float beyond 65504 stays as it was instead of becoming
+//! infinite, and an integer is exact up to 2^24 instead of 2^11.
+//!
+//! Inputs and outputs keep their types for users of the model: [`Half::restore`] restores them.
 
 mod kinds;
 mod ports;
@@ -20,7 +23,7 @@ use crate::onnx::schema::{
 };
 use crate::onnx::tensor::TensorError;
 
-/// The attributes that name an element type, of ONNX's own operators.
+/// Attributes of ONNX operators that name an element type.
 const TYPES: [&str; 6] = [
     "dtype",
     "output_dtype",
@@ -30,23 +33,23 @@ const TYPES: [&str; 6] = [
     "stash_type",
 ];
 
-/// What of a model was halves.
+/// Record of the 16-bit floats in a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Half {
-    /// Their type; `None` where there were none.
+    /// Their element type; `None` if the model had none.
     element: Option<DataType>,
-    /// How many constants there were, in subgraphs and attributes, too.
+    /// Number of upcast constants, including those in subgraphs and attributes.
     constants: usize,
-    /// The names of the large ones.
+    /// Names of the large constants.
     weights: HashSet<String>,
-    /// The inputs and their types.
+    /// The 16-bit inputs and their types.
     inputs: Vec<(String, DataType)>,
-    /// The outputs and their types.
+    /// The 16-bit outputs and their types.
     outputs: Vec<(String, DataType)>,
 }
 
 impl Half {
-    /// Raises the model.
+    /// Upcasts a model in place.
     pub(super) fn raise(model: &mut Model) -> Result<Half, PrepareError> {
         let graph = &model.graph;
         let is_fed = |value: &&ValueInfoProto| {
@@ -74,7 +77,7 @@ impl Half {
         }
     }
 
-    /// What was done, in a sentence.
+    /// One sentence on the upcast; `None` if nothing was upcast.
     pub fn said(&self) -> Option<String> {
         let element = self.element?.name();
         let raised = match self.constants {
@@ -90,7 +93,7 @@ impl Half {
     }
 }
 
-/// The values that are tensors of halves.
+/// The values that are tensors of 16-bit floats.
 fn ports<'a>(values: impl Iterator<Item = &'a ValueInfoProto>) -> Vec<(String, DataType)> {
     let halves = values.filter_map(|value| {
         let element = tensor_type_of(value)?.element;
@@ -101,7 +104,7 @@ fn ports<'a>(values: impl Iterator<Item = &'a ValueInfoProto>) -> Vec<(String, D
 
 struct Raiser {
     half: Half,
-    /// A node that reads the bits of a number of 16 bits.
+    /// A node that reads the bits of a 16-bit number.
     reads_bits: Option<String>,
 }
 
@@ -114,7 +117,7 @@ impl Raiser {
             }
         }
         self.values(&mut graph.value_info);
-        // One after the other, so that at most one of them is there twice beside the file.
+        // One at a time, so that at most one constant exists twice in memory.
         let names = graph.initializers.iter().filter_map(|t| t.name.clone());
         for name in names.collect::<Vec<_>>() {
             let widened = match graph.initializers.get(&name) {
@@ -155,7 +158,7 @@ impl Raiser {
         Ok(())
     }
 
-    /// Has a node make float32 where it says that it makes halves.
+    /// Replaces 16-bit types in a node's attributes by float32.
     fn types_made(&mut self, node: &mut NodeProto) {
         let own = matches!(
             node.domain.as_deref(),
@@ -169,7 +172,7 @@ impl Raiser {
             let to = node
                 .int("to")
                 .and_then(|to| DataType::try_from(to as i32).ok());
-            // Both sides have as many bits.
+            // Both sides of a BitCast have the same number of bits.
             if to.is_none_or(|to| to.bits() == Some(16)) {
                 self.reads_bits = Some(node.title().to_owned());
             }
@@ -180,7 +183,7 @@ impl Raiser {
             if !(TYPES.contains(&key) || cast && key == "to") {
                 continue;
             }
-            // Before opset 6 the type was a name.
+            // Before opset 6 the type was a string.
             let named = attribute.s.as_deref().and_then(half_named);
             let given = attribute.i.and_then(|i| DataType::try_from(i as i32).ok());
             if let Some(element) = given.filter(|given| given.is_half()) {

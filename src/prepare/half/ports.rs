@@ -1,4 +1,5 @@
-//! Inputs and outputs get their types back, with a Cast between each and what is computed in float32.
+//! Restores the types of inputs and outputs, with a Cast between each of them and the float32
+//! graph.
 
 use std::collections::HashMap;
 
@@ -8,9 +9,11 @@ use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::onnx::tensor::TensorError;
 
 impl Half {
-    /// Gives inputs and outputs of what was made of the raised model the types they had, and what is left of its weights. Where what was made has a Cast there
-    /// already, as one in half precision does, that goes; where it chose another type than float32, that stays. A sentence on the weights
-    /// that had to be rounded for it.
+    /// Restores the 16-bit types of inputs, outputs and remaining float weights in a model that was
+    /// made from the upcast one.
+    ///
+    /// A model in half precision already has Casts at its ports; these are removed. A port that is
+    /// no longer float32 keeps its type. Returns a sentence on the weights that had to be rounded.
     pub fn restore(&self, model: &mut Model) -> Result<Option<String>, TensorError> {
         let graph = &mut model.graph;
         let mut names = graph.names();
@@ -39,7 +42,7 @@ impl Half {
     }
 }
 
-/// Gives a value that is float32 another type. Whether there is such a value.
+/// Changes the type of a float32 value; false if there is none of this name.
 fn retyped(values: &mut [ValueInfoProto], name: &str, element: DataType) -> bool {
     let mut named = values
         .iter_mut()
@@ -62,12 +65,12 @@ pub(super) fn cast(names: &mut Names, from: &str, to: &str, element: DataType) -
     NodeProto::cast(&title, from, to, element)
 }
 
-/// The name of a half's other form.
+/// A new name for the float32 form of a 16-bit value.
 fn widened(names: &mut Names, name: &str) -> String {
     names.fresh(&format!("{name}_float32"))
 }
 
-/// The Cast behind an input that is of halves now, if anybody reads it as float32.
+/// The Cast behind a 16-bit input, if a node reads it as float32.
 fn fed(graph: &mut Graph, names: &mut Names, input: &str, element: DataType) -> Option<NodeProto> {
     let uses = graph.uses();
     let narrows = |&&(index, slot): &&(usize, usize)| {
@@ -100,7 +103,7 @@ fn fed(graph: &mut Graph, names: &mut Names, input: &str, element: DataType) -> 
     Some(cast(names, input, &float?, DataType::Float))
 }
 
-/// The Cast before an output that is of halves now, if one is needed.
+/// The Cast before a 16-bit output, if one is needed.
 fn given(
     graph: &mut Graph,
     names: &mut Names,

@@ -1,7 +1,8 @@
-//! Weights that are still floats at the end are written as halves again where they came in as these: a file would be larger than the one
-//! it was made of else. A Cast that engines compute once, as they load the model, makes float32 of each.
+//! Stores the float weights that came in 16 bits with 16 bits again, so that the file doesn't grow.
+//! A Cast makes float32 of each; engines compute it once, when they load the model.
 //!
-//! Most are the halves they were. What a batch norm was folded into is not: it is rounded once, to the precision that it came in.
+//! Most weights are exact. A weight that absorbed a batch norm is rounded once, to its original
+//! precision.
 
 use super::Half;
 use super::ports::cast;
@@ -10,12 +11,12 @@ use crate::onnx::half::{LEAST_NORMAL_HALF, TOO_LARGE_FOR_HALF, narrow_half};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto};
 use crate::onnx::tensor::TensorError;
 
-/// Smaller constants aren't worth a node.
+/// Smallest number of elements that is worth a Cast node.
 pub(super) const LEAST: usize = 1024;
 
 impl Half {
-    /// Writes large constants of float32 as halves that are these, each and all, and those that came in as halves. How many of
-    /// them had to be rounded.
+    /// Stores large float32 constants in 16 bits if every number is exact, or if they came in 16
+    /// bits. Returns the number of constants that had to be rounded.
     pub(super) fn restore_weights(
         &self,
         graph: &mut Graph,
@@ -54,13 +55,13 @@ impl Half {
     }
 }
 
-/// Whether a constant becomes integers as the model runs: other floats might become other ones.
+/// True if a node quantizes the constant: rounding its floats could change the integers.
 fn is_quantized(graph: &Graph, uses: &Uses, name: &str) -> bool {
     let mut readers = uses.consumers(name).iter();
     readers.any(|&(node, _)| graph.nodes[node].is("QuantizeLinear"))
 }
 
-/// The same numbers as halves, and whether all are these; `None` where one is none, unless it may be rounded.
+/// The constant in 16 bits and whether it is exact. `None` if it isn't exact and can't be rounded.
 fn narrowed(
     tensor: &TensorProto,
     element: DataType,
@@ -79,7 +80,7 @@ fn narrowed(
             }));
         }
     })?;
-    // Where the largest is a normal number, none is off by more than halves are from what they stand for.
+    // If the largest number is normal, no rounding error exceeds 16-bit precision relative to it.
     let fits = match element {
         DataType::Float16 => (LEAST_NORMAL_HALF..TOO_LARGE_FOR_HALF).contains(&largest),
         _ => element.rounded(largest).is_finite(),

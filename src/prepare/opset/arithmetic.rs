@@ -1,20 +1,20 @@
-//! Broadcasting before opset 7: asked for by an attribute, aligned at an axis.
+//! Broadcasting before opset 7: an attribute requests it, and an axis aligns the shapes.
 
 use super::{Adapter, Outcome};
 use crate::onnx::schema::NodeProto;
 
-/// The second input is aligned with the axis of the first by axes of size 1 after it.
+/// Appends axes of size 1 to the second input, so that it aligns with `axis` of the first.
 pub(super) fn broadcast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     let wanted = node.take("broadcast").and_then(|a| a.i).unwrap_or(0) != 0;
     let axis = node.take("axis").and_then(|a| a.i);
-    // PRelu's slope was one number a channel, at axis 1.
+    // PRelu's slope had one number for each channel, at axis 1.
     let axis = if node.is("PRelu") {
         Some(1)
     } else {
         axis.filter(|_| wanted)
     };
     let Some(axis) = axis else {
-        // Without an axis the shapes are aligned at their ends, as now.
+        // Without an axis the shapes align at their ends, as today.
         to.write(node);
         return Ok(());
     };

@@ -1,9 +1,9 @@
-//! Attributes that became inputs, and some that went.
+//! Attributes that became inputs, and attributes that were removed.
 
 use super::{Adapter, Outcome, set_input};
 use crate::onnx::schema::{AttributeProto, DataType, NodeProto, TensorProto};
 
-/// The type was a name.
+/// Before opset 6 the type was a string.
 pub(super) fn cast(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     if let Some(name) = node.text("to") {
         let upper = name.to_ascii_uppercase();
@@ -28,19 +28,19 @@ pub(super) fn reshape(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-/// Statistics over every position, and training outputs, are another operator.
+/// Statistics for each position have no equivalent; outputs for training are dropped.
 pub(super) fn batch_norm(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     if node.take("spatial").and_then(|a| a.i) == Some(0) {
         return Err("statistics per position (spatial = 0) were given up".to_owned());
     }
     node.take("is_test");
-    // The further outputs are training's; a reader that uses one would fail by name.
+    // A reader of one of the further outputs fails by its name.
     node.output.truncate(1);
     to.write(node);
     Ok(())
 }
 
-/// Outside training, what a model to be quantized is, the ratio means nothing.
+/// Outside training, the ratio has no effect.
 pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     node.take("is_test");
     if let Some(ratio) = node.take("ratio").and_then(|a| a.f) {
@@ -52,7 +52,7 @@ pub(super) fn dropout(to: &mut Adapter, mut node: NodeProto) -> Outcome {
 }
 
 pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
-    // The old defaults, the ends of f32, cut nothing.
+    // The ends of f32, the old defaults, clip nothing.
     for (slot, key) in [(1, "min"), (2, "max")] {
         let Some(value) = node.take(key).and_then(|a| a.f) else {
             continue;
@@ -68,7 +68,7 @@ pub(super) fn clip(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     Ok(())
 }
 
-/// A number of the element type of the node's input, f32 where that is not known.
+/// A scalar of the element type of the node's input; f32 if the type is unknown.
 fn limit_like(to: &Adapter, node: &NodeProto, value: f32) -> Result<TensorProto, String> {
     let element = node
         .input_at(0)

@@ -1,9 +1,9 @@
-//! What opset 13 changed: axes as inputs, and softmax along one axis.
+//! Changes of opset 13: axes as inputs, and softmax along one axis.
 
 use super::{Adapter, Outcome, set_input};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// The list of an attribute becomes the second input.
+/// Moves a list attribute to the second input.
 pub(super) fn as_input(to: &mut Adapter, mut node: NodeProto, key: &str) -> Outcome {
     if let Some(attribute) = node.take(key) {
         let name = to.integers(&node, key, &attribute.ints);
@@ -13,8 +13,8 @@ pub(super) fn as_input(to: &mut Adapter, mut node: NodeProto, key: &str) -> Outc
     Ok(())
 }
 
-/// Before opset 13 softmax ran over all axes from `axis` (1) on, taken as one. Along the last axis
-/// that is the same; else the value is flattened for it and takes its shape again.
+/// Before opset 13 softmax ran over all axes from `axis` (default 1) on, taken as one. Along the
+/// last axis this is today's meaning. Otherwise the value is flattened for it and reshaped back.
 pub(super) fn softmax(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     let axis = node.take("axis").and_then(|a| a.i).unwrap_or(1);
     let last = to

@@ -1,12 +1,14 @@
-//! From opset 13 on: to 21, which has numbers of four bits and scales for blocks of a weight, or as far as it goes.
+//! Rewrites for opsets after 13: up to 21, which has 4-bit integers and block-wise scales, or
+//! beyond for the bodies of functions.
 //!
-//! There most operators only learned new types and what they do where nothing new is said. What changed its form or meaning is
-//! written anew here; the list was read off the schemas of onnx 1.23, the newest of which is 28.
+//! From 13 on, most operators only gained types and attributes whose defaults keep their meaning.
+//! Operators whose form or meaning changed are rewritten here. The list was read off the schemas of
+//! onnx 1.23, whose newest opset is 28.
 
 use super::{Adapter, Outcome, axes};
 use crate::onnx::schema::{AttributeProto, NodeProto};
 
-/// Writes one node of opset 13 or later for a later one.
+/// Rewrites one node of opset 13 or later for a later opset.
 pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     match node.op_type.as_deref().unwrap_or_default() {
         "ReduceL1" | "ReduceL2" | "ReduceLogSum" | "ReduceLogSumExp" | "ReduceMax"
@@ -24,7 +26,7 @@ pub(super) fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
             return Err("it gives out statistics, as in training".to_owned());
         }
         "RoiAlign" if to.passes(16) => {
-            // Opset 16 says by default that pixels have their middle at one half.
+            // Since opset 16 the default places the centers of pixels at one half.
             node.set(AttributeProto::text(
                 "coordinate_transformation_mode",
                 "output_half_pixel",

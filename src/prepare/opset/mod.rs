@@ -1,7 +1,7 @@
-//! Raising the opset: each operator whose writing or meaning changed is written anew.
+//! Raises the opset: every operator whose form or meaning changed is rewritten.
 //!
-//! An adapter takes a node of the old opset and gives the nodes that mean the same in the new one.
-//! What can't be written so is an error that names the node; nothing is approximated.
+//! An adapter takes a node of the old opset and writes equivalent nodes of the new one. A node
+//! without an exact equivalent is an error that names it; nothing is approximated.
 
 mod arithmetic;
 mod attributes;
@@ -16,21 +16,22 @@ use super::shapes::{self, Types};
 use crate::graph::{Dim, Model, Names, domain_named};
 use crate::onnx::schema::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
-/// What an adapter knows and may do.
+/// State of the adapter of one node.
 struct Adapter<'a> {
     from: i64,
     to: i64,
     names: &'a mut Names,
     types: &'a Types,
-    /// The nodes written so far for the node at hand, constants first.
+    /// Nodes written so far for this node, constants first.
     written: Vec<NodeProto>,
 }
 
-/// What an adapter says: how it went, or why it could not be.
+/// Result of an adapter; the error is the reason why a node can't be raised.
 type Outcome = Result<(), String>;
 
 impl Adapter<'_> {
-    /// A constant integer list; gives its name. A Constant node, so that it serves in subgraphs too.
+    /// Adds a constant list of integers as a Constant node, which subgraphs allow too. Returns its
+    /// name.
     fn integers(&mut self, node: &NodeProto, role: &str, values: &[i64]) -> String {
         self.constant(
             node,
@@ -47,7 +48,7 @@ impl Adapter<'_> {
         name
     }
 
-    /// A name for a value between the nodes that are written.
+    /// A new name for an intermediate value.
     fn value(&mut self, node: &NodeProto, role: &str) -> String {
         self.names.fresh(&format!("{}_{role}", node.title()))
     }
@@ -60,13 +61,13 @@ impl Adapter<'_> {
         self.written.push(node);
     }
 
-    /// Whether what an opset changed lies on the way.
+    /// True if this opset lies between the source (exclusive) and the target (inclusive).
     fn passes(&self, opset: i64) -> bool {
         self.from < opset && opset <= self.to
     }
 }
 
-/// Sets an input slot, empty ones before it filled with nothing.
+/// Sets an input slot and fills missing slots before it with empty names.
 fn set_input(node: &mut NodeProto, slot: usize, name: String) {
     if node.input.len() <= slot {
         node.input.resize(slot + 1, String::new());
@@ -74,7 +75,7 @@ fn set_input(node: &mut NodeProto, slot: usize, name: String) {
     node.input[slot] = name;
 }
 
-/// Raises ONNX's own operators to the opset `to` (13); a model at or above it stays as it is.
+/// Raises ONNX operators to the opset `to` (13); a model at or above it stays as it is.
 pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let from = model.opset();
     if from >= to {
@@ -86,13 +87,14 @@ pub fn raise_opset(model: &mut Model, to: i64) -> Result<(), PrepareError> {
     let step = Step { from, to, adapt };
     model.graph.nodes = raise(nodes, &step, &mut names, &types)?;
     model.set_opset(to);
-    // Opset 13 came with IR version 7; initializers that are no inputs came with 4.
+    // Opset 13 came with IR version 7; initializers that are no inputs came with version 4.
     let header = model.header_mut();
     header.ir_version = Some(header.ir_version.unwrap_or(0).max(7));
     Ok(())
 }
 
-/// A node that is written for one opset as it is in a later one (13 at least), but for the graphs it holds. Shapes are not known.
+/// Raises a single node from one opset to a later one (at least 13), but not the graphs it holds.
+/// Shapes are unknown here.
 pub(super) fn raise_node(
     node: NodeProto,
     from: i64,
@@ -111,7 +113,7 @@ pub(super) fn raise_node(
     Ok(nodes)
 }
 
-/// The opset that has numbers of four bits and a scale for each block of a weight.
+/// The first opset with 4-bit integers and block-wise scales.
 const OPSET_WITH_BLOCKS: i64 = 21;
 
 /// Raises a prepared model to opset 21; a model at or above it stays as it is.
@@ -135,7 +137,7 @@ pub fn raise_to_blocks(model: &mut Model) -> Result<(), PrepareError> {
     Ok(())
 }
 
-/// From which opset to which, and what writes a node anew for it.
+/// Source opset, target opset and the adapter between them.
 struct Step {
     from: i64,
     to: i64,
@@ -194,16 +196,16 @@ fn raise_inside(
     step: &Step,
     names: &mut Names,
 ) -> Result<(), PrepareError> {
-    // Shapes inside subgraphs are not followed.
+    // Shapes inside subgraphs are not inferred.
     let nodes = std::mem::take(&mut graph.node);
     graph.node = raise(nodes, step, names, &BTreeMap::new())?;
     Ok(())
 }
 
-/// Writes one node anew.
+/// Rewrites one node for opset 13.
 fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
     let operator = node.op_type.clone().unwrap_or_default();
-    // Before opset 7 operators said which input they may overwrite.
+    // Before opset 7 this attribute listed the inputs that an operator may overwrite.
     node.take("consumed_inputs");
     match operator.as_str() {
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "And" | "Or" | "Xor" | "Equal" | "Greater"
@@ -245,7 +247,7 @@ fn adapt(to: &mut Adapter, mut node: NodeProto) -> Outcome {
         "Split" => axes::as_input(to, node, "split"),
         "Scan" if to.from < 9 => Err("Scan had another form then".to_owned()),
         "RNN" | "GRU" | "LSTM" if to.from < 7 => {
-            // The attribute only said whether the outputs, now optional, are there.
+            // The attribute said only whether the outputs, now optional, exist.
             node.take("output_sequence");
             if operator == "GRU" && to.from < 3 && node.int("linear_before_reset").is_none() {
                 node.set(AttributeProto::int("linear_before_reset", 0));

@@ -1,6 +1,6 @@
-//! Upsample, and Resize of opset 10, as Resize of today.
+//! Rewrites Upsample, and Resize of opset 10, as today's Resize.
 //!
-//! Both laid output position x at x / scale of the input ("asymmetric") and took, for `nearest`, the
+//! Both map output position x to x / scale of the input ("asymmetric"). For `nearest` they take the
 //! element below it when enlarging and the one above it when shrinking.
 
 use super::{Adapter, Outcome, set_input};

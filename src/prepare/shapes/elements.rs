@@ -1,11 +1,12 @@
-//! Element types that follow from an operator's other operands: where nobody knows what an operator makes, what reads it may tell.
+//! Element types that follow from a node's other operands. If the type of a node's output is
+//! unknown, a consumer may determine it.
 
 use std::collections::HashMap;
 
 use crate::graph::Graph;
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// Adds the types that follow from those that are known, there and back.
+/// Propagates known element types forwards and backwards.
 pub(super) fn complete<'a>(graph: &'a Graph, known: &mut HashMap<&'a str, DataType>) {
     let mut spread = |node: &'a NodeProto| {
         let names = alike(node);
@@ -20,7 +21,7 @@ pub(super) fn complete<'a>(graph: &'a Graph, known: &mut HashMap<&'a str, DataTy
     graph.nodes.iter().for_each(&mut spread);
 }
 
-/// What of a node's inputs and outputs has one type, whichever.
+/// Inputs and outputs of a node that share one element type.
 fn alike(node: &NodeProto) -> Vec<&str> {
     let own = matches!(node.domain.as_deref(), None | Some("" | "ai.onnx"));
     let operator = node.op_type.as_deref().filter(|_| own);
@@ -36,7 +37,7 @@ fn alike(node: &NodeProto) -> Vec<&str> {
         | "Concat"
         | "PRelu"
         | "InstanceNormalization" => node.input.len(),
-        // Then come lengths of sequences.
+        // The next input holds the lengths of sequences.
         "LSTM" | "GRU" | "RNN" => 4,
         "Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "Softmax" | "Erf" | "Gelu" | "HardSwish"
         | "Identity" | "Reshape" | "Transpose" | "Squeeze" | "Unsqueeze" | "Flatten" | "Slice"

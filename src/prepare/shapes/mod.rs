@@ -1,8 +1,8 @@
-//! Types, shapes and small integer values, followed through the graph.
+//! Inference of types, shapes and small integer values.
 //!
-//! Nothing is guessed: what the graph's inputs and constants don't imply is unknown. `value_info`
-//! of the file is not believed, for real files carry wrong ones. An operator without a rule here
-//! makes values of which nothing is known.
+//! Nothing is guessed: anything that the graph's inputs and constants don't imply is unknown.
+//! `value_info` of the file is ignored, because real files carry wrong entries. The outputs of an
+//! operator without a rule are unknown.
 
 mod elements;
 mod numbers;
@@ -16,21 +16,21 @@ use std::collections::{BTreeMap, HashMap};
 use crate::graph::{Dim, Graph, TensorType};
 use crate::onnx::schema::{DataType, NodeProto, TensorProto, ValueInfoProto};
 
-/// Values of more elements are not followed.
+/// Limit on the elements of a value whose numbers are followed.
 const LARGEST: usize = 4096;
 
-/// What is known of a value.
+/// Inferred type, shape and numbers of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
     pub element: DataType,
     pub shape: Option<Vec<Dim>>,
-    /// Its numbers where it is an integer or bool and small; each may be unknown.
+    /// Numbers of a small integer or bool value; each may be unknown.
     pub integers: Option<Vec<Option<i64>>>,
-    /// Its numbers where it is `f32` and small.
+    /// Numbers of a small `f32` value.
     pub floats: Option<Vec<f32>>,
 }
 
-/// What is known of each value; values of which nothing is known are not in it.
+/// Inferred values by name; a value of which nothing is known is absent.
 pub(crate) type Types = BTreeMap<String, Known>;
 
 impl Known {
@@ -43,7 +43,7 @@ impl Known {
         }
     }
 
-    /// The shape where every size of it is known.
+    /// The shape, if every size is known.
     pub(crate) fn sizes(&self) -> Option<Vec<usize>> {
         sizes(self.shape.as_deref()?)
     }
@@ -84,24 +84,24 @@ fn sizes(shape: &[Dim]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// How many elements a value of these sizes has. Of more than can be counted, as many as can.
+/// Number of elements of a value of these sizes, saturating.
 pub(crate) fn count(sizes: &[usize]) -> usize {
     sizes
         .iter()
         .fold(1, |count: usize, &size| count.saturating_mul(size))
 }
 
-/// What is known of the first output of a node.
+/// The first output of a node, inferred.
 pub(crate) fn made_by(node: &NodeProto, types: &Types) -> Option<Known> {
     rules::outputs(node, types).into_iter().next().flatten()
 }
 
-/// Follows the whole graph.
+/// Infers all values of a graph.
 pub(crate) fn infer(graph: &Graph) -> Types {
     infer_from(graph, &[])
 }
 
-/// The same for inputs of these shapes; those beyond them have the shapes that the graph declares.
+/// Infers all values for inputs of these shapes; inputs beyond the list have their declared shapes.
 pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     let mut types = Types::new();
     for (place, input) in graph.inputs.iter().enumerate() {
@@ -139,7 +139,8 @@ pub(crate) fn infer_from(graph: &Graph, inputs: &[&[usize]]) -> Types {
     types
 }
 
-/// Writes `value_info` anew: what follows from the graph, and of the rest at most type and rank, or the type that what reads it must have.
+/// Rebuilds `value_info`: inferred types, else the declared type and rank, else the element type
+/// that a consumer requires.
 pub(super) fn annotate(graph: &mut Graph) {
     let types = infer(graph);
     let old: BTreeMap<String, TensorType> = graph

@@ -1,10 +1,10 @@
-//! Arithmetic on the small values that shapes are computed with.
+//! Arithmetic on the small values from which shapes are computed.
 
 use super::{Known, LARGEST, count, sizes};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// The range of the integer types that are followed.
+/// True if a value fits the integer type.
 fn fits(element: DataType, value: i64) -> bool {
     match element {
         DataType::Int64 => true,
@@ -21,7 +21,7 @@ fn fits(element: DataType, value: i64) -> bool {
 }
 
 impl Known {
-    /// The value with its elements taken from those of `source` at these places.
+    /// Takes the elements of `source` at these positions.
     pub(super) fn picked(mut self, source: &Known, places: &[usize]) -> Known {
         if places.len() <= LARGEST {
             let take = |v: &Vec<Option<i64>>| {
@@ -39,20 +39,20 @@ impl Known {
         self
     }
 
-    /// The value with the elements of `source`, in another shape.
+    /// Takes all elements of `source`; the shape stays.
     pub(super) fn reshaped(mut self, source: &Known) -> Known {
         self.integers = source.integers.clone();
         self.floats = source.floats.clone();
         self
     }
 
-    /// The integers, where all are known.
+    /// All integers, if each is known.
     pub(crate) fn all_integers(&self) -> Option<Vec<i64>> {
         self.integers.as_ref()?.iter().copied().collect()
     }
 }
 
-/// The place in a row-major tensor of each element of another, by its index.
+/// For each index of a row-major tensor, the position of its element in another one.
 pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
     let count = count(shape);
     let mut index = vec![0; shape.len()];
@@ -70,14 +70,14 @@ pub(super) fn places(shape: &[usize], mut of: impl FnMut(&[usize]) -> usize) -> 
     found
 }
 
-/// Elements from one index of each axis to the next.
+/// Row-major strides of a shape.
 pub(super) fn strides(shape: &[usize]) -> Vec<usize> {
     (0..shape.len())
         .map(|axis| count(&shape[axis + 1..]))
         .collect()
 }
 
-/// The places in `from` that make up `from` broadcast to `to`; `None` where that is too large.
+/// The positions in `from` that broadcast it to `to`; `None` if the result is too large.
 pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     if count(to) > LARGEST || from.len() > to.len() {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn spread(from: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     }))
 }
 
-/// Computes an elementwise node into `result`, whose type and shape are known already.
+/// Computes an elementwise node into `result`, whose type and shape are set.
 pub(super) fn elementwise(node: &NodeProto, inputs: &[&Known], mut result: Known) -> Known {
     let Some(shape) = result.shape.as_deref().and_then(sizes) else {
         return result;
@@ -153,9 +153,9 @@ fn integer(operator: &str, node: &NodeProto, row: &[Option<i64>]) -> Option<i64>
         ("Add", Some(b)) => first.checked_add(b)?,
         ("Sub", Some(b)) => first.checked_sub(b)?,
         ("Mul", Some(b)) => first.checked_mul(b)?,
-        // Towards zero, as in C.
+        // Truncates towards zero, as in C.
         ("Div", Some(b)) => first.checked_div(b)?,
-        // The sign of the divisor, as in Python, unless `fmod` asks for C's.
+        // Has the sign of the divisor, as in Python, unless `fmod` asks for C's.
         ("Mod", Some(b)) => {
             let rest = first.checked_rem(b)?;
             let python = node.int("fmod").unwrap_or(0) == 0;
@@ -183,7 +183,7 @@ fn integer(operator: &str, node: &NodeProto, row: &[Option<i64>]) -> Option<i64>
     })
 }
 
-/// Only what IEEE 754 defines to the last bit.
+/// Covers only operations that IEEE 754 defines to the last bit.
 fn float(operator: &str, row: &[f32]) -> Option<f32> {
     let (&first, second) = (row.first()?, row.get(1).copied());
     Some(match (operator, second) {
@@ -201,7 +201,7 @@ fn float(operator: &str, row: &[f32]) -> Option<f32> {
     })
 }
 
-/// Sizes as dimensions.
+/// Sizes as known dimensions.
 pub(super) fn known(sizes: &[usize]) -> Option<Vec<Dim>> {
     Some(sizes.iter().map(|&s| Dim::Known(s)).collect())
 }

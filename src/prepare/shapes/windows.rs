@@ -1,13 +1,13 @@
-//! Shapes of operators that slide a window: convolutions, pooling and back.
+//! Shapes of sliding-window operators: convolutions, pooling and their inverses.
 
 use super::{Known, Types};
 use crate::graph::{Around, Dim, Slide};
 use crate::onnx::schema::NodeProto;
 
-/// Sizes beyond this are not reckoned with: products of them must fit.
+/// Limit on sizes, so that products of them fit.
 const LARGEST: usize = 1 << 31;
 
-/// The shape a sliding window gives, or `None` where not even the rank is known.
+/// The output shape of a sliding window; `None` if the rank is unknown.
 pub(super) fn shape(node: &NodeProto, types: &Types) -> Option<Vec<Dim>> {
     let input = types.get(node.input_at(0)?)?.shape.clone()?;
     let weight = node
@@ -74,7 +74,7 @@ fn unknown(input: &[Dim], channel: Option<Dim>) -> Vec<Dim> {
     shape
 }
 
-/// At how many places a window is over so many values, `up` where that is rounded up.
+/// Number of positions of a window over so many values; `up` rounds it up.
 fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     let (before, room) = slide.room(size);
     if room < 0 {
@@ -85,6 +85,6 @@ fn places(slide: &Slide, size: i64, up: bool) -> Option<i64> {
     if !(up && fixed) || room % slide.stride == 0 {
         return Some(places);
     }
-    // A last window that would start beyond the input is dropped by some and kept by others.
+    // Implementations differ on a last window that would start beyond the input.
     (places * slide.stride < size + before).then_some(places + 1)
 }

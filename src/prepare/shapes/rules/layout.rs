@@ -1,4 +1,4 @@
-//! Operators that arrange the same values anew: Reshape, Transpose, Pad, Resize and their like.
+//! Operators that rearrange values: Reshape, Transpose, Pad, Resize and similar ones.
 
 use super::{Context, positions, product};
 use crate::graph::Dim;
@@ -16,7 +16,7 @@ impl Context<'_> {
         };
         let keeps = self.node.int("allowzero").unwrap_or(0) == 0;
         let from = input.shape.as_deref();
-        // Sizes that are taken over cancel out of the one to be found, known or not.
+        // Sizes that are copied cancel out of the inferred one, known or not.
         let mut rest: Option<Vec<Dim>> = from.map(<[Dim]>::to_vec);
         let mut taken = Some(1usize);
         let mut dims = Vec::new();
@@ -145,7 +145,7 @@ impl Context<'_> {
             None => self.list("pads", 1),
         };
         let rank = shape.len();
-        // Of some axes, or of all.
+        // The pads are those of the listed axes, or of all.
         let axes = match self.node.input_at(3) {
             Some(_) => self.list("axes", 3).and_then(|axes| positions(&axes, rank)),
             None => Some((0..rank).collect()),
@@ -210,7 +210,7 @@ impl Context<'_> {
         ))
     }
 
-    /// DepthToSpace and back.
+    /// DepthToSpace and SpaceToDepth.
     pub(super) fn blocks(&self, to_space: bool) -> Option<Known> {
         let input = self.input(0)?;
         let shape = input.shape.as_deref()?;

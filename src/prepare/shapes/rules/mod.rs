@@ -1,4 +1,4 @@
-//! A rule per operator: what is known of its outputs, from what is known of its inputs.
+//! Inference rules, one for each operator: outputs from inputs.
 
 mod layout;
 mod parts;
@@ -13,7 +13,7 @@ use super::{Known, Types, count, sizes, windows};
 use crate::graph::Dim;
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// What is known of each output, in order.
+/// The outputs of a node, inferred, in order.
 pub(super) fn outputs(node: &NodeProto, types: &Types) -> Vec<Option<Known>> {
     let ctx = Context { node, types };
     match node.op_type.as_deref().unwrap_or_default() {
@@ -34,7 +34,7 @@ impl Context<'_> {
         self.types.get(self.node.input_at(slot)?)
     }
 
-    /// A list of integers, an attribute in old opsets and an input in new ones.
+    /// A list of integers: an attribute in old opsets, an input in new ones.
     fn list(&self, key: &str, slot: usize) -> Option<Vec<i64>> {
         match self.node.ints(key) {
             Some(list) => Some(list.to_vec()),
@@ -172,7 +172,7 @@ impl Context<'_> {
             "Where" => self.input(1).or(self.input(2))?.element,
             _ => self.input(0).or(self.input(1))?.element,
         };
-        // Before opset 7 an axis aligned the shapes otherwise.
+        // Before opset 7 an axis attribute aligned the shapes differently.
         let Some(inputs) = inputs.filter(|_| self.node.attribute("axis").is_none()) else {
             return Some(Known::new(element, None));
         };
@@ -182,7 +182,7 @@ impl Context<'_> {
     }
 }
 
-/// The shape of values of these shapes together.
+/// The result of broadcasting these shapes.
 fn broadcast(shapes: &[&[Dim]]) -> Vec<Dim> {
     let rank = shapes.iter().map(|s| s.len()).max().unwrap_or(0);
     let at = |axis: usize| {
@@ -194,7 +194,7 @@ fn broadcast(shapes: &[&[Dim]]) -> Vec<Dim> {
             found = match (&found, &shape[own]) {
                 (Dim::Known(1), dim) => dim.clone(),
                 (dim, Dim::Known(1)) => dim.clone(),
-                // Whatever the other is, 1 or the same, this is the result.
+                // The other size is 1 or equal, so this is the result either way.
                 (Dim::Known(size), _) | (_, Dim::Known(size)) => Dim::Known(*size),
                 (Dim::Named(a), Dim::Named(b)) if a == b => Dim::Named(a.clone()),
                 _ => Dim::Unknown,
@@ -212,7 +212,7 @@ fn product(dims: &[Dim]) -> Dim {
     }
 }
 
-/// An axis counted from the front.
+/// An axis counted from the front; `None` if it is out of range.
 pub(crate) fn position(axis: i64, rank: usize) -> Option<usize> {
     let axis = if axis < 0 { axis + rank as i64 } else { axis };
     usize::try_from(axis).ok().filter(|&a| a < rank)

@@ -1,4 +1,4 @@
-//! Operators that join, pick and part: Concat, Slice, Gather, Split, TopK.
+//! Operators that join, index and split: Concat, Slice, Gather, Split, TopK.
 
 use super::{Context, position, positions};
 use crate::graph::Dim;
@@ -44,7 +44,7 @@ impl Context<'_> {
             known.unwrap_or(&shapes[0][a]).clone()
         });
         let mut result = Known::new(element, Some(dims.collect()));
-        // Values are joined where they are lists, which is what shapes are made of.
+        // Numbers are joined only for lists, because shapes are computed from lists.
         if rank == 1 {
             let integers = inputs
                 .iter()
@@ -98,7 +98,7 @@ impl Context<'_> {
                     from[axis] = (first, step);
                     Dim::Known(count)
                 }
-                // The whole axis, however long it is.
+                // The whole axis, of any length.
                 (dim, Some(0), Some(i64::MAX), Some(1)) => dim.clone(),
                 _ => Dim::Unknown,
             };
@@ -199,7 +199,7 @@ impl Context<'_> {
         let parts: Option<Vec<usize>> = match (self.list("split", 1), &shape[axis]) {
             (Some(parts), _) => parts.iter().map(|&p| usize::try_from(p).ok()).collect(),
             (None, Dim::Known(size)) if !self.is_given("split", 1) && count > 0 => {
-                // Even parts, the last one the smaller.
+                // Equal parts, the last one smaller.
                 let part = size.div_ceil(count);
                 Some(
                     (0..count)
@@ -253,7 +253,7 @@ impl Context<'_> {
     }
 }
 
-/// First index and number of elements of a slice, as ONNX clamps it.
+/// First index and number of elements of a slice, clamped as ONNX specifies.
 pub(crate) fn cut(size: i64, start: i64, end: i64, step: i64) -> (i64, usize) {
     let from_front = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
     let (low, high) = if step > 0 { (0, size) } else { (0, size - 1) };

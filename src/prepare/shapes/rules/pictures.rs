@@ -1,11 +1,12 @@
-//! Operators of pictures whose sizes are told: of regions, of grids, of what is put together again.
+//! Image operators whose output sizes come from inputs or attributes: regions, grids, Col2Im,
+//! crops.
 
 use super::{Context, positions};
 use crate::graph::Dim;
 use crate::prepare::shapes::{count, sizes, windows};
 
 impl Context<'_> {
-    /// The shape of what such an operator makes.
+    /// The output shape of such an operator.
     pub(super) fn pictured(&self, operator: &str) -> Option<Vec<Dim>> {
         let node = self.node;
         let own = self.input(0)?.shape.as_deref();
@@ -31,7 +32,7 @@ impl Context<'_> {
                 Some(own[..own.len().checked_sub(2)?].to_vec())
             }
             "AffineGrid" => {
-                // Channels go, and the axes of a place come.
+                // The channel axis is dropped, and an axis of coordinates is appended.
                 let mut told = self.told(1).filter(|told| matches!(told.len(), 4 | 5))?;
                 told.remove(1);
                 let axes = told.len() - 1;

@@ -1,4 +1,4 @@
-//! Operators whose values are sizes: Shape, ConstantOfShape, Range, Expand, Tile.
+//! Operators on shapes: Shape, ConstantOfShape, Range, Expand, Tile.
 
 use super::{Context, broadcast};
 use crate::graph::Dim;
@@ -25,7 +25,7 @@ impl Context<'_> {
         Some(result)
     }
 
-    /// The shape that an input of integers tells; `None` where its length is not known.
+    /// The shape that an integer input describes; `None` if its length is unknown.
     pub(super) fn told(&self, slot: usize) -> Option<Vec<Dim>> {
         let input = self.input(slot)?;
         if let Some(integers) = &input.integers {
@@ -89,7 +89,7 @@ impl Context<'_> {
         Some(result)
     }
 
-    /// How long a Range of floats is, where these are known.
+    /// Length of a Range of known floats.
     fn range_of_floats(&self) -> Option<usize> {
         let number = |slot: usize| self.input(slot)?.floats.as_ref()?.first().copied();
         let (start, limit, delta) = (number(0)?, number(1)?, number(2)?);

@@ -1,4 +1,4 @@
-//! Operators that sum along an axis: MatMul, Gemm, the reductions, recurrent layers.
+//! Operators that reduce along an axis: MatMul, Gemm, reductions, recurrent layers.
 
 use super::{Context, broadcast, positions};
 use crate::graph::Dim;
