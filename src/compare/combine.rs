@@ -1,11 +1,11 @@
-//! One model that computes the float values and, beside each, what the quantized model makes of it: all in one run,
-//! so that every value can be compared and freed as soon as it is there.
+//! Builds one model that computes the float values and their quantized counterparts in one run, so
+//! that each value is compared and freed early.
 //!
-//! Beside a float value `v` stand up to four others:
+//! For a float value `v` there are up to four counterparts:
 //!
-//! - `q/v`, as the quantized model has it: the error *accumulated* up to here;
-//! - `d/v`, its layer's integers on the float inputs: the error *added* here;
-//! - `w/v` and `a/v`, the same with only the weights, or only the activations, as integers.
+//! - `q/v`: the value in the quantized model, for the *accumulated* error;
+//! - `d/v`: its layer with integers on float inputs, for the *added* error;
+//! - `w/v` and `a/v`: as `d/v`, with only the weights or only the activations as integers.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,41 +17,42 @@ use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto, ValueInfoProto};
 use crate::quantize;
 
-/// A float value with what stands beside it: places in what is seen.
+/// A float value and the positions of its counterparts among the watched values.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
     pub(super) value: String,
-    /// The node of the quantized model that makes it.
+    /// Title of the node of the quantized model that produces the value.
     pub(super) layer: String,
     pub(super) operator: String,
     pub(super) accumulated: usize,
     pub(super) added: Option<usize>,
     pub(super) weights: Option<usize>,
     pub(super) activations: Option<usize>,
-    /// The reals it can hold in the quantized model.
+    /// Range of the integers in the quantized model.
     pub(super) range: Option<(f32, f32)>,
-    /// What the Relu or Clip lets pass that alone reads it: its integers hold no more.
+    /// Bounds of the Relu or Clip that alone reads the value: its integers need no wider range.
     pub(super) passes: Option<(f32, f32)>,
 }
 
-/// The model that computes all of it.
+/// The combined model and its pairs of values.
 pub(super) struct Combined {
     pub(super) model: Model,
     pub(super) watched: Vec<Watched>,
     pub(super) pairs: Vec<Pair>,
-    /// Float values that have no counterpart.
+    /// Float values without a counterpart.
     pub(super) alone: Vec<String>,
     pub(super) simulated: Simulated,
 }
 
-/// Builds it; both models are prepared, and of the same opset.
+/// Builds the combined model. Both models must be prepared and have the same opset.
 pub(super) fn combine(float: &Model, quantized: &Model) -> Result<Combined, CompareError> {
     let simulated = simulate(quantized);
     let mut builder = Builder::new(float, &simulated);
     builder.quantized();
     let (pairs, watched, alone) = builder.pairs()?;
     let mut model = builder.out;
-    // Each observer stands behind all that it sees, so the nodes have to be in an order where that is early.
+    // An observer follows all values that it watches, so the order of nodes decides how early it
+    // runs.
     model.graph.nodes = interleaved(model.graph.nodes, &watched);
     Ok(Combined {
         model,
@@ -69,7 +70,7 @@ struct Builder<'a> {
     fed: HashSet<&'a str>,
     simulated: &'a Simulated,
     uses: Uses,
-    /// Float values by the name they have in the quantized model.
+    /// The combined model under construction.
     out: Model,
     made: HashSet<String>,
 }
@@ -93,12 +94,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether the float model has a value of this name that can stand in for the quantized model's.
+    /// True if the float model has a value of this name that can replace the quantized model's.
     fn is_float_value(&self, name: &str) -> bool {
         self.fed.contains(name) || self.float_uses.producer(name).is_some()
     }
 
-    /// A constant of the quantized model under a name of its own.
+    /// Copies a constant of the quantized model under a new name.
     fn constant(&mut self, name: &str) -> Option<String> {
         let mut tensor = self.simulated.model.graph.initializers.get(name)?.clone();
         let own = format!("q/{name}");
@@ -118,7 +119,7 @@ impl<'a> Builder<'a> {
         output
     }
 
-    /// The whole quantized model beside the float one, its values as `q/…`.
+    /// Copies the whole quantized model, with values named `q/…`.
     fn quantized(&mut self) {
         let simulated = self.simulated;
         for node in &simulated.model.graph.nodes {
@@ -143,7 +144,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A value of the quantized model as it is there.
+    /// Name of a value as the quantized model computes it.
     fn accumulated(&mut self, name: &str) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
@@ -158,7 +159,7 @@ impl<'a> Builder<'a> {
         format!("q/{name}")
     }
 
-    /// A value of the quantized model made from the nearest float values.
+    /// Name of a value of the quantized model, computed from the nearest float values.
     fn of_floats(&mut self, name: &str, rounds: bool) -> String {
         if let Some(constant) = self.constant(name) {
             return constant;
@@ -189,7 +190,8 @@ impl<'a> Builder<'a> {
         made
     }
 
-    /// A node of the quantized model on float inputs, its results as `prefix/…`; some of its inputs may be others.
+    /// Copies a node of the quantized model to read float values, with results named `prefix/…`.
+    /// `others` replaces inputs by slot.
     fn shadow(&mut self, node: usize, prefix: &str, rounds: bool, others: &HashMap<usize, String>) {
         let node = &self.simulated.model.graph.nodes[node];
         let mut copy = node.clone();
@@ -209,7 +211,7 @@ impl<'a> Builder<'a> {
         self.out.graph.nodes.push(copy);
     }
 
-    /// All float values that nodes make, each with what stands beside it.
+    /// All float values that nodes produce, with their counterparts.
     #[allow(clippy::type_complexity)]
     fn pairs(&mut self) -> Result<(Vec<Pair>, Vec<Watched>, Vec<String>), CompareError> {
         let (mut pairs, mut watched, mut alone) = (Vec::new(), Vec::new(), Vec::new());
@@ -249,7 +251,7 @@ impl<'a> Builder<'a> {
         float_nodes: &BTreeMap<&str, &NodeProto>,
     ) -> Option<(Pair, Vec<String>)> {
         let simulated = self.simulated;
-        // The value as its node makes it, and as the next ones read it.
+        // The value as its node produces it, and as its consumers read it.
         let (raw, read, rounding) = match simulated.rounded.get(value) {
             Some((source, rounding)) => (source.clone(), value.to_string(), Some(rounding)),
             None => match simulated.forms.get(value) {
@@ -300,7 +302,7 @@ impl<'a> Builder<'a> {
         Some((pair, beside))
     }
 
-    /// What of a float value is let pass by the one node that reads it, a Relu or Clip.
+    /// Bounds of the Relu or Clip that alone reads a float value.
     fn passes(&self, value: &str) -> Option<(f32, f32)> {
         let [(reader, 0)] = self.float_uses.consumers(value) else {
             return None;
@@ -310,7 +312,7 @@ impl<'a> Builder<'a> {
         quantize::clamp_bounds(graph, &graph.nodes[*reader]).filter(|_| alone)
     }
 
-    /// The layer with integer weights and nothing else rounded.
+    /// The layer with integer weights and no other rounding.
     fn weights_only(
         &mut self,
         place: usize,
@@ -318,7 +320,7 @@ impl<'a> Builder<'a> {
         raw: &str,
         value: &str,
     ) -> Option<String> {
-        // Where a clamp was left to the integers' ends, it has to be done here.
+        // If the range of the integers replaced a clamp, it is applied here.
         let clamps = self.clamps(float_node, value)?;
         let made = format!("w/{raw}");
         if !self.made.contains(&made) {
@@ -336,7 +338,8 @@ impl<'a> Builder<'a> {
         Some(last)
     }
 
-    /// The float nodes between a node's result and a value, each with one input that is no constant.
+    /// The Relu and Clip nodes from a node's result to a value; `None` if other nodes lie between,
+    /// or more than four.
     fn clamps(&self, from: &NodeProto, value: &str) -> Option<Vec<NodeProto>> {
         let mut found = Vec::new();
         let mut value = value.to_string();
@@ -352,7 +355,7 @@ impl<'a> Builder<'a> {
         Some(found)
     }
 
-    /// The layer with float weights, what it reads and makes rounded.
+    /// The layer with float weights, with its inputs and output rounded.
     fn activations_only(
         &mut self,
         place: usize,

@@ -1,4 +1,4 @@
-//! How far two values are apart, gathered sample by sample.
+//! Measures of the difference between two values, accumulated over samples.
 
 use serde::Serialize;
 
@@ -14,26 +14,26 @@ pub struct Difference {
     largest: f64,
 }
 
-/// The same as figures for a person.
+/// Measures derived from a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Apart {
-    /// Ratio of the squares of the signal to those of the difference, in decibels; 200 where there is no difference.
+    /// SQNR in decibels; 200 if there is no difference.
     pub sqnr: f64,
-    /// Cosine of the angle between the two.
+    /// Cosine of the angle between both values.
     pub cosine: f64,
-    /// The largest difference of two elements.
+    /// Largest absolute difference of two elements.
     pub max: f64,
-    /// The mean difference.
+    /// Mean absolute difference.
     pub mean: f64,
 }
 
-/// What two equal values get: beyond what float32 can tell apart.
+/// SQNR of equal values, beyond the resolution of float32.
 pub const SAME: f64 = 200.0;
 
 impl Difference {
-    /// Adds the elements of a sample; elements that are no numbers in the first are left out, and such in the second are
-    /// taken for zero.
+    /// Adds the elements of a sample. Elements that are not finite in `first` are skipped; in
+    /// `second` they count as zero.
     pub fn add(&mut self, first: &[f32], second: &[f32]) {
         for (&a, &b) in first.iter().zip(second) {
             let (a, b) = (f64::from(a), f64::from(b));
@@ -52,7 +52,7 @@ impl Difference {
         }
     }
 
-    /// The squares of the difference, as a share of those of the signal.
+    /// Squared difference over squared signal.
     pub fn noise_share(&self) -> f64 {
         match (self.noise > 0.0, self.signal > 0.0) {
             (false, _) => 0.0,
@@ -61,7 +61,7 @@ impl Difference {
         }
     }
 
-    /// The figures.
+    /// Computes the measures.
     pub fn apart(&self) -> Apart {
         let lengths = (self.signal * self.other).sqrt();
         let share = self.noise_share();

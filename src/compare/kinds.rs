@@ -1,5 +1,6 @@
-//! Kinds of outputs: what each output of a model is to be judged by. A classifier is judged by its greatest class, an embedding
-//! by its direction, a detector by its boxes; what is integers or only passed through says nothing of how it was quantized.
+//! Kinds of outputs, which decide the measure of quality. A classifier is judged by its top class,
+//! an embedding by its direction, a detector by its boxes. Integers and values that pass unchanged
+//! don't show quantization error.
 
 use serde::Serialize;
 
@@ -7,26 +8,26 @@ use super::MOVING;
 use crate::graph::{Model, Uses};
 use crate::onnx::schema::{DataType, NodeProto};
 
-/// What an output is to be judged by.
+/// The kind of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OutputKind {
-    /// A row of classes a sample: by the greatest.
+    /// One row of class scores for each sample; judged by top-1.
     Classes,
-    /// A row of classes at each step of a sequence, as readers of text have: by the greatest of each.
+    /// A row of class scores at each step of a sequence, as in OCR; judged by top-1 at each step.
     Steps,
-    /// A vector that stands for the sample: by the cosine.
+    /// A vector that represents the sample; judged by the cosine.
     Embedding,
-    /// Boxes of a detector, with their scores or without: by those that are found again.
+    /// Boxes of a detector, with or without scores; judged by matching boxes.
     Boxes,
     /// Scores of boxes that are in another output.
     Scores,
-    /// Other floats: by the ratio of signal to noise.
+    /// Other floats; judged by SQNR.
     #[default]
     Values,
-    /// Integers or booleans: by nothing.
+    /// Integers or booleans; not judged.
     Integers,
-    /// Floats that come from the inputs unchanged, or from constants: by nothing.
+    /// Floats that come unchanged from inputs or constants; not judged.
     Passed,
 }
 
@@ -46,13 +47,13 @@ impl std::fmt::Display for OutputKind {
 }
 
 impl OutputKind {
-    /// Whether such an output can tell how well a model was quantized.
+    /// True if an output of this kind can be judged.
     pub fn tells(self) -> bool {
         !matches!(self, OutputKind::Integers | OutputKind::Passed)
     }
 }
 
-/// What the graph says of an output; its shape is known once it was made.
+/// Properties of an output that follow from the graph; its shape is known after the first run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ending {
     name: String,
@@ -60,15 +61,15 @@ pub(super) struct Ending {
     passed: bool,
     /// The last operator that computes.
     last: String,
-    /// Whether scores between 0 and 1 are joined into it: a Sigmoid or Softmax not far before.
+    /// True if a Sigmoid or Softmax is near, so it may hold scores between 0 and 1.
     squashed: bool,
-    /// Whether what comes out was chosen among boxes.
+    /// True if the output is selected from boxes.
     chosen: bool,
 }
 
-/// Operators that change no value, only its place or its type.
+/// Operators that keep values and only change their type.
 const STILL: [&str; 3] = ["Cast", "CastLike", "Dropout"];
-/// Operators behind which only the form changes: the one before says what the output is.
+/// Operators that only change the shape or type; the operator before them determines the kind.
 const FORMS: [&str; 8] = [
     "Reshape",
     "Flatten",
@@ -79,7 +80,7 @@ const FORMS: [&str; 8] = [
     "Cast",
     "Dropout",
 ];
-/// Operators of a matrix or a convolution, and what may follow one.
+/// Linear operators and those that may follow one.
 const LINEAR: [&str; 6] = [
     "Gemm",
     "MatMul",
@@ -90,12 +91,12 @@ const LINEAR: [&str; 6] = [
 ];
 const SQUASHING: [&str; 4] = ["Softmax", "LogSoftmax", "Sigmoid", "HardSigmoid"];
 const CHOOSING: [&str; 2] = ["NonMaxSuppression", "TopK"];
-/// Widths of usual embeddings; a classifier seldom has as many classes.
+/// Usual widths of embeddings; classifiers rarely have exactly as many classes.
 const WIDTHS: [usize; 12] = [64, 96, 128, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048];
-/// How many nodes back a Sigmoid, Softmax or choice is looked for.
+/// Limit on the nodes that are searched for a Sigmoid, Softmax or selection.
 const NEAR: usize = 64;
 
-/// Words in names of outputs.
+/// Words in the names of outputs.
 const EMBEDDINGS: [&str; 7] = [
     "embed",
     "feature",
@@ -114,7 +115,7 @@ const PLACES: [&str; 9] = [
 const BOXES: [&str; 4] = ["box", "loc", "rect", "dets"];
 
 impl Ending {
-    /// The endings of a prepared model's outputs, in their order.
+    /// Describes the outputs of a prepared model, in order.
     pub(super) fn all(model: &Model) -> Vec<Ending> {
         let (uses, elements) = (model.graph.uses(), model.graph.element_types());
         let outputs = model.graph.outputs.iter();
@@ -140,7 +141,7 @@ impl Ending {
             .collect()
     }
 
-    /// An output of this name of which nothing else is known.
+    /// An output of this name without other properties.
     #[cfg(test)]
     pub(super) fn named(name: &str) -> Ending {
         Ending {
@@ -149,7 +150,7 @@ impl Ending {
         }
     }
 
-    /// An output that boxes and squashed scores were joined into.
+    /// An output that joins boxes and squashed scores.
     #[cfg(test)]
     pub(super) fn joined() -> Ending {
         Ending {
@@ -171,17 +172,17 @@ impl Ending {
         self.is_called(&SCORES)
     }
 
-    /// Whether others are joined into it, and scores between 0 and 1 among them.
+    /// True if the output is a Concat with scores between 0 and 1 among its inputs.
     pub(super) fn joins_scores(&self) -> bool {
         self.last == "Concat" && self.squashed
     }
 
-    /// Whether its rows were chosen among boxes.
+    /// True if its rows are selected from boxes.
     pub(super) fn is_choice(&self) -> bool {
         self.chosen
     }
 
-    /// What tells nothing, whatever its shape.
+    /// The kind of an output that can't be judged, regardless of shape.
     pub(super) fn silent(&self) -> Option<OutputKind> {
         match (self.integers, self.passed) {
             (true, _) => Some(OutputKind::Integers),
@@ -190,7 +191,7 @@ impl Ending {
         }
     }
 
-    /// The kind of an output of this shape that is no detector's.
+    /// The kind of an output of this shape that belongs to no detector.
     pub(super) fn kind(&self, shape: &[usize]) -> OutputKind {
         if let Some(kind) = self.silent() {
             return kind;
@@ -212,7 +213,7 @@ impl Ending {
             }
             [_, _, width] if width > 1 => match self.is_called(&EMBEDDINGS) {
                 true => OutputKind::Embedding,
-                // A Sigmoid says of each class by itself whether it is there: maps of notes, masks.
+                // A Sigmoid judges each class by itself, as in note or segmentation maps.
                 false if self.last.ends_with("Sigmoid") => OutputKind::Values,
                 false if named => OutputKind::Steps,
                 false if self.last == "LayerNormalization" => OutputKind::Embedding,
@@ -223,7 +224,7 @@ impl Ending {
     }
 }
 
-/// A shape without the sizes of one behind the classes, which are places of a picture.
+/// A shape without trailing image axes of size 1 behind the classes.
 pub(super) fn shape_of_rows(shape: &[usize]) -> &[usize] {
     match shape {
         [_, _, 1, 1] => &shape[..2],
@@ -235,7 +236,7 @@ fn maker<'a>(model: &'a Model, uses: &Uses, value: &str) -> Option<&'a NodeProto
     uses.producer(value).map(|node| &model.graph.nodes[node])
 }
 
-/// Whether nothing is computed between the inputs, or constants, and this value.
+/// True if only data movement lies between inputs or constants and this value.
 fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
     let mut waiting = vec![value.to_string()];
     let mut seen = std::collections::HashSet::new();
@@ -257,7 +258,7 @@ fn passed(model: &Model, uses: &Uses, value: &str) -> bool {
     true
 }
 
-/// The operator of the last node that does more than change the form.
+/// The operator of the last node that changes more than shape or type.
 fn last(model: &Model, uses: &Uses, value: &str) -> String {
     let mut value = value.to_string();
     while let Some(node) = maker(model, uses, &value) {
@@ -270,7 +271,7 @@ fn last(model: &Model, uses: &Uses, value: &str) -> String {
     String::new()
 }
 
-/// Whether one of these operators is among the nodes next before a value.
+/// True if one of these operators is among the nearest nodes before a value.
 fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool {
     let mut waiting = std::collections::VecDeque::from([value.to_string()]);
     let mut seen = std::collections::HashSet::new();
@@ -285,7 +286,7 @@ fn is_near(model: &Model, uses: &Uses, value: &str, operators: &[&str]) -> bool 
         if operators.iter().any(|operator| node.is(operator)) {
             return true;
         }
-        // What a matrix or a convolution reads is of another kind than what it makes.
+        // Stop at linear operators: their inputs are of another kind.
         if !["Gemm", "MatMul", "Conv"].iter().any(|name| node.is(name)) {
             waiting.extend(node.input.iter().cloned());
         }
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
     use crate::onnx::schema::{GraphProto, ModelProto, TensorProto, ValueInfoProto};
 
-    /// A model of one input `x` of floats, its last node's result named as the output.
+    /// A model with one float input `x`.
     fn model(nodes: &[(&str, &[&str], &str)], outputs: &[&str]) -> Model {
         let named = |name: &&str| ValueInfoProto {
             name: Some((*name).into()),
@@ -340,7 +341,7 @@ mod tests {
         assert_eq!(kind(pooled, "y", &[1, 300]), OutputKind::Embedding);
         let points: &[(&str, &[&str], &str)] = &[("Gemm", &["x", "w"], "landmarks")];
         assert_eq!(kind(points, "landmarks", &[1, 136]), OutputKind::Values);
-        // Behind a pool the classes still have the two axes of a picture.
+        // Behind a pooling layer the classes still have two image axes of size 1.
         let pool: &[(&str, &[&str], &str)] = &[("GlobalAveragePool", &["x"], "y")];
         assert_eq!(kind(pool, "y", &[1, 10, 1, 1]), OutputKind::Classes);
         assert_eq!(kind(pool, "y", &[1, 10, 7, 7]), OutputKind::Values);

@@ -1,9 +1,9 @@
-//! A quantized model held against the float model it was made from, on samples: how far every layer and output is
-//! apart, where the error comes from, and what to do about it.
+//! Compares a quantized model with its float model on samples: the error of every layer and output,
+//! the layers it comes from, and remedies.
 //!
-//! Float values and what the quantized model makes of them are computed side by side in one run, so that memory is a
-//! few live sets and not all values of two models. Where there is no such run, each model runs by itself and only the outputs
-//! are compared.
+//! One run computes the float values and their quantized counterparts side by side. Memory then holds
+//! a few live values and not all those of two models. If that run fails, each model runs by itself
+//! and only the outputs are compared.
 
 mod boxes;
 mod combine;
@@ -35,7 +35,7 @@ use simulate::simulate;
 use split::Split;
 use warnings::Inputs;
 
-/// Why two models can't be compared.
+/// Reasons why two models can't be compared.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum CompareError {
@@ -55,62 +55,63 @@ pub enum CompareError {
     Engine(#[from] EngineError),
 }
 
-/// What quantizing did to the value a layer makes; where a Relu or Clip alone reads that, to what it lets pass of it.
+/// Error that quantization causes in the output of a layer. If only a Relu or Clip reads the
+/// output, both sides are clamped by it first.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerError {
-    /// The node that makes the value.
+    /// Title of the node that produces the value.
     pub layer: String,
     /// Its operator.
     pub operator: String,
-    /// The value.
+    /// Name of the value.
     pub value: String,
-    /// Whether it is rounded.
+    /// True if the value is rounded to integers.
     pub rounded: bool,
-    /// The error that all layers up to here have brought.
+    /// Error with all layers up to this one quantized.
     pub accumulated: Apart,
-    /// The error that this layer brings when it is fed with the float model's values; `None` where it only moves what
-    /// others made.
+    /// Error that this layer adds when its inputs are the float model's values; `None` for data
+    /// movement.
     pub added: Option<Apart>,
-    /// The same with only the weights as integers, in decibels of SQNR.
+    /// SQNR of the added error in decibels with only the weights as integers.
     pub weights_only: Option<f64>,
-    /// The same with only the activations as integers.
+    /// SQNR of the added error in decibels with only the activations as integers.
     pub activations_only: Option<f64>,
-    /// The share of the float values beyond what the integers can hold.
+    /// Share of the float values outside the range of the integers.
     pub clipped: f64,
-    /// The least float value seen.
+    /// Smallest float value over all samples.
     pub min: f32,
-    /// The greatest.
+    /// Largest float value over all samples.
     pub max: f32,
-    /// The reals that the integers can hold.
+    /// Range that the integers represent.
     pub range: Option<(f32, f32)>,
-    /// This layer's share of what all layers add: noise over signal.
+    /// Noise over signal of this layer, as a share of the sum over all layers.
     pub harm: f64,
 }
 
-/// Two models on some samples.
+/// Result of comparing two models on samples.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
-    /// How many samples were run.
+    /// Number of samples.
     pub samples: usize,
-    /// The outputs.
+    /// Errors of the outputs.
     pub outputs: Vec<OutputError>,
-    /// The output that is worst off, among those that tell anything.
+    /// The output with the lowest SQNR, among those that can be judged.
     pub headline: Option<String>,
-    /// The layers in the order of the float model; none where they could not be compared.
+    /// Layers in the order of the float model; empty if they could not be compared.
     pub layers: Vec<LayerError>,
-    /// Why the layers could not be compared, while the outputs were; `None` where they were.
+    /// Reason why only the outputs were compared; `None` if the layers were compared too.
     pub layers_failed: Option<String>,
-    /// The names of the layers that add most, the worst first.
+    /// Titles of the layers that add most error, the worst first.
     pub worst: Vec<String>,
-    /// Values of the float model that the quantized one has no counterpart of.
+    /// Values of the float model without a counterpart in the quantized one.
     pub unpaired: Vec<String>,
-    /// What stands out, with its cause.
+    /// Conspicuous findings with their causes.
     pub warnings: Vec<Warning>,
 }
 
-/// Operators that only move what others made: what is apart after them was apart before.
+/// Operators that only move data, so they add no error of their own.
 const MOVING: [&str; 15] = [
     "Reshape",
     "Transpose",
@@ -129,10 +130,10 @@ const MOVING: [&str; 15] = [
     "ReduceMin",
 ];
 
-/// So many of the worst layers are named.
+/// Limit on the worst layers that are named.
 const WORST: usize = 10;
 
-/// Sums for one value.
+/// Accumulated differences and statistics of one value.
 #[derive(Default)]
 struct Sums {
     accumulated: Difference,
@@ -142,22 +143,23 @@ struct Sums {
     count: u64,
     outside: u64,
     ends: Option<(f32, f32)>,
-    /// Whether the quantized model made another number of elements in its place, as a selection of boxes may.
+    /// True if the quantized model produced another number of elements, as a selection of boxes
+    /// may.
     unlike: bool,
 }
 
-/// Both models in one, and what was seen of it.
+/// The combined model and the differences of its values.
 struct Layers {
     engine: Engine,
     combined: Combined,
     sums: Vec<Sums>,
 }
 
-/// A comparison under way.
+/// A comparison in progress.
 pub struct Comparing {
-    /// `Err` says why only the outputs are compared.
+    /// `Err` is the reason why only the outputs are compared.
     layers: Result<Layers, String>,
-    /// Each model by itself, once they have to run so.
+    /// One engine for each model, created when the combined model fails.
     apart: Option<[Engine; 2]>,
     outputs: Outputs,
     inputs: Inputs,
@@ -168,9 +170,10 @@ pub struct Comparing {
 }
 
 impl Comparing {
-    /// Begins with two prepared models.
+    /// Starts a comparison of two prepared models.
     pub fn new(mut float: Model, mut quantized: Model) -> Result<Comparing, CompareError> {
-        // Layer by layer the quantized model is one whose channels have the same factors.
+        // If the quantized model was equalized, its layers compare with a float model of the same
+        // factors.
         if Factors::remembered(&float)?.is_empty() {
             float = Factors::remembered(&quantized)?.applied(&float)?;
         }
@@ -204,14 +207,15 @@ impl Comparing {
         })
     }
 
-    /// Splits the error of the outputs in two from the next sample on: weights alone, and activations alone. That takes two
-    /// more runs a sample. Whether it can: the quantized model has to have its weights behind DequantizeLinear.
+    /// From the next sample on, measures the output error of the weights alone and of the
+    /// activations alone. This takes two more runs for each sample. Returns false if the quantized
+    /// model has no weights behind DequantizeLinear.
     pub fn split(&mut self) -> bool {
         self.split = Split::of(&self.float, &self.quantized);
         self.split.is_some()
     }
 
-    /// Runs a sample; `label` is the class it belongs to, where that is known.
+    /// Runs a sample; `label` is its class, if known.
     pub fn feed(
         &mut self,
         inputs: &[Tensor],
@@ -243,7 +247,7 @@ impl Comparing {
         Ok(())
     }
 
-    /// What each model by itself makes, the float one first.
+    /// Outputs of each model run by itself, float model first.
     fn run_apart(
         &mut self,
         inputs: &[Tensor],
@@ -259,7 +263,7 @@ impl Comparing {
         Ok(made)
     }
 
-    /// The result.
+    /// Computes the result.
     pub fn finish(self) -> Comparison {
         let mut outputs = self.outputs.finish();
         let errors = self.split.iter().flat_map(Split::finish);
@@ -302,7 +306,7 @@ fn alone(model: &Model) -> Engine {
 }
 
 impl Layers {
-    /// Runs a sample; the outputs of both models.
+    /// Runs a sample and returns the outputs of both models.
     fn feed(
         &mut self,
         inputs: &[Tensor],
@@ -335,7 +339,7 @@ impl Layers {
         self.engine.run_beside(inputs, see, stop)
     }
 
-    /// The error of each layer, and the values that have none: of which the quantized model made another number.
+    /// The error of each layer, and the values whose number of elements differs.
     fn errors(&self) -> (Vec<LayerError>, Vec<String>) {
         let seen = self.combined.pairs.iter().zip(&self.sums);
         let (unlike, seen): (Vec<_>, Vec<_>) = seen.partition(|(_, sums)| sums.unlike);
@@ -358,7 +362,8 @@ impl Layers {
                     range: pair.range,
                     harm: match moves {
                         true => 0.0,
-                        // A value that is always zero has no signal: one of a hundred times its noise counts as much.
+                        // The float value is always zero, so the share is infinite. A cap of 100
+                        // keeps the total finite.
                         false => sums.added.noise_share().min(100.0),
                     },
                 }
@@ -374,7 +379,7 @@ impl Layers {
 }
 
 impl Sums {
-    /// What the float values are like.
+    /// Updates the statistics of the float values.
     fn look(&mut self, values: &[f32], range: Option<(f32, f32)>) {
         let (mut min, mut max) = self.ends.unwrap_or((f32::INFINITY, f32::NEG_INFINITY));
         for &value in values {
@@ -390,7 +395,7 @@ impl Sums {
     }
 }
 
-/// These values cut off at both ends; what is no number stays.
+/// The values clamped to a range; NaN stays.
 fn cut(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
     let cut = |&value: &f32| match value {
         value if value < low => low,
@@ -401,9 +406,10 @@ fn cut(values: &[&[f32]], (low, high): (f32, f32)) -> Vec<Vec<f32>> {
     each.collect()
 }
 
-/// What a value outside of a range is.
+/// A test for values outside a range.
 fn outside((low, high): (f32, f32)) -> impl Fn(f32) -> bool {
-    // Half a step beyond the ends still rounds to them: a step is at least a 65,535th of the range.
+    // Values up to half a step beyond an end still round to it; a step is at least 1/65,535 of the
+    // range.
     let slack = (high - low) / 131_070.0;
     move |value| value < low - slack || value > high + slack
 }

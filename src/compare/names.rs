@@ -1,14 +1,16 @@
-//! Values that a quantized model has under other names than the float model it was made from.
+//! Restores value names that differ between a quantized model and its float model.
 //!
-//! A node in half precision whose result is wanted in float32 makes it under a name of its own, and a Cast gives it the name it had. Once
-//! all is float32 that Cast goes, and the name with it. The node still has its own name: by that its values are known again.
+//! In half precision, a node whose result is needed in float32 has an output of another name, and a
+//! Cast restores the original name. Upcasting removes that Cast and the name with it. The node
+//! keeps its own title, which identifies its values.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::graph::{Graph, Model, Uses};
 use crate::onnx::schema::NodeProto;
 
-/// Gives what nodes of the quantized model make the names that the float model has for it, where neither knows the other's.
+/// Renames outputs of nodes in the quantized model to their float names. A name that the other
+/// model uses for something else stays.
 pub(super) fn give_back(float: &Model, quantized: &mut Model) {
     let (before, after) = (float.graph.uses(), quantized.graph.uses());
     let makers: HashMap<&str, &NodeProto> = float
@@ -17,7 +19,7 @@ pub(super) fn give_back(float: &Model, quantized: &mut Model) {
         .iter()
         .map(|node| (node.title(), node))
         .collect();
-    // Names of nodes need not be unique.
+    // Titles of nodes need not be unique.
     let (mut renamed, mut taken) = (HashMap::new(), HashSet::new());
     for node in &quantized.graph.nodes {
         let maker = makers.get(node.title());
@@ -25,7 +27,7 @@ pub(super) fn give_back(float: &Model, quantized: &mut Model) {
             continue;
         };
         for (found, wanted) in node.output.iter().zip(&maker.output) {
-            // What is quantized stands for what the integers are of, which a folded Relu may have made.
+            // A quantized value may be the output of a folded Relu and keeps its name.
             let mut readers = after.consumers(found).iter();
             let quantizes =
                 |&(reader, _): &(usize, usize)| quantized.graph.nodes[reader].is("QuantizeLinear");
@@ -87,7 +89,7 @@ mod tests {
         ]);
         let mut quantized = model(&[
             ("Tanh", "first", "a_float16"),
-            // What comes before a Relu makes its result where that is folded.
+            // With the Relu folded, the node before it produces the Relu's output.
             ("Exp", "third", "b"),
             ("Cos", "fourth", "z"),
             ("Tanh", "first", "again"),

@@ -1,12 +1,13 @@
-//! The order of the nodes of a combined model: what is compared is made side by side, so that both can be freed.
+//! Orders the nodes of a combined model so that compared values are produced side by side and freed
+//! early.
 
 use std::collections::HashMap;
 
 use crate::engine::Watched;
 use crate::onnx::schema::NodeProto;
 
-/// The nodes in an order where each comes soon after what it reads: depth first from the watched values and those
-/// beside them, in the order of the float model.
+/// Orders nodes depth first from the watched values and their counterparts, in the order of the
+/// float model. Each node follows soon after its inputs.
 pub(super) fn interleaved(nodes: Vec<NodeProto>, watched: &[Watched]) -> Vec<NodeProto> {
     let mut makers = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {

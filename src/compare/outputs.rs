@@ -1,4 +1,4 @@
-//! What is apart at the outputs, and whether the answers are still the same.
+//! Errors of the outputs and agreement of the answers.
 
 use serde::Serialize;
 
@@ -8,33 +8,33 @@ use super::kinds::{Ending, OutputKind, shape_of_rows};
 use crate::graph::Model;
 use crate::tensor::{Tensor, Values};
 
-/// What quantizing did to an output.
+/// The error that quantization causes in an output.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputError {
-    /// Its name.
+    /// Name of the output.
     pub name: String,
-    /// What it is to be judged by.
+    /// Kind of the output, which decides its measure.
     pub kind: OutputKind,
-    /// How far it is apart.
+    /// Difference between float and quantized values.
     pub apart: Apart,
-    /// Of outputs with rows of classes: the share of rows whose greatest class is the same.
+    /// For rows of classes: the share of rows with the same top class.
     pub top1: Option<f64>,
-    /// The share of rows whose greatest float class is among the five greatest quantized ones.
+    /// The share of rows whose top float class is among the top five quantized classes.
     pub top5: Option<f64>,
-    /// With labels: the share of samples whose greatest class is the label, float and quantized.
+    /// With labels: the share of samples whose top class is the label, float and quantized.
     pub accuracy: Option<(f64, f64)>,
-    /// Of a detector's boxes: those that are found again.
+    /// For the boxes of a detector: confident boxes that match.
     pub boxes: Option<FoundAgain>,
-    /// Where boxes and scores are in one output: the SQNR of each.
+    /// For boxes and scores in one output: the SQNR of each.
     pub parts: Option<Parts>,
-    /// Where the error was split: the SQNR with all weights of the model as integers, and nothing else.
+    /// If the error is split: the SQNR with only the model's weights as integers.
     pub weights_only: Option<f64>,
-    /// The same with all activations.
+    /// If the error is split: the SQNR with only the activations as integers.
     pub activations_only: Option<f64>,
 }
 
-/// The output that is worst off among those that tell anything.
+/// The output with the lowest SQNR, among those that can be judged.
 pub(super) fn headline(outputs: &[OutputError]) -> Option<String> {
     let telling = outputs.iter().filter(|output| output.kind.tells());
     let worst = telling.min_by(|a, b| a.least().total_cmp(&b.least()));
@@ -42,17 +42,17 @@ pub(super) fn headline(outputs: &[OutputError]) -> Option<String> {
 }
 
 impl OutputError {
-    /// The least SQNR of its parts.
+    /// The lowest SQNR of its parts.
     fn least(&self) -> f64 {
         self.parts
             .map_or(self.apart.sqnr, |parts| parts.boxes.min(parts.scores))
     }
 }
 
-/// Sums for all outputs.
+/// Statistics of all outputs.
 pub(super) struct Outputs {
     all: Vec<Output>,
-    /// `None` until the shapes of the first sample are known.
+    /// `None` until the first sample shows the shapes.
     detector: Option<Option<Detector>>,
 }
 
@@ -99,7 +99,7 @@ impl Outputs {
             if output.kind.is_none() {
                 let part = detector.as_ref().and_then(|detector| detector.kind(at));
                 let (kind, whole) = (output.ending.kind(a.1), shape_of_rows(a.1).len() == 2);
-                // Who gives labels knows that these are classes.
+                // Labels imply that the output holds classes.
                 let labelled = label.is_some() && whole && kind.tells();
                 let kind = if labelled { OutputKind::Classes } else { kind };
                 output.kind = Some(part.unwrap_or(kind));
@@ -167,7 +167,7 @@ impl Output {
     }
 }
 
-/// The place of the greatest value, the first of equal ones.
+/// Index of the largest value, the first of equal ones.
 fn greatest(values: &[f32]) -> usize {
     let mut best = 0;
     for (place, value) in values.iter().enumerate() {
@@ -234,10 +234,10 @@ mod tests {
         let float = row(&[0.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         let float = std::slice::from_ref(&float);
         outputs.add(float, float, Some(1));
-        // The second greatest in the quantized model …
+        // The top class is second in the quantized model …
         let second = row(&[0.0, 8.0, 1.0, 2.0, 3.0, 4.0, 8.5]);
         outputs.add(float, &[second], Some(6));
-        // … and the last.
+        // … and last here.
         let last = row(&[0.0, -1.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         outputs.add(float, &[last], None);
         let found = outputs.finish();

@@ -1,5 +1,5 @@
-//! The error of a whole model in two: with its weights alone as integers, and with its activations alone. Both models are run
-//! beside the comparison, so it is done where it is asked for.
+//! Splits the output error of a whole model in two: weights alone as integers, and activations
+//! alone. Both variants run beside the comparison, so the split is optional.
 
 use super::difference::Difference;
 use super::outputs::floats;
@@ -9,7 +9,7 @@ use crate::graph::Model;
 use crate::onnx::schema::TensorProto;
 use crate::tensor::Tensor;
 
-/// Both models and what was seen of their outputs.
+/// Both variants and the differences of their outputs.
 pub(super) struct Split {
     weights: Part,
     activations: Part,
@@ -21,8 +21,8 @@ struct Part {
 }
 
 impl Split {
-    /// Splits a model of the same operator set as its float model; `None` where it has no constants behind DequantizeLinear,
-    /// or none of them has a counterpart in the float model.
+    /// Builds both variants of a model with the same opset as its float model. `None` if no
+    /// constant behind DequantizeLinear has a counterpart in the float model.
     pub(super) fn of(float: &Model, quantized: &Model) -> Option<Split> {
         let simulated = simulate(quantized);
         let (mut weights, mut activations) = (float.clone(), quantized.clone());
@@ -73,7 +73,7 @@ impl Split {
         })
     }
 
-    /// Runs a sample; `float` is what the float model made of it.
+    /// Runs a sample; `float` holds the outputs of the float model.
     pub(super) fn add(
         &mut self,
         inputs: &[Tensor],
@@ -90,7 +90,7 @@ impl Split {
         Ok(())
     }
 
-    /// The SQNR of each output, in decibels: with weights alone, with activations alone.
+    /// SQNR of each output in decibels: with weights alone, with activations alone.
     pub(super) fn finish(&self) -> Vec<(f64, f64)> {
         let sqnr = |sum: &Difference| sum.apart().sqnr;
         let weights = self.weights.outputs.iter().map(sqnr);
@@ -134,7 +134,7 @@ mod tests {
             vec![NodeProto::new("MatMul", "m", &["x", "w"], &["y"])],
             vec![TensorProto::from_f32("w", &[2, 1], &[0.5, 0.3])],
         );
-        // In steps of a quarter the weights are 0.5 and 0.25, and in steps of 1 what goes in is 1 and 2.
+        // The weights are rounded to 0.5 and 0.25 (scale 0.25), the inputs to 1 and 2 (scale 1).
         let quantized = model(
             vec![
                 NodeProto::new("DequantizeLinear", "dw", &["wq", "ws", "z"], &["wd"]),
@@ -158,7 +158,7 @@ mod tests {
         let [(weights, activations)] = split.finish()[..] else {
             panic!("one output");
         };
-        // 1.2 and 1.1 in place of 1.3.
+        // The results are 1.2 and 1.1 instead of 1.3.
         assert!((weights - 20.0 * 13f64.log10()).abs() < 1e-3, "{weights}");
         assert!(
             (activations - 20.0 * 6.5f64.log10()).abs() < 1e-3,

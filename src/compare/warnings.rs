@@ -1,4 +1,4 @@
-//! What stands out in a comparison, each with its cause and the layers to keep in float.
+//! Conspicuous findings of a comparison, each with its cause and the layers to keep in float.
 
 use serde::Serialize;
 
@@ -9,23 +9,24 @@ use crate::onnx::schema::NodeProto;
 use crate::quantize;
 use crate::tensor::Tensor;
 
-/// Something to look at.
+/// A conspicuous finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// A word to act on: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`, `inputScale`.
+    /// Kind, for programs: `slower`, `island`, `sharedScale`, `deadChannels`, `inputRange`,
+    /// `inputScale`.
     pub kind: &'static str,
-    /// What, where, why and what to do, in a sentence.
+    /// One sentence: the finding, its place, its cause and its remedy.
     pub message: String,
-    /// The layers that mend it when they are kept in float; empty where that does not help.
+    /// Layers to keep in float as a remedy; empty if that does not help.
     pub keep_float: Vec<String>,
 }
 
-/// Parts of one scale whose ranges are this much apart share it badly: the smaller has an eighth of the integers, five
-/// bits of eight.
+/// Ratio of ranges from which a shared scale is reported: the smaller range has an eighth of the
+/// integers, five bits of eight.
 const APART: f32 = 8.0;
 
-/// What the samples are like, input by input.
+/// Statistics of each input over the samples.
 pub(super) struct Inputs(Vec<Input>);
 
 struct Input {
@@ -89,7 +90,7 @@ impl Inputs {
     }
 }
 
-/// Looks for everything that can be told from values; what needs times is told by [`slower`].
+/// Finds everything that values show; [`slower`] needs times.
 pub(super) fn find(
     float: &Model,
     simulated: &Simulated,
@@ -105,7 +106,7 @@ pub(super) fn find(
     found
 }
 
-/// Operators that stay float with integers before and behind.
+/// Operators that stay float between integers.
 fn islands(float: &Model, simulated: &Simulated) -> Vec<Warning> {
     let uses = float.graph.uses();
     let rounded = |value: &String| {
@@ -152,7 +153,7 @@ fn neighbours(float: &Model, uses: &Uses, node: &NodeProto) -> Vec<String> {
     found
 }
 
-/// Parts joined under one scale whose ranges are far apart.
+/// Parts of a Concat under one scale whose ranges differ widely.
 fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) -> Vec<Warning> {
     let largest = |value: &str| {
         let seen = layers.iter().find(|layer| layer.value == value)?;
@@ -191,7 +192,7 @@ fn shared_scales(float: &Model, simulated: &Simulated, layers: &[LayerError]) ->
     found
 }
 
-/// Channels of weights that are nothing but zeros: their scale means nothing, and they cost time.
+/// Channels whose weights are all zero: their scale has no meaning, and they cost time.
 fn dead_channels(float: &Model) -> Option<Warning> {
     let convolutions = float.graph.nodes.iter().filter(|n| n.is("Conv"));
     let found: Vec<String> = convolutions
@@ -215,7 +216,7 @@ fn dead_channels(float: &Model) -> Option<Warning> {
     })
 }
 
-/// How many of a convolution's channels are dead, of how many; `None` where all live.
+/// Number of dead channels of a convolution and number of all channels; `None` if none is dead.
 fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
     let weight = float.graph.initializers.get(node.input_at(1)?)?;
     let (values, channels) = (weight.to_f32().ok()?, *weight.shape().ok()?.first()?);
@@ -229,7 +230,7 @@ fn dead_of(float: &Model, node: &NodeProto) -> Option<(usize, usize)> {
     (dead > 0).then_some((dead, channels))
 }
 
-/// Samples that are not like those the model was calibrated with.
+/// Samples outside the range of the calibration samples.
 fn input_range(input: &Input) -> Option<Warning> {
     let (low, high) = input.rounding.as_ref()?.range();
     let (min, max) = input.ends?;
@@ -253,7 +254,7 @@ fn input_range(input: &Input) -> Option<Warning> {
     })
 }
 
-/// Pictures that look as if nobody had scaled them.
+/// Images that seem not to be scaled.
 fn input_scale(input: &Input) -> Option<Warning> {
     let (min, max) = input.ends?;
     let bytes = min >= 0.0 && max > 16.0 && max <= 255.0;
@@ -272,7 +273,7 @@ fn input_scale(input: &Input) -> Option<Warning> {
     })
 }
 
-/// Layers that are slower as integers; `times` are name, float and integer milliseconds.
+/// Layers that are slower as integers; `times` holds title, float and integer milliseconds.
 pub fn slower(times: &[(String, f64, f64)], whole: (f64, f64)) -> Option<Warning> {
     let (float, integers) = whole;
     if integers <= float || float <= 0.0 {

@@ -1,4 +1,4 @@
-//! How large factors are, and what a file remembers of them.
+//! Sizes of factors, and their storage in a file.
 
 use octet::prepare::equalize::{EqualizeError, Factors};
 
@@ -30,7 +30,7 @@ fn the_strength_says_how_much_is_left_to_the_weights() {
             .for_each(|(at, weight)| met[at % 6] = met[at % 6].max(weight.abs()));
         (run(&after, &SHAPE).1.remove("a").unwrap(), met)
     };
-    // All of it: what is made is alike but for the steps of factors. None: the weights are.
+    // Strength 1: the channels are alike up to the steps of factors. Strength 0: the weights are.
     let ((reach_of_all, _), (_, weights_of_none)) = (scaled(1.0), scaled(0.0));
     for alike in [reach_of_all, weights_of_none] {
         assert!(spread(&alike) < 0.002, "{alike:?}");

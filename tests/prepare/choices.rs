@@ -1,4 +1,5 @@
-//! An If whose condition is known is the branch it takes; one that only a run decides stays.
+//! An If with a known condition is replaced by its branch; one whose condition depends on the run
+//! stays.
 
 use octet::graph::Model;
 use octet::onnx::schema::*;
@@ -29,7 +30,7 @@ fn graph(name: &str, graph: GraphProto) -> AttributeProto {
     }
 }
 
-/// An If named after what it makes.
+/// An If node named after its output.
 fn choice(condition: &str, outputs: &[&str], yes: GraphProto, no: GraphProto) -> NodeProto {
     NodeProto::new("If", outputs[0], &[condition], outputs)
         .with(graph("then_branch", yes))
@@ -62,7 +63,7 @@ fn a_known_condition_takes_its_branch_and_leaves_the_other() {
         let nodes = vec![chosen, node("Relu", &["r"], "y")];
         let prepared = all(nodes, vec![truth("c", condition)]);
         assert_eq!(operators(&prepared.model), [taken, "Relu"]);
-        // What came out of the If has its name still.
+        // The output of the If keeps its name.
         assert_eq!(prepared.model.graph.nodes[1].input, ["r"]);
         let said = "1 If whose condition is known written as the branch it takes";
         assert!(
@@ -75,7 +76,7 @@ fn a_known_condition_takes_its_branch_and_leaves_the_other() {
 
 #[test]
 fn a_condition_on_a_shape_that_is_declared_is_known() {
-    // As PyTorch writes a squeeze: if the axis has one element it goes, else the value is as it was.
+    // PyTorch's form of a squeeze: an axis of size 1 is dropped, else the value stays as it is.
     let first = TensorProto::from_i64("first", &[], &[0]);
     let one = TensorProto::from_i64("one", &[], &[1]);
     let axes = TensorProto::from_i64("axes", &[1], &[0]);

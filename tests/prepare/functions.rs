@@ -1,4 +1,4 @@
-//! Calls of a model's own functions.
+//! Inlining of the functions in a model.
 
 use octet::graph::Model;
 use octet::onnx::schema::*;
@@ -33,7 +33,7 @@ fn function(name: &str, inputs: &[&str], outputs: &[&str], node: Vec<NodeProto>)
     }
 }
 
-/// The value of an attribute that is the function's attribute `of`.
+/// An attribute that refers to the function's attribute `of`.
 fn referring(name: &str, of: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto {
         name: Some(name.into()),
@@ -102,7 +102,7 @@ fn each_name_says_which_call_it_is_of() {
 
 #[test]
 fn what_a_graph_in_a_body_reads_is_what_the_body_made() {
-    // The graph makes a value of the name that the call's input has, and reads that input.
+    // The graph produces a value with the name of the call's input, and reads that input too.
     let branch = |name: &str| AttributeProto {
         name: Some(name.into()),
         r#type: Some(AttributeType::Graph as i32),

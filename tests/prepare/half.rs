@@ -1,4 +1,4 @@
-//! Models of halves: everything becomes float32, and what goes out has the types that came in.
+//! Models of 16-bit floats: everything becomes float32, and outputs get back their types.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn value(name: &str, element: DataType, shape: &[usize]) -> ValueInfoProto {
     ValueInfoProto::of(name, &TensorType { element, shape })
 }
 
-/// Halves from these on, as raw bytes: 1.0, 1.0009765625 and so on.
+/// 16-bit floats from this bit pattern on, as raw bytes: 1.0, 1.0009765625 and so on.
 fn halves(name: &str, shape: &[usize]) -> TensorProto {
     let count: usize = shape.iter().product();
     let bits = (0..count).flat_map(|at| (0x3c00u16 + at as u16 % 1024).to_le_bytes());
@@ -25,7 +25,7 @@ fn halves(name: &str, shape: &[usize]) -> TensorProto {
     TensorProto::from_raw(name, DataType::Float16, shape, raw.into())
 }
 
-/// The same constant in float32.
+/// The constant in float32.
 fn floats(name: &str, shape: &[usize]) -> TensorProto {
     TensorProto::from_f32(name, shape, &halves(name, shape).to_f32().unwrap())
 }
@@ -112,7 +112,7 @@ fn constants_types_and_what_nodes_say_of_types_become_float32() {
     }
     let eye = graph.nodes.iter().find(|n| n.is("EyeLike")).unwrap();
     assert_eq!(eye.int("dtype"), Some(1));
-    // Of the Casts only that of the integer does anything.
+    // Only the Cast of the integer has an effect.
     let casts: Vec<_> = graph.nodes.iter().filter(|n| n.is("Cast")).collect();
     assert_eq!(casts.len(), 1);
     assert_eq!(
@@ -206,7 +206,7 @@ fn what_cant_be_float32_is_refused_by_name() {
     });
     let error = refused(sequence);
     assert!(matches!(error, PrepareError::HalfPort { value } if value == "s"));
-    // Where nothing else has 16 bits of a float, bits are only bits.
+    // If no other value has 16-bit floats, BitCast is allowed.
     let mut plain = proto(DataType::Int16, vec![bits], vec![], &[2]);
     plain.graph.as_mut().unwrap().output = vec![value("y", DataType::Uint16, &[2])];
     assert_eq!(prepared(plain).half.said(), None);
@@ -215,7 +215,7 @@ fn what_cant_be_float32_is_refused_by_name() {
 #[test]
 fn borders_keep_their_types_behind_a_cast_each_that_preparing_takes_away_again() {
     for element in [DataType::Float16, DataType::Bfloat16] {
-        // `x` and `w` go out as they come; `y` is read again.
+        // `x` and `w` are outputs unchanged; `y` has a reader.
         let nodes = vec![
             node("Relu", &["x"], "y"),
             node("Add", &["y", "w"], "z"),
@@ -278,7 +278,7 @@ fn settings(scheme: Scheme) -> Settings {
     }
 }
 
-/// What a session makes of a file, and its notes.
+/// The quantized model of a session, and its notes.
 fn made(file: Vec<u8>, scheme: Scheme) -> (Model, Vec<String>) {
     let mut session = Session::open(Source::new("m.onnx", file.into())).unwrap();
     let done = session.quantize(&settings(scheme)).unwrap();
@@ -307,7 +307,7 @@ fn schemes_make_of_halves_the_integers_of_the_same_floats() {
             let name = tensor.name.as_deref().unwrap();
             let found = mine.graph.initializers.get(name);
             match name {
-                // What stays a float stays a half in the file.
+                // A weight that stays float is stored with 16 bits.
                 "v" => assert!(found.is_none()),
                 _ => assert_eq!(found, Some(tensor), "{name}"),
             }

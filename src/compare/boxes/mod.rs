@@ -1,4 +1,4 @@
-//! Boxes of a detector, float and quantized: which of the confident ones are found again.
+//! Compares the boxes of a detector, float and quantized: confident boxes that match.
 
 mod reading;
 
@@ -9,38 +9,40 @@ use reading::{Box, Form, Scale, boxes, last_but, rows_of};
 use super::difference::Difference;
 use super::kinds::{Ending, OutputKind};
 
-/// How many confident boxes of the float model the quantized one finds again.
+/// Numbers of confident boxes and of those that match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundAgain {
-    /// Boxes of the float model with a score of at least a quarter.
+    /// Confident boxes of the float model, those with a score of at least 0.25.
     pub confident: u64,
-    /// Those of them that a confident box of the quantized model overlaps by half or more, of the same class.
+    /// Confident boxes of the float model with a match: a confident quantized box of the same class with an IoU of at
+    /// least 0.5.
     pub found: u64,
-    /// Confident boxes of the quantized model that overlap none of the float model's of their class so.
+    /// Confident boxes of the quantized model without such a match in the float model.
     pub extra: u64,
 }
 
-/// The SQNR of an output's parts, in decibels: places are large numbers, and hide what scores have lost.
+/// SQNR of box coordinates and scores in one output, in decibels. Coordinates are large and would
+/// hide the error of the scores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Parts {
-    /// Of the places.
+    /// SQNR of the coordinates.
     pub boxes: f64,
-    /// Of the scores.
+    /// SQNR of the scores.
     pub scores: f64,
 }
 
-/// A box counts from this score on.
+/// Score from which a box is confident.
 const CONFIDENT: f32 = 0.25;
-/// Two boxes are one where their intersection is so much of their union.
+/// IoU from which two boxes match.
 const OVERLAP: f32 = 0.5;
-/// The most boxes of a sample that are looked at, the best first.
+/// Limit on the boxes of a sample that are compared, the best first.
 const MOST: usize = 1000;
-/// Fewer rows than this are no detector's that are joined into one output.
+/// Minimum number of rows of a detector output that holds boxes and scores together.
 const ROWS: usize = 64;
 
-/// Outputs that are a detector's.
+/// Outputs that belong to a detector, with their statistics.
 #[derive(Clone, Debug)]
 pub(super) struct Detector {
     form: Form,
@@ -52,7 +54,7 @@ pub(super) struct Detector {
 pub(super) type Made<'a> = (&'a [f32], &'a [usize]);
 
 impl Detector {
-    /// The detector that makes outputs of these shapes, if it is one.
+    /// Recognizes a detector by its outputs; `None` if there is none.
     pub(super) fn of(endings: &[Ending], shapes: &[&[usize]]) -> Option<Detector> {
         let one = endings.iter().zip(shapes).enumerate();
         let one = one.filter(|(_, (ending, _))| ending.silent().is_none());
@@ -67,7 +69,7 @@ impl Detector {
         })
     }
 
-    /// The kind of an output that is part of it.
+    /// The kind of an output that belongs to the detector.
     pub(super) fn kind(&self, output: usize) -> Option<OutputKind> {
         match self.form {
             Form::Columns(one) | Form::Rows(one) | Form::Chosen(one) => {
@@ -81,7 +83,7 @@ impl Detector {
         }
     }
 
-    /// Looks at a sample.
+    /// Adds a sample.
     pub(super) fn add(&mut self, float: &[Made<'_>], quantized: &[Made<'_>]) {
         self.add_parts(float, quantized);
         let scale = Scale::of(self.form, float);
@@ -127,7 +129,7 @@ impl Detector {
         self.difference.1.add(&of(&scores, a), &of(&scores, b));
     }
 
-    /// What was found, for an output that has the boxes.
+    /// The results for an output that holds boxes.
     pub(super) fn finish(&self, output: usize) -> (Option<FoundAgain>, Option<Parts>) {
         if self.kind(output) != Some(OutputKind::Boxes) {
             return (None, None);
@@ -140,7 +142,7 @@ impl Detector {
     }
 }
 
-/// A detector in one output.
+/// Layout of a detector with a single output.
 fn in_one(ending: &Ending, shape: &[usize]) -> Option<fn(usize) -> Form> {
     match *shape {
         [.., rows, 6] if ending.is_choice() && shape.len() < 4 && rows > 0 => Some(Form::Chosen),
@@ -155,7 +157,7 @@ fn in_one(ending: &Ending, shape: &[usize]) -> Option<fn(usize) -> Form> {
     }
 }
 
-/// A detector whose places and scores are apart.
+/// Layout of a detector with separate outputs for boxes and scores.
 fn apart(endings: &[Ending], shapes: &[&[usize]]) -> Option<Form> {
     let tells = |at: &usize| endings[*at].silent().is_none();
     let all = || (0..shapes.len()).filter(tells);
@@ -191,7 +193,7 @@ fn apart(endings: &[Ending], shapes: &[&[usize]]) -> Option<Form> {
     })
 }
 
-/// The intersection of two boxes over their union.
+/// IoU of two boxes: intersection over union.
 fn overlap(a: [f32; 4], b: [f32; 4]) -> f32 {
     let area =
         |[left, top, right, bottom]: [f32; 4]| (right - left).max(0.0) * (bottom - top).max(0.0);
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn boxes_are_found_again_where_half_of_them_and_their_class_are_the_same() {
-        // Two boxes a sample: centre, size, objectness, two classes.
+        // Three boxes: center, size, objectness, two classes.
         let shape = [1usize, 3, 7];
         let float = [
             10.0, 10.0, 8.0, 8.0, 0.9, 0.9, 0.1, //
@@ -227,7 +229,7 @@ mod tests {
             70.0, 70.0, 8.0, 8.0, 0.1, 0.9, 0.1,
         ];
         let mut quantized = float;
-        quantized[0] = 11.0; // still more than half of it
+        quantized[0] = 11.0; // IoU still above a half
         quantized[7 + 5..7 + 7].copy_from_slice(&[0.9, 0.1]); // another class
         let mut seen = detector(Form::Rows(0));
         seen.add(&[(&float, &shape)], &[(&quantized, &shape)]);
@@ -239,7 +241,7 @@ mod tests {
                 extra: 1
             }
         );
-        quantized[0] = 16.0; // a seventh of it
+        quantized[0] = 16.0; // IoU of about a seventh
         seen.add(&[(&float, &shape)], &[(&quantized, &shape)]);
         assert_eq!(
             seen.found,
@@ -305,7 +307,7 @@ mod tests {
         let found = Detector::of(&endings, &shapes).unwrap();
         assert_eq!(found.kind(0), Some(OutputKind::Boxes));
         assert_eq!(found.kind(1), Some(OutputKind::Scores));
-        // Hidden states of a hundred words are none.
+        // Hidden states of a hundred tokens are no detector.
         assert!(Detector::of(&[named("last_hidden_state")], &[&[1, 100, 384]]).is_none());
         let joined = Ending::joined();
         let columns = Detector::of(std::slice::from_ref(&joined), &[&[1, 84, 8400]]).unwrap();

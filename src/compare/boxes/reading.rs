@@ -1,17 +1,18 @@
-//! Boxes, scores and classes as the outputs of a detector have them.
+//! Reads boxes, scores and classes from the outputs of a detector.
 
 use super::Made;
 
-/// Where boxes and scores are.
+/// Layout of boxes and scores in the outputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Form {
-    /// One output, a box a column: four places, then a score for each class.
+    /// One output, a box in each column: four coordinates, then a score for each class.
     Columns(usize),
-    /// One output, a box a row: four places, a score, and a score for each class.
+    /// One output, a box in each row: four coordinates, objectness, then a score for each class.
     Rows(usize),
-    /// One output, a row for each box that was chosen: two corners, score, class.
+    /// One output, a row for each selected box: two corners, score, class.
     Chosen(usize),
-    /// Places and scores apart, and the classes where scores are of one class each.
+    /// Separate outputs for coordinates and scores, and for classes if there is one score for each
+    /// box.
     Apart {
         boxes: usize,
         scores: usize,
@@ -32,7 +33,7 @@ pub(super) fn rows_of(shape: &[usize], width: usize) -> usize {
     shape.iter().product::<usize>() / width
 }
 
-/// How many boxes of a sample a shape that ends in four places has.
+/// Number of boxes in a sample, from a shape that ends in four coordinates.
 pub(super) fn last_but(shape: &[usize]) -> usize {
     let before = &shape[..shape.len() - 1];
     before
@@ -43,13 +44,14 @@ pub(super) fn last_but(shape: &[usize]) -> usize {
         .unwrap_or(1)
 }
 
-/// How scores and places of this model are to be read: told by the float model, and then the same for both.
+/// Interpretation of scores and coordinates, derived from the float model and applied to both
+/// models.
 pub(super) struct Scale {
-    /// Whether scores are logits.
+    /// True if scores are logits.
     logits: bool,
-    /// The class that stands for nothing, where the scores of a box add up to one.
+    /// The background class, if the scores of a box add up to one.
     nothing: Option<usize>,
-    /// Whether places are two corners, and not a centre with a size.
+    /// True if coordinates are two corners; false if they are center and size.
     corners: bool,
 }
 
@@ -100,7 +102,7 @@ impl Scale {
 fn scores_of((values, shape): Made<'_>, rows: usize, a_sample: usize) -> Vec<Vec<f32>> {
     let width = values.len() / rows.max(1);
     match *shape {
-        // A row for each class.
+        // One row for each class.
         [_, classes, boxes] if boxes == a_sample && classes != a_sample => values
             .chunks_exact(classes * boxes)
             .flat_map(|sample| {
@@ -116,7 +118,7 @@ fn scores_of((values, shape): Made<'_>, rows: usize, a_sample: usize) -> Vec<Vec
     }
 }
 
-/// All boxes of a sample, however sure.
+/// All boxes of a sample, regardless of score.
 pub(super) fn boxes(form: Form, scale: &Scale, made: &[Made<'_>]) -> Vec<Box> {
     let mut found = Vec::new();
     let mut take = |item: usize, places: [f32; 4], score: f32, class: usize| {
